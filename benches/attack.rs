@@ -1,5 +1,6 @@
-//! The times of a customer's requests during an attack of 2,000 connections from 32 addresses. Some send the head of a request
-//! slowly, some read slowly, and some are idle. In the second half, attackers connect again as soon as they are closed.
+//! The times of a customer's requests during an attack of 2,000 connections from 32 addresses. Some send the head of a
+//! request slowly, some read slowly, and some are idle. In the second half, attackers connect again as soon as they are
+//! closed.
 //!
 //!     cargo bench --bench attack
 //!     cargo bench --bench attack -- PROGRAM     # of another build
@@ -29,11 +30,11 @@ use tokio::time::sleep;
 
 const ATTACKERS: usize = 2_000;
 const ADDRESSES: usize = 32;
-/// How long customers are measured per row.
+/// The time for which customers are measured per row.
 const TIME: Duration = Duration::from_secs(10);
-/// Between two requests of a customer.
+/// The pause between two requests of a customer.
 const PAUSE: Duration = Duration::from_millis(5);
-/// Between two bytes of an attacker.
+/// The pause between two bytes of an attacker.
 const TRICKLE: Duration = Duration::from_millis(500);
 /// A large answer that needs no key.
 const LARGE: &[u8] = b"GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n";
@@ -45,11 +46,11 @@ struct Attack {
     connected: AtomicUsize,
 }
 
-/// An attacker, again and again.
+/// Connects as an attacker, again and again until the attack is over.
 async fn attack(number: usize, server: SocketAddr, attack: Arc<Attack>) {
     while !attack.is_over.load(Ordering::Relaxed) {
         attack.connected.fetch_add(1, Ordering::Relaxed);
-        // It ends when the server closes the connection.
+        // Returns when the server closes the connection.
         let _ = hold(number, server).await;
         while !attack.comes_again.load(Ordering::Relaxed) {
             sleep(TRICKLE).await;
@@ -84,7 +85,7 @@ async fn hold(number: usize, server: SocketAddr) -> io::Result<()> {
     }
 }
 
-/// A customer's request. Returns its connection.
+/// Sends a customer's request. Returns its connection.
 async fn ask(kept: Option<TcpStream>, server: SocketAddr, request: &[u8]) -> io::Result<TcpStream> {
     let mut stream = match kept {
         Some(kept) => kept,
@@ -105,7 +106,7 @@ async fn ask(kept: Option<TcpStream>, server: SocketAddr, request: &[u8]) -> io:
     }
 }
 
-/// The latencies of a customer in ms, in order, and the number of its errors. It is on a thread of its own.
+/// Returns the latencies of a customer in ms, in order, and the number of its errors. Runs on a thread of its own.
 fn measure(server: SocketAddr, key: &str, is_kept: bool, time: Duration) -> (Vec<f64>, usize) {
     let request = format!("GET /v1/conferences?limit=5 HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\n\r\n");
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -130,7 +131,7 @@ fn measure(server: SocketAddr, key: &str, is_kept: bool, time: Duration) -> (Vec
 }
 
 fn main() {
-    // Without cargo's mark this only tries that all works.
+    // Without cargo's `--bench` this is a test run, which only checks that everything works.
     let is_test = !std::env::args().any(|argument| argument == "--bench");
     let program = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
     let program = program.unwrap_or_else(|| env!("CARGO_BIN_EXE_medfeed").to_owned());
@@ -188,7 +189,7 @@ fn main() {
     println!("memory of the server at the most: {:.0} MiB", server.memory_mib().1);
 }
 
-/// Allows this process as many open files as it may have.
+/// Raises this process's limit of open files to its maximum.
 fn raise_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let maximum = getrlimit(Resource::Nofile).maximum;

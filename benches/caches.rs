@@ -1,5 +1,5 @@
-//! What stands beside the answer cache, and what it is worth: a class of requests that callers make, answered for the first
-//! time with it and without it, in turn. What makes no class at least twice as fast should go.
+//! Measures each cache besides the answer cache: a class of requests, answered for the first time with the cache and
+//! without it, in turn. A cache that makes no class at least twice as fast should go.
 //!
 //!     cargo bench --bench caches
 
@@ -21,7 +21,7 @@ use support::request::{request, respond};
 use support::synthetic;
 use support::world::{self, Share, Size, World};
 
-/// Times that each is measured.
+/// The number of measurements of each.
 const ROUNDS: usize = 25;
 struct Served {
     world: World,
@@ -48,7 +48,7 @@ impl Served {
         response.body
     }
 
-    /// The target of a feed page that begins so many entries before the middle.
+    /// The target of a feed page that begins `earlier` entries before the middle.
     fn feed_page(&self, earlier: usize) -> String {
         let snapshot = self.watcher.shown();
         let view = feed::view(&snapshot, 0);
@@ -57,7 +57,7 @@ impl Served {
         format!("/v1/conferences/changes?since={}&limit={PAGE}", feed::token(&snapshot, &view, &seqs, before))
     }
 
-    /// How long the first answer of a new service takes, in microseconds; `prepare` is asked before.
+    /// Returns the time of a new service's first answer, in microseconds. Requests `prepare` before.
     fn first(&self, prepare: Option<&str>, target: &str, gzip: bool) -> f64 {
         let service = self.service();
         if let Some(prepare) = prepare {

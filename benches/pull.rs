@@ -1,7 +1,7 @@
 //! The cost of a copy in SQLite: the first load over HTTP, and pages of changes.
 //!
-//! The load is timed in turn with the `.import` of the same rows by the shell `sqlite3`, where that is installed, and the
-//! ratio is printed. The shell fills the two tables alone, without link tables and full-text indexes.
+//! The load is timed in turn with the `.import` of the same rows by the shell `sqlite3`, where that is installed, and
+//! the ratio is printed. The shell fills the two tables alone, without link tables and full-text indexes.
 //!
 //!     cargo bench --bench pull
 //!     cargo bench --bench pull -- page
@@ -80,21 +80,21 @@ impl Service {
     fn catch_up(&self, copy: &mut SqliteCopy) {
         for dataset in Dataset::ALL {
             let mut done = Done::default();
-            Pull { server: &self.client, copy, events: &Nobody }
+            Pull { server: &self.client, copy, events: &NoEvents }
                 .catch_up(dataset, 0, &mut done)
                 .expect("the copy is brought to the present");
         }
     }
 }
 
-/// Nobody listens.
-struct Nobody;
+/// Drops all events.
+struct NoEvents;
 
-impl Events for Nobody {
+impl Events for NoEvents {
     fn note(&self, _: &str) {}
 }
 
-/// Times the load of a copy and the shell's import of its rows in turn, so that a busy machine troubles both alike.
+/// Times the load of a copy and the shell's import of its rows in turn, so that a busy machine disturbs both alike.
 fn compare_loads(service: &Service, rounds: usize) {
     let (folder, path, mut copy) = service.copy();
     service.catch_up(&mut copy);
@@ -146,7 +146,7 @@ impl Shell {
         Some(shell)
     }
 
-    /// The time that an import into a new file takes.
+    /// Returns the time of an import into a new file.
     fn import(&self, rows: u64) -> Duration {
         let target = self.folder.join("imported.sqlite");
         let _ = std::fs::remove_file(&target);
@@ -189,7 +189,7 @@ fn time_pages(service: &Service, rounds: usize) {
         let times = revisions.by_ref().take(rounds).map(|revision| {
             let page = revised(&page, fields, revision);
             let began = Instant::now();
-            copy.apply(Dataset::Conferences, &page, &Nobody).expect("the page is applied");
+            copy.apply(Dataset::Conferences, &page, &NoEvents).expect("the page is applied");
             began.elapsed().as_secs_f64() * 1e3
         });
         table.add(&[&what, &format!("{:.1}", median(times))]);

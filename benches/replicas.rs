@@ -1,4 +1,4 @@
-//! How late a replica is, and how long its first load takes.
+//! The delay of a replica, and the time of its first load.
 //!
 //! The bucket is a folder, so neither a network nor a store's own time is in the figures.
 //!
@@ -36,7 +36,7 @@ use support::synthetic::{self, CONFERENCES, SEED, id_of};
 use support::world::{Share, Size, World, commit};
 use tempfile::TempDir;
 
-/// Commits whose way to a replica is timed, and the mean time between two.
+/// The number of commits whose delay is measured, and the mean time between two.
 const LAG_COMMITS: u64 = 60;
 const LAG_EVERY_MS: u64 = 1_000;
 const LAG_STREAM: u64 = 13 << 60;
@@ -94,19 +94,19 @@ impl Bucket {
         self.folder.path().join(format!("{name}.redb"))
     }
 
-    /// Starts a replica; it listens once all is loaded.
+    /// Starts a replica. It listens once everything is loaded.
     fn serve(&self, name: &str) -> Server {
         let serve = ["serve", "--listen", "127.0.0.1:0", "--log", "warn", "--from", &self.url()];
         Server::start(medfeed().arg("--db").arg(self.replica(name)).args(serve))
     }
 }
 
-/// A process that is ended when this is dropped.
+/// A process. Dropping it ends the process.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Neither fails but for a process that is gone already.
+        // Both fail only if the process has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -124,7 +124,7 @@ fn time_lags(commits: u64) {
     let writer = world.writer();
     let mut lags = Vec::new();
     let mut since = feed_end(&world);
-    // Commits come by the clock, whatever the replica has, and not in step with what looks every second.
+    // Commits are made at set times, whatever the replica has, and out of step with polls every second.
     let committed = Mutex::new(BTreeMap::new());
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -134,7 +134,7 @@ fn time_lags(commits: u64) {
                 let at = Duration::from_millis(number * LAG_EVERY_MS + random.below(LAG_EVERY_MS));
                 sleep(at.saturating_sub(began.elapsed()));
                 let (record, revision) = (number * 37 % CONFERENCES, 1_000 + number);
-                // Noted before anybody can have it, and then again.
+                // Note the time before any client can have the commit, and then again.
                 let note =
                     || committed.lock().expect("no panic").insert(id_of(record).get().cast_signed(), Instant::now());
                 note();
@@ -167,7 +167,7 @@ fn feed_end(world: &World) -> String {
     feed::token(snapshot, &view, &seqs, feed::before(Position::NothingNew, seqs.len()))
 }
 
-/// Waits for news.
+/// Long-polls until a page has entries.
 fn next_page(client: &PullClient, since: &str) -> FeedPage {
     let mut since = since.to_owned();
     loop {

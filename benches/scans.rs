@@ -1,17 +1,17 @@
-//! What a request costs without sockets: feed scans, lists, single records, reference lists and exports.
+//! The cost of a request without sockets: feed scans, lists, single records, reference lists and exports.
 //!
-//! Each request goes through [`Service::answer`] over a followed database file, as a connection of the server sends
-//! it. The records lie in memory, as in a server.
+//! Each request goes through [`Service::answer`] over a watched database file, as a connection of the server sends it.
+//! The records are in memory, as in a server.
 //!
-//! A service keeps finished answers. So pages and reference lists are measured twice: *again*, by a service that answered
-//! the same request before, and *first*, by a new service over the same snapshot, made outside the measured time, which
-//! has no answer yet.
+//! A service keeps finished answers. So pages and reference lists are measured twice: *again*, by a service that
+//! answered the same request before, and *first*, by a new service over the same snapshot, made outside the measured
+//! time, which has no answer yet.
 //!
-//! Bodies are handed on as they lie in memory. So that they are not free, each body is copied once into a buffer, as the
-//! kernel copies it when a socket takes it. One benchmark, *made only*, leaves that out.
+//! Bodies are handed on as they lie in memory. So that they are not free, each body is copied once into a buffer, as
+//! the kernel copies it when a socket takes it. One benchmark, *made only*, leaves that out.
 //!
 //! Exports after a commit of one changed record are timed in turn with the joining of their finished parts and the
-//! compression of one part anew, and the ratio is printed.
+//! recompression of one part, and the ratio is printed.
 //!
 //! `MEDFEED_BENCH_LARGE=1` adds the log of a million records and the database with 1,000 licenses.
 //!
@@ -84,7 +84,7 @@ fn main() {
     criterion.final_summary();
 }
 
-/// Databases are built when the first benchmark that was not filtered out asks for them.
+/// A database that is built when the first benchmark that needs it runs, unless all are filtered out.
 struct Lazy<F> {
     made: OnceCell<Served>,
     make: F,
@@ -158,7 +158,7 @@ fn respond(service: &Service, request: &Request) -> Response {
     support::request::respond(service, copy(request))
 }
 
-/// Builds an export, as the server does for the first who asks.
+/// Builds an export, as the server does for the first caller.
 fn build(service: &Service, request: &Request) -> Response {
     let response = respond(service, request);
     assert_eq!(response.status, StatusCode::OK);
@@ -298,7 +298,7 @@ fn lists(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>) {
     }
 }
 
-/// Single records and what needs no body.
+/// Single records, and answers without a record.
 fn records(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>) {
     let mut group = criterion.benchmark_group("record");
     group.throughput(Throughput::Elements(1));
@@ -327,7 +327,7 @@ fn records(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>) {
         let served = usual.get();
         let mut request = served.request(0, "/v1/conferences", "");
         request.headers.insert("x-api-key", HeaderValue::from_static("mfk_wrong"));
-        // The address's window is soon used up: what is measured then is the refusal, as under an attack.
+        // The address's window is soon used up. Then the refusal is measured, as under an attack.
         while served.respond(&request).status == StatusCode::UNAUTHORIZED {}
         (served, request)
     });
@@ -352,7 +352,7 @@ fn reference_lists(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>)
     }
 }
 
-/// Exports: built for the first who asks, built again after a commit, and found built by the next.
+/// Exports: built for the first caller, and cached for the next.
 fn exports(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>) {
     let mut group = criterion.benchmark_group("export");
     group.throughput(Throughput::Elements(1));
@@ -401,7 +401,7 @@ fn compare_exports(rounds: usize) {
             };
             world::commit(&writer, batch);
             let before = served.watcher.shown().commit();
-            assert_ne!(served.watcher.catch_up(Instant::now(), &|_| true).commit(), before, "the commit is followed");
+            assert_ne!(served.watcher.catch_up(Instant::now(), &|_| true).commit(), before, "the commit is shown");
 
             let began = Instant::now();
             let response = build(&served.service, &request);

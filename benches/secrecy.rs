@@ -1,8 +1,8 @@
-//! Whether response times reveal hidden records.
+//! Measures whether response times reveal hidden records.
 //!
-//! Each probe alternates two requests: a filter that only hidden records match and one that no record matches, or a hidden
-//! record and one that does not exist. The figure is the area under the curve (AUC) of distinguishing the two by their times:
-//! 0.5 is a coin, 1 is certainty. Requests need no sockets: a network only adds noise.
+//! Each probe alternates two requests: a filter that only hidden records match and one that no record matches, or a
+//! hidden record and one that does not exist. The figure is the area under the curve (AUC) of distinguishing the two by
+//! their times: 0.5 is a coin, 1 is certainty. Requests need no sockets: a network only adds noise.
 //!
 //! `cargo bench --bench secrecy`; `MEDFEED_BENCH_SAMPLES` sets the samples of each side.
 
@@ -26,15 +26,15 @@ use medfeed::store::write::licensing::KeySettings;
 const SAMPLES: usize = 20_000;
 /// Conferences in the database.
 const CONFERENCES: u64 = 12_000;
-/// Of so many the license sees one.
+/// The license sees one conference in this number.
 const VISIBLE_ONE_IN: u64 = 6;
-/// Hidden records that match where few do.
+/// The number of hidden matches of probes with few.
 const FEW: u64 = 10;
-/// Hidden records that match where many do.
+/// The number of hidden matches of probes with many.
 const MANY: u64 = 1_000;
 
-/// The probes: a name, a filter that hidden records match, and a filter that no record matches. Both filters have the same
-/// letters. Words for `q` also have the same pairs of letters, because the search skips texts that lack a pair.
+/// The probes: a name, a filter that hidden records match, and a filter that no record matches. Both filters have the
+/// same letters. Words for `q` also have the same pairs of letters, because the search skips texts that lack a pair.
 const PROBES: [(&str, &str, &str); 7] = [
     ("nothing against nothing", "q=vbjvb", "q=bjvbj"),
     ("q, 10 hidden matches", "q=zqxzq", "q=qxzqx"),
@@ -94,7 +94,8 @@ fn build(folder: &Path) -> String {
     key.reveal().to_owned()
 }
 
-/// Whether there is no record of this number. Such numbers lie between the others like those of hidden records, without order.
+/// Whether there is no record of this number. Missing numbers are spread irregularly among the numbers of hidden
+/// records.
 fn is_missing(id: u64) -> bool {
     (2_000..10_000).contains(&id)
         && id % VISIBLE_ONE_IN == 1
@@ -108,7 +109,7 @@ fn record(is_hidden: bool, sample: usize) -> String {
     format!("/v1/conferences/{id}")
 }
 
-/// The request of a sample: a date that excludes nothing makes each another one, so that no cached answer is found.
+/// The request of a sample. A date that excludes nothing differs in each, so that no cached answer is found.
 fn request(key: &str, filter: &str, sample: usize) -> Request {
     let (year, rest) = (2100 + sample / 336, sample % 336);
     let date = format!("{year:04}-{:02}-{:02}", 1 + rest / 28, 1 + rest % 28);
@@ -152,7 +153,7 @@ fn main() {
     for (name, filters, status) in filters.into_iter().chain([("a record", None, StatusCode::NOT_FOUND)]) {
         let (mut with, mut without) = (Vec::with_capacity(samples), Vec::with_capacity(samples));
         for sample in 0..samples {
-            // In turn, and each first as often as the other.
+            // The two alternate, and each comes first equally often.
             for first in [sample % 2 == 0, sample % 2 != 0] {
                 let asked = match filters {
                     Some((hidden, none)) => request(&key, if first { hidden } else { none }, sample),

@@ -1,7 +1,7 @@
 //! The cost of long-polling callers: memory each, latency of another client, and the time from a commit to its entry.
 //!
 //!     cargo bench --bench waiting
-//!     cargo bench --bench waiting -- 500       # so many callers
+//!     cargo bench --bench waiting -- 500       # 500 callers
 
 #![allow(clippy::print_stdout, reason = "the figures are the output")]
 
@@ -31,17 +31,17 @@ use support::world::{Share, Size, World, commit};
 use tokio::task::JoinHandle;
 
 const FEED: &str = "/v1/conferences/changes";
-/// Callers, shared by a few keys: one key may have a quarter of the room.
+/// The number of callers. They share a few keys, because one key may have a quarter of the long polls.
 const CALLERS: usize = 2_000;
 const KEYS: usize = 4;
 /// Commits that wake all of them.
 const COMMITS: u64 = 30;
-/// How long another client is measured while all wait.
+/// The time for which another client is measured while all callers wait.
 const QUIET: Duration = Duration::from_secs(10);
-/// Between two requests of that client.
+/// The pause between two requests of that client.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Asks for a target; the answer's body.
+/// Requests a target. Returns the answer's body.
 async fn get(connection: &mut Connection, key: &str, target: &str) -> String {
     let request = format!("GET {target} HTTP/1.1\r\nhost: bench\r\nx-api-key: {key}\r\n\r\n");
     let answer = connection.ask(request.as_bytes()).await;
@@ -54,9 +54,9 @@ fn token_of(page: &str) -> String {
     rest.split('"').next().unwrap_or_default().to_owned()
 }
 
-/// What all callers tell.
+/// The counters and times that all callers share.
 #[derive(Default)]
-struct Told {
+struct CallerStats {
     waiting: AtomicUsize,
     woken: AtomicUsize,
     committed: Mutex<Option<Instant>>,
@@ -64,37 +64,37 @@ struct Told {
     is_over: AtomicBool,
 }
 
-/// Waits for news again and again.
-async fn wait_for_news(address: SocketAddr, key: String, told: Arc<Told>) {
+/// Long-polls the feed again and again.
+async fn wait_for_news(address: SocketAddr, key: String, stats: Arc<CallerStats>) {
     let mut connection = Connection::open(address).await;
     let mut token = token_of(&get(&mut connection, &key, FEED).await);
-    while !told.is_over.load(Ordering::Relaxed) {
-        told.waiting.fetch_add(1, Ordering::Relaxed);
+    while !stats.is_over.load(Ordering::Relaxed) {
+        stats.waiting.fetch_add(1, Ordering::Relaxed);
         let page = get(&mut connection, &key, &format!("{FEED}?since={token}&wait=60")).await;
         let at = Instant::now();
         let has_news = page.contains("\"id\":");
         token = token_of(&page);
-        told.waiting.fetch_sub(1, Ordering::Relaxed);
-        if has_news && let Some(committed) = *told.committed.lock().expect("no panic while it is held") {
+        stats.waiting.fetch_sub(1, Ordering::Relaxed);
+        if has_news && let Some(committed) = *stats.committed.lock().expect("no panic while it is held") {
             let ms = at.duration_since(committed).as_secs_f64() * 1e3;
-            told.latencies_ms.lock().expect("no panic while it is held").push(ms);
-            told.woken.fetch_add(1, Ordering::Relaxed);
+            stats.latencies_ms.lock().expect("no panic while it is held").push(ms);
+            stats.woken.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
-/// Another client, in a thread of its own: what waits and is woken here must not hold it up.
+/// Runs another client, on a thread of its own, so that the waiting callers do not delay it.
 fn start_client(address: SocketAddr, key: String, is_over: impl Fn() -> bool + Send + 'static) -> JoinHandle<Vec<f64>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     tokio::task::spawn_blocking(move || runtime.block_on(good_client(address, key, is_over)))
 }
 
-/// Its latencies in ms, of single records one after the other.
+/// Requests single records one after the other. Returns the latencies in ms.
 async fn good_client(address: SocketAddr, key: String, is_over: impl Fn() -> bool) -> Vec<f64> {
     let mut connection = Connection::open(address).await;
     let mut latencies = Vec::new();
     while !is_over() {
-        // Journals: none of them is ever removed.
+        // Journals are never removed.
         let target = format!("/v1/journals/{}", synthetic::id_of(latencies.len() as u64 % 500));
         let asked = Instant::now();
         get(&mut connection, &key, &target).await;
@@ -168,12 +168,12 @@ async fn measure() {
     add("nobody waits", &mut for_a_while(quiet).await.expect("the client"));
 
     let before_mib = server.memory_mib().0;
-    let told = Arc::new(Told::default());
+    let stats = Arc::new(CallerStats::default());
     let tasks: Vec<_> = (0..callers)
-        .map(|caller| tokio::spawn(wait_for_news(address, world.keys[caller % KEYS].clone(), Arc::clone(&told))))
+        .map(|caller| tokio::spawn(wait_for_news(address, world.keys[caller % KEYS].clone(), Arc::clone(&stats))))
         .collect();
-    until("the waiting of all", || told.waiting.load(Ordering::Relaxed) == callers).await;
-    // Counted by the callers: the last requests may be on their way.
+    until("the waiting of all", || stats.waiting.load(Ordering::Relaxed) == callers).await;
+    // Callers count themselves before they send, so the last requests may still be on their way.
     tokio::time::sleep(Duration::from_millis(500)).await;
     let kib = (server.memory_mib().0 - before_mib) * 1024.0 / callers as f64;
     let cpu_before = server.cpu_s();
@@ -190,27 +190,27 @@ async fn measure() {
     });
     let writer = Arc::new(world.writer());
     for number in 1..=commits {
-        let (writer, told_too) = (Arc::clone(&writer), Arc::clone(&told));
+        let (writer, stats_too) = (Arc::clone(&writer), Arc::clone(&stats));
         let committing = tokio::task::spawn_blocking(move || {
-            let mut committed = told_too.committed.lock().expect("no panic while it is held");
+            let mut committed = stats_too.committed.lock().expect("no panic while it is held");
             commit(&writer, synthetic::records([number], [], 100 + number));
             *committed = Some(Instant::now());
         });
         committing.await.expect("the commit");
         let all = callers * usize::try_from(number).expect("few");
-        until("news", || told.woken.load(Ordering::Relaxed) == all).await;
-        until("the waiting of all", || told.waiting.load(Ordering::Relaxed) == callers).await;
-        // At another phase of the follower's looks each time.
+        until("news", || stats.woken.load(Ordering::Relaxed) == all).await;
+        until("the waiting of all", || stats.waiting.load(Ordering::Relaxed) == callers).await;
+        // At another phase of the server's polls each time.
         tokio::time::sleep(Duration::from_millis(400 + number * 37 % 100)).await;
     }
     is_over.store(true, Ordering::Relaxed);
     add(&format!("{callers} are woken {commits} times"), &mut other.await.expect("the other client"));
     table.print();
-    let mut latencies = std::mem::take(&mut *told.latencies_ms.lock().expect("no panic while it is held"));
+    let mut latencies = std::mem::take(&mut *stats.latencies_ms.lock().expect("no panic while it is held"));
     let [p50, p99, most] = [50, 99, 100].map(|hundredths| quantile(&mut latencies, hundredths));
     println!(
         "from the commit to the entry in a waiting caller's hands: p50 {p50:.0} ms, p99 {p99:.0} ms, most {most:.0} ms"
     );
-    told.is_over.store(true, Ordering::Relaxed);
+    stats.is_over.store(true, Ordering::Relaxed);
     tasks.iter().for_each(JoinHandle::abort);
 }

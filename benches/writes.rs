@@ -1,7 +1,7 @@
 //! The cost of a commit of one changed record: with many licenses compared with one, and published compared with not
 //! published.
 //!
-//! Each two are timed in turn, so that a busy machine troubles both alike. `MEDFEED_BENCH_LARGE=1` adds 1,000 licenses.
+//! Each two are timed in turn, so that a busy machine disturbs both alike. `MEDFEED_BENCH_LARGE=1` adds 1,000 licenses.
 //!
 //!     cargo bench --bench writes
 //!     cargo bench --bench writes -- licenses       # or published
@@ -50,7 +50,8 @@ fn time_commit(writer: &Writer, revision: u64) -> f64 {
     began.elapsed().as_secs_f64() * 1e6
 }
 
-/// Times a commit with one license in turn with the same among many that see it, and how long a reader takes.
+/// Times a commit with one license in turn with the same commit among many licenses that see it. Times also how long a
+/// reader takes to read the second one.
 fn compare_licenses(rounds: usize) {
     let mut table =
         Table::new(&["import of one changed record", "one license us", "change seen by all us", "ratio", "follow us"]);
@@ -62,7 +63,7 @@ fn compare_licenses(rounds: usize) {
         let world = World::build(Size::USUAL, &vec![Share::All; licenses]);
         let among = world.writer();
         let mut reader = Reader::open(world.path()).expect("the database opens");
-        // The state of a server at work: with the records in memory.
+        // As in a server at work, the records are in memory.
         reader.newest().load().expect("the records are read");
         let mut times = Vec::new();
         for revision in revisions.by_ref().take(rounds) {
@@ -84,7 +85,7 @@ fn compare_licenses(rounds: usize) {
     println!();
 }
 
-/// Times a change of one record in an unpublished database in turn with the same in a published one.
+/// Times a change of one record in an unpublished database in turn with the same change in a published one.
 fn compare_published(rounds: usize) {
     let mut table = Table::new(&["import of one changed record", "unpublished us", "published us", "ratio"]);
     for licenses in LICENSES {
@@ -97,7 +98,7 @@ fn compare_published(rounds: usize) {
         for round in 0..rounds as u64 {
             let revision = 1_000 + round;
             times.push((time_commit(&writers[0], revision), time_commit(&writers[1], revision)));
-            // As a publisher does. The next commit removes published changes from the outbox.
+            // Writes the note as a publisher does. The next commit removes published changes from the outbox.
             let Head { seq, lineage } = reader.refresh().expect("the database can be read").commit().head();
             let url = "file:///bucket".to_owned();
             let note =

@@ -165,9 +165,9 @@ pub fn remedy(error: &io::Error) -> &'static str {
         _ if error.raw_os_error().is_none() => "",
         ErrorKind::NotFound => "; check the path and its spelling",
         ErrorKind::PermissionDenied => "; run the command as a user with access, or change the permissions",
-        ErrorKind::IsADirectory => "; it is a folder; name a file",
+        ErrorKind::IsADirectory => "; name a file",
         ErrorKind::NotADirectory => "; a part of the path is a file, not a folder; name another path",
-        ErrorKind::AlreadyExists => "; a file with this name exists; choose another name",
+        ErrorKind::AlreadyExists => "; choose another name",
         ErrorKind::ReadOnlyFilesystem => "; the file system is read-only; choose another path",
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "; free some room on the disk",
         _ => "",
@@ -202,7 +202,7 @@ mod tests {
         let system = io::Error::from_raw_os_error;
         let cases = [
             (system(2), "x: No such file or directory; check the path and its spelling"),
-            (system(21), "x: Is a directory; it is a folder; name a file"),
+            (system(21), "x: Is a directory; name a file"),
             (system(5), "x: Input/output error"),
             (io::Error::other("no gzip (os error 2)"), "x: no gzip (os error 2)"),
             (io::Error::new(ErrorKind::NotFound, "no such sheet"), "x: no such sheet"),

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_around_a_token_is_passed_over() {
+    fn tokens_with_text_around_them_are_rejected() {
         let sealer = Sealer::new(&[1; 32]);
         let (token, cursor) = (sealer.seal_sync_token(&token(4)), sealer.seal_cursor(&cursor(4)));
         for (before, after) in [(" ", ""), ("", " "), ("", "\n"), ("\u{feff}", ""), ("", "\0"), ("", "==")] {
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_rejected() {
+    fn changed_tokens_and_tokens_of_other_databases_are_rejected() {
         let sealer = Sealer::new(&[1; 32]);
         let text = sealer.seal_sync_token(&token(4));
         let other = Sealer::new(&[2; 32]);

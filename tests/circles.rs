@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::layers::{all_sources, code};
 
-/// The rooms that each room of the store uses. The check uses nothing that it checks.
+/// The rooms of the store, with the rooms that each one uses. The check uses nothing that it checks.
 const ROOMS: [(&str, &[&str]); 12] = [
     ("error", &[]),
     ("panics", &["error"]),
@@ -31,9 +31,9 @@ type Names = Vec<String>;
 struct Files(BTreeMap<Names, File>);
 
 struct File {
-    /// The paths of this crate that it names, each with the name that it gets.
+    /// The paths of this crate in the file, each with the name that it gets.
     paths: Vec<(String, Names)>,
-    /// Whether it is a `mod.rs` that only declares modules and passes names on: then it is no user of them.
+    /// Whether it is a `mod.rs` that only declares modules and re-exports names. Then it does not count as their user.
     only_lists: bool,
 }
 
@@ -41,7 +41,8 @@ fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
 }
 
-/// Reads a path, or a group of paths, that goes on after `path`. Adds each path with the name that it gets. Returns the rest.
+/// Reads a path, or a group of paths, that continues `path`. Adds each path with the name that it gets. Returns the
+/// rest.
 fn expand<'t>(text: &'t str, mut path: Names, paths: &mut Vec<(String, Names)>) -> &'t str {
     if let Some(group) = text.strip_prefix('{') {
         let mut rest = group.trim_start();
@@ -67,7 +68,7 @@ fn expand<'t>(text: &'t str, mut path: Names, paths: &mut Vec<(String, Names)>) 
     rest
 }
 
-/// The paths of this crate that the code of a module names.
+/// The paths of this crate in the code of a module.
 fn paths(module: &Names, code: &str, is_file: impl Fn(&Names) -> bool) -> Vec<(String, Names)> {
     let mut paths = Vec::new();
     for (at, _) in code.match_indices("::") {
@@ -113,7 +114,7 @@ impl Files {
         Files(codes.iter().map(file).collect())
     }
 
-    /// The module whose file defines what a path names, re-exports followed.
+    /// The module whose file defines the item of a path, with re-exports resolved.
     fn resolve(&self, path: &[String]) -> Names {
         let length = (0..=path.len()).rfind(|length| self.0.contains_key(&path[..*length])).unwrap_or(0);
         let module = path[..length].to_vec();
@@ -161,7 +162,7 @@ fn no_files_use_each_other() {
 }
 
 #[test]
-fn rooms_of_the_store_use_those_below() {
+fn rooms_of_the_store_use_only_lower_rooms() {
     let files = Files::new(all_sources());
     for module in files.0.keys().filter(|module| module.len() > 1 && module[0] == "store") {
         let (_, allowed) = ROOMS.iter().find(|(room, _)| *room == module[1]).unwrap_or_else(|| panic!("{module:?}"));
@@ -173,7 +174,7 @@ fn rooms_of_the_store_use_those_below() {
 }
 
 #[test]
-fn circles_are_found() {
+fn circles_of_modules_are_found_in_each_form_of_use() {
     const LIST: (&str, &str) = ("a/mod.rs", "pub mod x;\nmod y;\npub use x::X;\npub use y::{Y as Z, more};");
     /// A name, the files with their text, and the number of circles.
     type Case = (&'static str, &'static [(&'static str, &'static str)], usize);

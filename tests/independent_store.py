@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Runs the program against stores that others wrote: moto's server, from PyPI, and Azurite, from npm.
+"""Runs the program against independent stores: moto's server, from PyPI, and Azurite, from npm.
 
     cargo build && python3 tests/independent_store.py    # each store that can be had
     python3 tests/independent_store.py moto              # one alone
     python3 tests/independent_store.py azurite
 
-The tests of `cargo test` bring a store of their own, by the crate s3s; what both sides of one protocol get wrong together is
-seen only where somebody else's code answers. moto answers as S3 does, Azurite as Azure Blob Storage does. Each is installed
-under target/tools on first use, and listens on 127.0.0.1, on a port that it picks. One that cannot be installed is left out,
-and the test says so; one that was asked for by name fails then.
+The tests of `cargo test` have a store of their own, with the crate s3s. A mistake that both sides of one protocol share is
+visible only with an independent store. moto answers as S3 does, Azurite as Azure Blob Storage does. Each is installed under
+target/tools on first use, and listens on 127.0.0.1, on a port that it picks. A store that cannot be installed is left out,
+with a message. If it was given by name, the test fails.
 
-With each store the same is done. A publisher is killed again and again while commits go on, and a replica follows. Two
-publishers of two copies of one database race for the log. A backup is made from the bucket, and all of it is checked. Exports
+Each store gets the same test. A publisher is killed again and again while commits are made, and a replica follows. Two
+publishers of two copies of one database race for the log. A backup is made from the bucket, and everything is checked. Exports
 of the origin, of the replica and of the backup must be equal. MEDFEED_SEED sets the moments of the kills, MEDFEED_BIN names
 another program.
 """
@@ -36,11 +36,11 @@ import urllib.request
 from pathlib import Path
 
 TARGET = Path(__file__).resolve().parent.parent / "target"
-PATIENCE_S = 60
+TIME_LIMIT_S = 60
 FENCED = 4
 SEED = int(os.environ.get("MEDFEED_SEED", "1"))
 KILLS = 27
-# How long a publisher may live after a commit, as powers of ten: from 1 ms to 0.3 s, by when it has nothing left to do.
+# The times from a commit to the kill of the publisher, as powers of ten: from 1 ms to 0.3 s, when all is published.
 LIVES_S = (-3, -0.5)
 
 
@@ -49,14 +49,14 @@ def fail(what):
 
 
 def wait_for(what, ask):
-    """Asks again and again until there is an answer."""
+    """Polls until there is an answer."""
     begun = time.monotonic()
     while True:
         with contextlib.suppress(OSError):  # Not there yet, or an answer of another status.
             if answer := ask():
                 return answer
-        if time.monotonic() - begun > PATIENCE_S:
-            fail(f"not within {PATIENCE_S} s: {what}")
+        if time.monotonic() - begun > TIME_LIMIT_S:
+            fail(f"not within {TIME_LIMIT_S} s: {what}")
         time.sleep(0.05)
 
 
@@ -67,7 +67,7 @@ def program():
 
 
 class Missing(Exception):
-    """A store cannot be had here."""
+    """A store cannot be installed here."""
 
 
 def install(tool, *args):
@@ -97,7 +97,8 @@ class Moto:
             raise Missing(f"{missing}; this needs PyPI to be reachable") from None
 
     def command(self, folder):
-        # moto's own server answers in threads, and then creates a name twice now and then. The program refuses such a store.
+        # moto's own server answers in threads, and then creates a name twice now and then. The program refuses such a
+        # store.
         serve = (
             "from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app\n"
             "from werkzeug.serving import run_simple\n"
@@ -126,7 +127,7 @@ class Azurite:
     name = "azurite"
     version = "3.35.0"  # Later ones need Node 21.
     url = "az://feed/some/prefix"
-    # The one account that Azurite has; everybody knows its key.
+    # The only account of Azurite. Its key is public.
     account = "devstoreaccount1"
     key = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
@@ -149,7 +150,8 @@ class Azurite:
         return [program, "--blobHost", "127.0.0.1", "--blobPort", "0", *options]
 
     def environ(self, endpoint):
-        # As for Azure itself: with AZURE_STORAGE_USE_EMULATOR the program would ask in other ways than there.
+        # The settings are those for Azure itself. With AZURE_STORAGE_USE_EMULATOR the program would send other requests
+        # than there.
         return {
             "AZURE_STORAGE_ENDPOINT": f"{endpoint}/{self.account}",
             "AZURE_ALLOW_HTTP": "true",
@@ -173,7 +175,7 @@ STORES = [Moto(), Azurite()]
 
 
 def start_store(store, folder, stopping):
-    """Starts a store's server, and creates the bucket; returns the endpoint, which the server tells."""
+    """Starts a store's server, and creates the bucket; returns the endpoint, which the server prints."""
     log = folder / f"{store.name}.log"
     with open(log, "w") as out:
         server = stopping(subprocess.Popen(store.command(folder), stdout=out, stderr=out))
@@ -189,7 +191,7 @@ def start_store(store, folder, stopping):
 
 
 class Place:
-    """A folder with a database, and commands on it that find the store as users tell them: by variables."""
+    """A folder with a database, and commands on it that get the store's settings by variables, as those of users do."""
 
     def __init__(self, folder, variables):
         self.folder = Path(folder)
@@ -210,7 +212,7 @@ class Place:
         return json.loads(done.stdout)
 
     def commit(self, version, count=60):
-        """Imports conferences whose venue tells the version."""
+        """Imports conferences whose venue names the version."""
         unknown = {f"{date}_status": "check" for date in ["start_date", "abstract_due_date", "late_breaking_due_date"]}
         rows = [{"id": id, "name": f"Conference {id}", "year": 2025 + id % 3, "venue": f"version {version}"} | unknown
                 for id in range(1, count - version % 7)]
@@ -233,7 +235,7 @@ def export(url, key):
 
 
 def shows(url, key, version):
-    """The export of a server once it is of a version."""
+    """Waits until a server shows a version. Returns its export."""
     def ask():
         found = export(url, key)
         return found if f'"version {version}"'.encode() in found[0] else None
@@ -241,7 +243,7 @@ def shows(url, key, version):
 
 
 def check(store, folder, stack):
-    """All of it with one store, in a folder. What is started is stopped by the stack."""
+    """Runs the whole test with one store, in a folder. The stack stops all started processes."""
     def stopping(process):
         stack.callback(process.wait)
         stack.callback(process.kill)
@@ -256,7 +258,7 @@ def check(store, folder, stack):
     origin.run("license", "set", "all", "--create", "--dataset", "conferences", "--rate-limit", "1000000")
     key = origin.run("key", "create", "--license", "all")["key"]
 
-    # One publishes, the other follows; what either shows is the same, byte for byte.
+    # One publishes, the other follows. Both show the same, byte for byte.
     publisher = publishing(origin)
     wait_for("the first state", lambda: Path(f"{origin.db}.published").exists())
     (served, here), (following, there) = origin.serve(), replica.serve("--from", url, "--poll", "100ms")
@@ -271,7 +273,7 @@ def check(store, folder, stack):
         equal(version)
     print("5 versions: origin and replica are equal after each")
 
-    # The same with a publisher that is killed after each commit, at times before it has published that.
+    # The same with a publisher that is killed after each commit, sometimes before it has published the commit.
     print(f"seed {SEED} (MEDFEED_SEED)")
     moments, waited = random.Random(SEED), 0
     for version in range(6, 6 + KILLS):
@@ -292,7 +294,7 @@ def check(store, folder, stack):
     if publisher.wait() != 0:
         fail(f"medfeed publish: exit code {publisher.returncode}")
 
-    # Two copies of the database, each with a commit of its own: one goes on, the other is fenced.
+    # Two copies of the database, each with a commit of its own: one continues, the other is fenced.
     copy = Place(folder / "copy", variables)
     wait_for("all is published", lambda: origin.run("publish", url, "--once")["seq"])
     origin.run("backup", str(copy.db))
@@ -307,9 +309,9 @@ def check(store, folder, stack):
     if racing[won].poll() is not None:
         fail("the publisher that won has ended")
     racing[won].terminate()
-    print(f"two publishers: one went on, the other ended with exit code {FENCED}")
+    print(f"two publishers: one continued, the other ended with exit code {FENCED}")
 
-    # What is in the bucket is sound, and comes to the same.
+    # The bucket is sound, and a backup of it has the same export.
     audit = replica.run("check", "--from", url)
     if audit["given_up"]:
         fail(f"slots of the log are missing: {audit['given_up']}")

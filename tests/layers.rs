@@ -1,10 +1,10 @@
-//! Which module may use which: imports point down only.
+//! The modules that each module may use: imports point down only.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The modules that a module uses. What those use, it may use too.
+/// The modules that a module uses. It may also use the modules that those use.
 const USES: [(&str, &[&str]); 17] = [
     ("disk", &[]),
     ("model", &[]),
@@ -82,7 +82,7 @@ pub fn code(text: &str) -> String {
     text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
 }
 
-/// The top modules that a text names after `crate::`, those of a group in braces included.
+/// The top modules after `crate::` in a text, including those of a group in braces.
 fn used_modules(text: &str) -> BTreeSet<String> {
     let mut used = BTreeSet::new();
     for (at, _) in text.match_indices("crate::") {
@@ -118,7 +118,7 @@ fn used_modules(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn imports_point_down() {
+fn modules_use_only_modules_below_them() {
     let mut seen = BTreeSet::new();
     for (path, text) in all_sources() {
         let Some(module) = module_of(&path) else { continue };
@@ -151,7 +151,7 @@ fn text_before(text: &str, at: usize) -> &str {
 /// The write transaction records the changes of a published database, so nothing else may write a row.
 #[test]
 fn rows_are_written_by_the_write_transaction() {
-    // The write transaction, opening the file, copies that are not in use yet, and tests that damage rows.
+    // The write transaction, the code that opens the file, copies that are not in use yet, and tests that damage rows.
     const OTHERS: [&str; 4] =
         ["store/write_tx.rs", "store/file/open.rs", "store/file/fill.rs", "store/tests/damages.rs"];
     let mut seen = 0;
@@ -166,7 +166,7 @@ fn rows_are_written_by_the_write_transaction() {
 }
 
 #[test]
-fn files_stay_short() {
+fn no_source_file_exceeds_the_line_limit() {
     for (path, text) in all_sources() {
         let lines = text.lines().count();
         assert!(lines < MAX_LINES, "{} has {lines} lines", path.display());
@@ -174,7 +174,7 @@ fn files_stay_short() {
 }
 
 #[test]
-fn uses_are_found() {
+fn used_modules_are_found_in_each_form_of_use() {
     let cases: [(&str, &[&str]); 6] = [
         ("use crate::api::SnapshotSource;", &["api"]),
         ("use crate::{store::{Writer, Edit}, model};", &["model", "store"]),

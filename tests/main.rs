@@ -1,21 +1,21 @@
-//! The contract, tested. Most of it through the library, without sockets, sleeps or a clock but the tests' own; what users
-//! run through the real program, with a real file and real sockets.
+//! Tests of the contract. Most use the library, without sockets, sleeps or a clock other than the tests' own. Tests of
+//! the things that users run use the real program, with a real file and real sockets.
 //!
 //! In reading order:
 //! - `harness`: a database in a temporary folder with a service over it; every answer passes one central check.
-//! - `routes`: laid out as the URL tree, then what goes across it.
-//! - `properties`: what must hold for any world and any sequence of edits.
+//! - `routes`: in the order of the URL tree, then tests across all routes.
+//! - `properties`: rules that hold for any world and any sequence of edits.
 //! - `power`: the database after power losses.
 //! - `process`: the program itself: commands, servers, signals, killed imports.
 //! - `browser`: the explorer in a real browser, where there is one.
 //! - `explorer`: the explorer's model, by Node where there is one.
-//! - `layers`: which module may use which; `circles`: no files use each other.
+//! - `layers`: the modules that each module may use; `circles`: no files use each other.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "long forms tell their counts, and tests that are left out why"
+    reason = "long runs print their counts, and skipped tests the reason"
 )]
 
 mod browser;

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs the tests that generate their cases at length, each round with other seeds, and prints what was counted:
+# Runs the tests that generate their cases at length, each round with other seeds, and prints their counts:
 #
 #     tests/proof.sh [--minutes N] [--seed N] [--part NAME]
 #
-# Every part gets the same share of the minutes (60 by default), and at least one round. A round that fails is printed with
-# the command that repeats it, and the other parts go on; the exit status is then 1. Files are made in memory (/dev/shm)
-# where that is possible. README.md, beside this script, has the figures of a long run.
+# Every part gets the same share of the minutes (60 by default), and at least one round. A round that fails is printed
+# with the command that repeats it, and the other parts continue; the exit status is then 1. Files are made in memory
+# (/dev/shm) if possible. README.md, next to this script, has the figures of a long run.
 set -euo pipefail
 shopt -s nullglob
 cd "$(dirname "$0")/.."
@@ -20,8 +20,8 @@ while [ $# -gt 0 ]; do
     esac
 done
 
-# A part: its name, the cases of a round (MEDFEED_CASES; `share`: the seconds that the part has), how many rounds run at a time
-# (those of a part that mostly waits, several), and the tests.
+# A part: its name, the cases of a round (MEDFEED_CASES; `share`: the seconds that the part has), how many rounds run at
+# a time (those of a part that mostly waits, several), and the tests.
 parts="
 model      500   1 properties::feeds properties::resync properties::replicas::a_replica properties::soundness::the_check
 hidden     200   1 properties::soundness::hidden
@@ -47,7 +47,7 @@ mkdir "$scratch/files"
 
 # Optimized code is built longer, and then goes through more cases.
 export CARGO_PROFILE_DEV_OPT_LEVEL=${CARGO_PROFILE_DEV_OPT_LEVEL:-2}
-# The allocator is the one of what is shipped.
+# The allocator is that of the released program.
 cargo test --quiet --features jemalloc --test medfeed --no-run
 program=$(cargo test --features jemalloc --test medfeed --no-run --message-format=json 2>/dev/null |
     sed -n 's/.*"kind":\["test"\].*"executable":"\([^"]*\)".*/\1/p')
@@ -57,7 +57,7 @@ count=$(echo "$parts" | awk -v only="$only" 'NF && (only == "" || $1 == only)' |
 share=$((minutes * 60 / count))
 failed=0
 printf '%-10s %7s %7s  %s\n' part rounds seconds counted
-# Runs one round with a seed. What it counted goes to a file, as does the seed if the round fails.
+# Runs one round with a seed. Its counts go to a file, and so does the seed if the round fails.
 run_round() {
     local round=$1 log="$scratch/log-$1"
     # shellcheck disable=SC2086 # the filters are several words
@@ -77,8 +77,8 @@ while read -r name cases at_once filters; do
     begun=$SECONDS rounds=0
     rm -f "$scratch"/counted-* "$scratch"/measured-* "$scratch"/failed-*
     [ "$cases" != share ] || cases=$((share > 5 ? share - 5 : 5))
-    # The soak judges the memory that programs hold, not what the allocator keeps for later. So the allocator keeps nothing,
-    # unless the variable is set (to nothing for what is shipped).
+    # The soak judges the memory that programs hold, not the memory that the allocator keeps for later. So the allocator
+    # keeps nothing, unless the variable is set (to an empty value for the settings of the released program).
     environment=()
     [ "$name" != soak ] ||
         environment=(_RJEM_MALLOC_CONF="${_RJEM_MALLOC_CONF-narenas:1,tcache:false,dirty_decay_ms:0,muzzy_decay_ms:0}")

@@ -5,18 +5,18 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// What every server prints first.
+/// The beginning of every server's first line.
 const READY: &str = "listening on http://";
 /// Clock ticks per second in `/proc`: 100 on every Linux that Rust runs on.
 const TICKS_PER_S: f64 = 100.0;
-/// A server that uses no time for so long does nothing but wait.
+/// A server that uses no processor time for this long is idle.
 const SETTLED: Duration = Duration::from_millis(500);
 
-/// A running server; it is ended when this is dropped.
+/// A running server. Dropping it ends the server.
 #[derive(Debug)]
 pub struct Server {
     process: Child,
-    /// Where it listens.
+    /// The address on which it listens.
     pub address: SocketAddr,
 }
 
@@ -51,7 +51,7 @@ impl Server {
         }
     }
 
-    /// Memory in MiB: now, and at the most so far.
+    /// Memory in MiB: the current use and the maximum so far.
     pub fn memory_mib(&self) -> (f64, f64) {
         let text = self.proc_file("status");
         let value = |name: &str| {
@@ -69,7 +69,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Neither fails but for a process that is gone already.
+        // Both fail only if the process has already ended.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -17,12 +17,12 @@ use crate::exchange::{HEAD_END, Recorded};
 /// Bytes taken from a socket at once.
 const READ_BYTES: usize = 256 << 10;
 
-/// What some connections measured together.
+/// The measurements of some connections together.
 #[derive(Clone, Debug, Default)]
 pub struct Load {
-    /// How long each request took, in microseconds, ascending.
+    /// The latency of each request, in microseconds, ascending.
     pub latencies_us: Vec<f64>,
-    /// How long all of it took.
+    /// The time of all requests together.
     pub elapsed: Duration,
 }
 
@@ -32,7 +32,7 @@ impl Load {
         self.count() / self.elapsed.as_secs_f64()
     }
 
-    /// How many requests were answered.
+    /// The number of answered requests.
     pub fn count(&self) -> f64 {
         self.latencies_us.len() as f64
     }
@@ -72,12 +72,13 @@ pub async fn drive(address: SocketAddr, exchanges: &Arc<[Exchange]>, connections
             tokio::spawn(async move {
                 let mut latencies_us = Vec::new();
                 while began.elapsed() < time {
-                    // One counter for all, so that each request comes again only after all others.
+                    // One counter for all, so that each request is repeated only after all others.
                     let exchange = &exchanges[next.fetch_add(1, Ordering::Relaxed) % exchanges.len()];
                     let sent = Instant::now();
                     connection.send(&exchange.request).await;
                     let (head, length) = connection.receive(|_| {}).await;
-                    // The limits, the id and the date differ, the status and the body's length must not.
+                    // Limits, request id and date may differ. The status must not, and the body's length only within
+                    // the tolerance.
                     let same = head.get(9..12) == Some(exchange.status.as_str().as_bytes())
                         && length.abs_diff(exchange.body_bytes) <= exchange.tolerance;
                     assert!(same, "another answer than before: {}", String::from_utf8_lossy(&head));
@@ -96,7 +97,7 @@ pub async fn drive(address: SocketAddr, exchanges: &Arc<[Exchange]>, connections
     load
 }
 
-/// Sends a request once and keeps its answer.
+/// Sends a request once. Returns its answer.
 pub async fn fetch(address: SocketAddr, request: &[u8]) -> Recorded {
     Connection::open(address).await.ask(request).await
 }
@@ -115,7 +116,7 @@ impl Connection {
         Connection { stream, buffer: vec![0; READ_BYTES] }
     }
 
-    /// Sends a request and keeps its answer.
+    /// Sends a request. Returns its answer.
     pub async fn ask(&mut self, request: &[u8]) -> Recorded {
         self.send(request).await;
         let mut body = Vec::new();
@@ -135,7 +136,7 @@ impl Connection {
         }
     }
 
-    /// Reads some bytes into the buffer from a position on; returns how many.
+    /// Reads some bytes into the buffer from a position on. Returns their number.
     async fn read(&mut self, from: usize) -> usize {
         loop {
             match self.stream.try_read(&mut self.buffer[from..]) {
@@ -172,7 +173,7 @@ impl Connection {
     }
 }
 
-/// The length of the body that follows a head; none follows a 304, whatever its head says.
+/// The length of the body after a head. A 304 has none, whatever its head says.
 fn content_length(head: &[u8]) -> usize {
     const NAME: &[u8] = b"\r\ncontent-length: ";
     if head.get(9..12) == Some(b"304") {

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
-/// Tells the static server which answer is asked for. The real server gets it too, and looks at it as little as at any
-/// header that it does not know.
+/// Names the requested answer for the static server. The real server gets this header too, and ignores it like any
+/// unknown header.
 pub const ROW_HEADER: &str = "x-row";
 
-/// What ends a head.
+/// The end of a head.
 pub const HEAD_END: &[u8] = b"\r\n\r\n";
 
 /// An answer, as the real server sent it.

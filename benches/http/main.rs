@@ -1,13 +1,13 @@
 //! The server side by side with hyper alone: real sockets, a real file, the same bytes.
 //!
-//! Three processes: the `medfeed` program over a database of usual size, a bare hyper server that answers recorded bytes from
-//! memory, and this one. Its client drives the two in turn (A B A B ...), so that a busy machine disturbs both alike. Most rows
-//! rotate over many URLs, each with an answer of its own, at both servers. The ratio shows what is left of the speed of hyper
-//! and the kernel after finding and checking an answer. All processes share the processor, so the table also has the
-//! processor time of each server per request.
+//! Three processes: the `medfeed` program over a database of usual size, a bare hyper server that answers recorded
+//! bytes from memory, and this one. Its client drives the two in turn (A B A B ...), so that a busy machine disturbs
+//! both alike. Most rows rotate over many URLs, each with an answer of its own, at both servers. The ratio shows what
+//! is left of the speed of hyper and the kernel after finding and checking an answer. All processes share the
+//! processor, so the table also has the processor time of each server per request.
 //!
-//! Two further tables: how long a process takes from its start to its first answer, beside the bare server; and, with
-//! `MEDFEED_BENCH_LARGE=1`, what answers of large databases cost over those of small ones.
+//! Two further tables: the time of a process from its start to its first answer, compared with the bare server; and,
+//! with `MEDFEED_BENCH_LARGE=1`, the cost of answers of large databases compared with small ones.
 //!
 //!     cargo bench --bench http
 //!     cargo bench --bench http -- --rounds 9 --seconds 1 --rows feed
@@ -42,17 +42,17 @@ use support::machine::{Table, median, print_machine};
 use support::synthetic::{AREAS, FIRST_YEAR, LAST_YEAR, PLACES, REACHES, id_of};
 use support::world::{Share, Size, World};
 
-/// Distinct pages of a row that asks for none a second time soon: a server keeps about 100 of them.
+/// Distinct pages of a row that requests no page a second time soon: a server keeps about 100 of them.
 const ROTATED: usize = 2_000;
 /// Records, feed pages and filters that rows rotate over.
 const RECORDS: usize = 2_000;
 const FEED_PAGES: usize = 32;
 const FILTERS: usize = 200;
-/// An answer to one of the pages that are not asked for again may be longer or shorter than another by this part of it.
+/// Answers to pages that are not requested again may differ in length by one part in this number.
 const LENGTHS_DIFFER: usize = 5;
 /// The feed that is measured.
 const FEED: &str = "/v1/conferences/changes";
-/// Before each server's first round it is driven for this part of a round's time, unmeasured.
+/// The part of a round's time for which each server is driven before its first round, unmeasured.
 const WARM_UP: f64 = 0.5;
 
 #[derive(Debug, Parser)]
@@ -60,7 +60,7 @@ struct Args {
     /// Times that each server is driven per row, in turn
     #[arg(long, env = "MEDFEED_BENCH_ROUNDS", default_value_t = 5)]
     rounds: usize,
-    /// How long it is driven each time
+    /// Seconds for which it is driven each time
     #[arg(long, env = "MEDFEED_BENCH_SECONDS", default_value_t = 0.5)]
     seconds: f64,
     /// Only rows whose name contains this text
@@ -69,10 +69,10 @@ struct Args {
     /// Numbers of connections
     #[arg(long, value_delimiter = ',', default_values_t = [8, 64])]
     connections: Vec<usize>,
-    /// What the server logs: `info` writes a line per request, to nowhere
+    /// The server's log filter: `info` writes a line per request, to nowhere
     #[arg(long, env = "MEDFEED_BENCH_LOG", default_value = "warn")]
     log: String,
-    /// One short round, to see that all works
+    /// One short round, to check that everything works
     #[arg(long)]
     test: bool,
     /// Given by cargo
@@ -88,7 +88,7 @@ fn main() {
     if let Some(folder) = &args.static_answers {
         return static_server::run(folder);
     }
-    // Without cargo's mark this is a test run, as of criterion's benchmarks.
+    // Without cargo's `--bench` this is a test run, as with criterion's benchmarks.
     if args.test || !args.bench {
         args.rounds = 1;
         args.seconds = 0.02;
@@ -124,7 +124,7 @@ fn start_real(database: &Path, log: &str) -> Server {
 }
 
 fn start_static(folder: &Path) -> Server {
-    let program = std::env::current_exe().expect("a program knows its path");
+    let program = std::env::current_exe().expect("a program can read its path");
     Server::start(Command::new(program).arg("--static-answers").arg(folder))
 }
 
@@ -370,7 +370,7 @@ fn texts() -> Vec<(String, String)> {
     texts.map(|text| (format!("/v1/conferences?q={text}"), String::new())).collect()
 }
 
-/// Tokens that lead to a position of a license's feed, each further one an entry earlier: so all pages are full.
+/// Tokens around a position of a license's feed, each one an entry before the previous one. So all pages are full.
 fn feed_tokens(world: &World, license: usize, position: Position, count: usize) -> Vec<String> {
     let reader = Reader::open(world.path()).expect("the database opens");
     let snapshot = reader.newest();
@@ -411,7 +411,7 @@ impl Caller<'_> {
         }
     }
 
-    /// The targets of so many records that none of the world's later commits removed.
+    /// The targets of `count` records that none of the world's later commits removed.
     async fn records(&self, count: usize) -> Vec<(String, String)> {
         let mut targets = Vec::new();
         let mut numbers = 4_500..;
@@ -425,7 +425,7 @@ impl Caller<'_> {
         targets
     }
 
-    /// Targets with the condition that they changed.
+    /// The targets, each with `If-None-Match` and its present ETag.
     async fn with_etags(&self, targets: &[(String, String)]) -> Vec<(String, String)> {
         let mut conditional = Vec::with_capacity(targets.len());
         for (target, _) in targets {

@@ -1,7 +1,8 @@
-//! Answers of large databases beside the same ones of small databases: longer logs, more licenses, narrower licenses.
+//! Answers of large databases compared with the same answers of small ones: longer logs, more licenses, narrower
+//! licenses.
 //!
 //! Both logs have a few licenses that see all and more that see one record in 1,000: as many as are built within two
-//! minutes. What many licenses cost, the database of usual size with 1,000 of them shows.
+//! minutes. The database of usual size with 1,000 licenses shows the cost of many licenses.
 
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ struct Page<'w> {
     real: &'w Real,
     license: usize,
     position: Position,
-    /// How many distinct pages are asked for in turn.
+    /// The number of distinct pages that are requested in turn.
     distinct: usize,
     limit: usize,
 }

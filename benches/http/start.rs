@@ -1,5 +1,5 @@
-//! From the start of a process to its first answer: the real server beside the bare one. And the first answers and the
-//! memory of larger databases.
+//! From the start of a process to its first answer: the real server compared with the bare one. And the first answers
+//! and the memory of larger databases.
 
 use std::fmt::Display;
 use std::time::Instant;
@@ -21,7 +21,7 @@ const SIZE_STARTS: usize = 3;
 /// The log lengths that are measured on request.
 const LARGE_LOGS: [u64; 2] = [100_000, 1_000_000];
 
-/// Prints how long first answers take.
+/// Prints the times of first answers.
 pub async fn compare(args: &Args) {
     if !"first answer after start".contains(&args.rows) {
         return;
@@ -43,8 +43,8 @@ pub async fn compare(args: &Args) {
     sizes.print();
 }
 
-/// Asks a new server once for each of some answers, and adds their milliseconds, the first with the start, and the memory
-/// after them. Medians of a few servers.
+/// Requests some answers from a new server, once each. Adds a row with their milliseconds, the first including the
+/// start, and with the memory after them. All figures are medians of a few servers.
 async fn add_size(table: &mut Table, args: &Args, name: &str, world: &World) {
     let token = |position| feed_tokens(world, 0, position, 1).swap_remove(0);
     let page = format!("{FEED}?since={}&limit={PAGE}", token(Position::Middle));
@@ -94,7 +94,7 @@ async fn add(table: &mut Table, args: &Args, size: &str, world: &World) {
     }
 }
 
-/// Starts a server and asks it. Returns the milliseconds from before its start to the answer's last byte.
+/// Starts a server and sends it a request. Returns the milliseconds from before its start to the answer's last byte.
 async fn first_answer(start: impl FnOnce() -> Server, world: &World, target: &str) -> (f64, Recorded) {
     let began = Instant::now();
     let server = start();

@@ -5,14 +5,14 @@ use std::io::Read;
 use flate2::read::GzDecoder;
 use flate2::{Compress, Compression, Crc, FlushCompress};
 
-/// Records of a part.
+/// The number of records in a part.
 const PART_RECORDS: usize = 64;
 
-/// An export cut into parts of as many lines each, all but one of them compressed already.
+/// An export that is cut into parts of equally many lines. All parts except the changed one are compressed already.
 #[derive(Debug)]
 pub struct Assembly {
     parts: Vec<Vec<u8>>,
-    /// The plain text of the part that changed; it goes in the middle.
+    /// The plain text of the changed part, which belongs in the middle.
     changed: Vec<u8>,
 }
 
@@ -28,7 +28,7 @@ impl Assembly {
         Assembly { parts, changed }
     }
 
-    /// How many parts there are.
+    /// The number of parts.
     pub fn count(&self) -> usize {
         self.parts.len()
     }
@@ -51,7 +51,7 @@ impl Assembly {
 /// A text compressed up to a full flush.
 fn deflate(text: &[u8]) -> Vec<u8> {
     let mut compress = Compress::new(Compression::default(), false);
-    // Not even an incompressible text needs more room.
+    // Even an incompressible text needs no more room.
     let mut deflated = Vec::with_capacity(text.len() + 1024);
     compress.compress_vec(text, &mut deflated, FlushCompress::Full).expect("texts can be compressed");
     assert_eq!(compress.total_in(), text.len() as u64, "the room is enough for all");

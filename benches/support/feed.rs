@@ -10,9 +10,9 @@ use super::world::license_name;
 /// Entries of a feed page; also the default of the API.
 pub const PAGE: usize = 500;
 
-/// Where in the feed a page lies.
+/// The position of a page in the feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "they say what they are")]
+#[allow(missing_docs, reason = "the names explain the variants")]
 pub enum Position {
     Start,
     Middle,
@@ -56,7 +56,7 @@ pub fn before(position: Position, entries: usize) -> usize {
     }
 }
 
-/// The token of a caller that has so many of the feed's entries.
+/// The token of a caller that has the first `taken` entries of the feed.
 pub fn token(snapshot: &Snapshot, view: &View<'_>, seqs: &[u64], taken: usize) -> String {
     let token = SyncToken {
         dataset: view.dataset(),

@@ -1,4 +1,4 @@
-//! What the benchmarks share: seeded rows, databases made of them, and how figures are printed.
+//! Helpers of the benchmarks: seeded rows, databases made of them, and tables of figures.
 //!
 //! - [`random`] and [`synthetic`]: rows made of a seed and their number.
 //! - [`world`]: databases of them, with licenses that show all or a share.
@@ -18,7 +18,7 @@ pub mod request;
 pub mod synthetic;
 pub mod world;
 
-/// Whether the benchmarks that need minutes and gigabytes are asked for.
+/// Whether `MEDFEED_BENCH_LARGE` requests the benchmarks that need minutes and gigabytes.
 pub fn is_large() -> bool {
     std::env::var_os("MEDFEED_BENCH_LARGE").is_some_and(|value| !value.is_empty() && value != "0")
 }
@@ -28,30 +28,30 @@ pub fn is_large() -> bool {
 pub struct Arguments {
     filters: Vec<String>,
     is_list: bool,
-    /// Whether this only tries that all works.
+    /// Whether this is a test run, which only checks that everything works.
     pub is_test: bool,
 }
 
 impl Arguments {
-    /// Those of this process.
+    /// Reads the arguments of this process.
     pub fn read() -> Arguments {
         let given: Vec<String> = std::env::args().skip(1).collect();
         let has = |wanted: &str| given.iter().any(|argument| argument == wanted);
         Arguments {
-            // Without cargo's mark this is a test run.
+            // Without cargo's `--bench` this is a test run.
             is_test: !has("--bench") || has("--test"),
             is_list: has("--list"),
             filters: filters(&given),
         }
     }
 
-    /// Whether a comparison that is no benchmark of criterion's is asked for.
+    /// Whether the arguments select a comparison that is no benchmark of criterion's.
     pub fn asks_for(&self, name: &str) -> bool {
         !self.is_list && (self.filters.is_empty() || self.filters.iter().any(|filter| name.contains(filter.as_str())))
     }
 }
 
-/// Options of criterion that take no value: what follows them may be a filter.
+/// Options of criterion that take no value. The next argument may be a filter.
 const FLAGS: [&str; 7] = ["--bench", "--test", "--exact", "--noplot", "--quiet", "--verbose", "--discard-baseline"];
 
 /// The arguments that are neither options nor their values.

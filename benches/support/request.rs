@@ -31,7 +31,7 @@ pub fn request(key: &str, target: &str, headers: &[(&str, &str)]) -> Request {
     }
 }
 
-/// Answers a request in this thread. Nobody else may be asking for the same.
+/// Answers a request in this thread. No other caller may request the same meanwhile.
 pub fn respond(service: &Service, request: Request) -> Response {
     let mut exchange = Exchange::new(request);
     let answer = match service.check(&mut exchange) {

@@ -14,7 +14,7 @@ use medfeed::store::Batch;
 
 use super::random::Random;
 
-/// What all rows are made from. Another seed gives other rows of the same sizes.
+/// The seed of all rows. Another seed gives other rows of the same sizes.
 pub const SEED: u64 = 0x6d65_6466_6565_6431;
 /// Conferences of a database of usual size.
 pub const CONFERENCES: u64 = 9_000;
@@ -82,7 +82,7 @@ pub const AREAS: [&str; 24] = [
     "Rheumatology",
     "Urology",
 ];
-/// Words that names of conferences hold.
+/// Words in names of conferences.
 pub const REACHES: [&str; 8] =
     ["International", "European", "American", "Asia-Pacific", "World", "Nordic", "Société française", "Ibero-American"];
 const MEETINGS: [&str; 4] = ["Congress", "Annual Meeting", "Symposium", "Scientific Sessions"];

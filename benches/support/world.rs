@@ -13,18 +13,18 @@ use super::synthetic::{self, AREA_OF_FIFTIETH, AREA_OF_HALF, AREA_OF_THOUSANDTH,
 
 /// Commits after the load. Without them the log would lie in the order of ids, as no log in use does.
 const LATER_COMMITS: u64 = 10;
-/// Of so many conferences each later commit changes one.
+/// Each later commit changes one conference in this number.
 const CHANGED_ONE_IN: u64 = 100;
-/// Of so many conferences each later commit removes one: tombstones in the feed.
+/// Each later commit removes one conference in this number, so the feed has tombstones.
 const REMOVED_ONE_IN: u64 = 2_000;
 /// Records per commit of a load: bounds what a batch needs in memory.
 const LOAD_RECORDS: u64 = 100_000;
-/// Tells the later commits' choices from the rows.
+/// The random stream of the later commits' choices, apart from those of the rows.
 const CHANGES_STREAM: u64 = 15 << 60;
 /// More requests per minute than a benchmark can send.
 const RATE_LIMIT: u32 = u32::MAX;
 
-/// How much of the conferences a license shows. Journals have no row rule: every license shows them all.
+/// The share of the conferences that a license shows. Journals have no row rule: every license shows them all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
     /// Every conference.
@@ -78,7 +78,7 @@ pub fn license_name(index: usize) -> String {
     format!("license-{index:04}")
 }
 
-/// How many records a world holds after its load.
+/// The number of records in a world after its load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "named after the datasets")]
 pub struct Size {
@@ -96,7 +96,7 @@ impl Size {
     }
 }
 
-/// A database in a folder of its own, which goes with it.
+/// A database in a temporary folder of its own.
 #[derive(Debug)]
 pub struct World {
     path: PathBuf,
@@ -106,7 +106,7 @@ pub struct World {
 }
 
 impl World {
-    /// A database whose licenses were there before its records, and whose records changed a little since.
+    /// Builds a database whose licenses are older than its records, and whose records changed a little since.
     pub fn build(size: Size, licenses: &[Share]) -> World {
         let folder = tempfile::Builder::new().prefix("medfeed-bench-").tempdir().expect("a temporary folder");
         let mut world = World { path: folder.path().join("bench.redb"), keys: Vec::new(), _folder: folder };
@@ -134,7 +134,7 @@ impl World {
             };
             let changed = some(CHANGED_ONE_IN);
             let removed = some(REMOVED_ONE_IN);
-            // Changes come last, so that at the head of a long log there are records, as at that of a short one.
+            // Changes come last, so that the head of a long log has records, like that of a short one.
             commit(&writer, synthetic::removals(removed));
             commit(&writer, synthetic::records(changed, [], revision));
         }
@@ -153,7 +153,7 @@ impl World {
     }
 }
 
-/// Brings a batch in as one commit.
+/// Commits a batch.
 pub fn commit(writer: &Writer, batch: Batch) {
     let mut edit = writer.begin().expect("the write transaction begins");
     edit.apply(&batch).expect("the batch is applied");

@@ -269,7 +269,7 @@ mod tests {
             (&[""], false),
             (&["localhost", "localhost"], false),
             (&["[evil.example]"], false),
-            // Every name is compared whole: none that only begins, ends or goes on like it.
+            // Every name is compared whole. A host that only begins with it, ends with it or continues it is rejected.
             (&["example.org"], true),
             (&["example.org:8080"], true),
             (&["EXAMPLE.ORG"], true),

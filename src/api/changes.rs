@@ -115,21 +115,19 @@ pub(super) fn changes(
 ) -> Result<Representation, Problem> {
     let view = caller.view(dataset)?;
     let FeedQuery { parameters: ChangesParameters { since, limit, wait, .. }, start, token: sent } = query;
-    let rows = feed::feed(&view, start.after(&view)?, usize::from(*limit))?;
-    let next = feed::token_after(&view, &rows)?;
-    let mut page = feed::page(&view, &rows)?;
+    let (mut page, next_seq, next) = feed::page(&view, start.after(&view)?, usize::from(*limit))?;
     let token = match since {
         // If nothing is new, the token stays the same.
         Some(text) if *sent == Some(next) => Cow::from(text),
         _ => Cow::from(Sealer::new(caller.snapshot.secret()).seal_sync_token(&next)),
     };
-    page.end(rows.next_seq.is_some(), "next_sync_token", Some(&token));
-    let mut representation = Representation::page(page, &view, gzip)?;
+    page.end(next_seq.is_some(), "next_sync_token", Some(&token));
     // A first token, and a new token after a change of the scope, are sent at once.
-    let is_news = !rows.entries.is_empty() || matches!(start, FeedStart::Now) || sent.is_some_and(|sent| sent != next);
+    let is_news = !page.is_empty() || matches!(start, FeedStart::Now) || sent.is_some_and(|sent| sent != next);
+    let mut representation = Representation::page(page, &view, gzip)?;
     representation.wait = (*wait > 0 && !is_news).then(|| Duration::from_secs(MAX_WAIT_S.min(*wait).into()));
     if let FeedStart::After(position) = *start {
-        let next = rows.next_seq.map(|seq| view.commit_of(seq)).transpose()?;
+        let next = next_seq.map(|seq| view.commit_of(seq)).transpose()?;
         let (witness, behind_since) = (view.witness()?, next.map(|commit| commit.time));
         representation.feed = Some(FeedUse { dataset, position, witness, behind_since });
     }

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_ends_so_long_after_the_request_however_often_it_was_woken() {
+    fn a_wait_ends_at_its_time_limit_however_often_it_was_woken() {
         let mut exchange = exchange(Method::GET, None, None);
         let came = exchange.request.at;
         let until = |exchange: &Exchange| exchange.interest(&page(Some(60))).map(|(_, until)| until - came);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interest_is_of_key_dataset_and_witness() {
+    fn interests_differ_by_key_dataset_and_witness() {
         let exchange = exchange(Method::GET, None, None);
         let (interest, _) = exchange.interest(&page(Some(1))).unwrap();
         let other_key = UsableKey { hash: KeyHash::of(b"l"), ..interest.key.clone() };

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_are_no_methods_are_not_logged() {
+    fn unknown_methods_are_not_logged() {
         for known in ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"] {
             assert_eq!(loggable_name(&Method::from_bytes(known.as_bytes()).unwrap()), known);
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use flate2::Compression;
-use http::header::{CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY};
+use http::header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY};
 use http::{HeaderValue, StatusCode};
 
 use super::answers::{AnswerCache, CachedAnswer};
@@ -14,7 +14,7 @@ use super::response::{Response, prefers_html};
 use crate::api::browsers::is_own;
 use crate::api::request::Request;
 use crate::contract::parameters::NoParameters;
-use crate::contract::{CONTRACT, DatasetBody, Query, StatusBody};
+use crate::contract::{CONTRACT, DatasetBody, Query, Route, StatusBody};
 use crate::docs;
 use crate::explorer::{self, Demo};
 use crate::model::{PerDataset, Timestamp};
@@ -42,22 +42,21 @@ pub(super) fn status(
 /// Returns 404 for unknown paths, and 421 if another site's page may be requesting a demo's keys.
 pub(super) fn explorer_page(
     request: &Request,
-    pattern: &'static str,
+    route: &Route,
     demo: Option<&Demo>,
     answers: &AnswerCache,
 ) -> Result<Arc<CachedAnswer>, Problem> {
-    let path = request.path();
-    if let Some(demo) = demo.filter(|_| path == explorer::DEMO_PATH) {
+    if let Some(demo) = demo.filter(|_| route.path == explorer::DEMO_PATH) {
         if !is_own(&request.headers, &[]) {
             return Err(Problem::invalid_request(
                 StatusCode::MISDIRECTED_REQUEST,
                 "A demo shows its keys only if `Host` is an address or `localhost`. Open the page with this machine's address.",
             ));
         }
-        return Ok(Arc::new(CachedAnswer::public(pattern, Representation::json(demo.to_json()))));
+        return Ok(Arc::new(CachedAnswer::public(route.endpoint.pattern, Representation::json(demo.to_json()))));
     }
-    cached_page(path, pattern, answers, || {
-        let asset = explorer::find(path, demo.is_some())
+    cached_page(route, answers, || {
+        let asset = explorer::find(&route.path, demo.is_some())
             .ok_or_else(|| Problem::new(Code::NotFound, "There is no such page. The explorer is at `/`."))?;
         let etag = ETag::of("explorer", [asset.body.as_slice()]);
         Ok(with_policy(asset.content_type, asset.body, explorer::CONTENT_SECURITY_POLICY).revalidatable(etag))
@@ -65,50 +64,37 @@ pub(super) fn explorer_page(
 }
 
 /// The answer for a path of the documentation, cached. `public_url` is the base URL in its text.
-pub(super) fn docs_page(
-    path: &str,
-    pattern: &'static str,
-    public_url: &str,
-    answers: &AnswerCache,
-) -> Result<Arc<CachedAnswer>, Problem> {
-    cached_page(path, pattern, answers, || {
+pub(super) fn docs_page(route: &Route, public_url: &str, answers: &AnswerCache) -> Result<Arc<CachedAnswer>, Problem> {
+    cached_page(route, answers, || {
         let missing = || Problem::new(Code::NotFound, format!("There is no such page. Start at {public_url}/docs."));
-        Ok(of_docs(docs::find_page(&CONTRACT, path, public_url).ok_or_else(missing)?))
+        Ok(of_docs(docs::find_page(&CONTRACT, &route.path, public_url).ok_or_else(missing)?))
     })
 }
 
 /// The cached page of a path. Builds it on first use.
 fn cached_page(
-    path: &str,
-    pattern: &'static str,
+    route: &Route,
     answers: &AnswerCache,
     build: impl FnOnce() -> Result<Representation, Problem>,
 ) -> Result<Arc<CachedAnswer>, Problem> {
-    if let Some(page) = answers.find(None, path) {
+    if let Some(page) = answers.find(None, &route.path) {
         return Ok(page);
     }
     let representation = build()?;
     // Compress it now, so that the cache counts its full size, and well, because that happens once.
     representation.compressed(Compression::default());
-    let page = Arc::new(CachedAnswer::public(pattern, representation));
-    answers.insert(None, path, Arc::clone(&page));
+    let page = Arc::new(CachedAnswer::public(route.endpoint.pattern, representation));
+    answers.insert(None, &route.path, Arc::clone(&page));
     Ok(page)
 }
 
-/// The response for an unknown path outside `/v1`, instead of a problem: a redirect if a page has moved, or an HTML page
-/// for browsers.
+/// The response for an unknown path outside `/v1`, instead of a problem: an HTML page for browsers.
 pub(super) fn page_instead(request: &Request, request_id: &str) -> Option<Response> {
-    let path = request.path();
-    let answer = |representation: &Representation| Response::new(representation, request, request_id, None).ok();
-    if let Some(target) = docs::find_moved(&CONTRACT, path) {
-        let location = HeaderValue::from_str(&target).ok()?;
-        let moved = Representation::text("text/plain; charset=utf-8", target.into()).with(LOCATION, location);
-        return Some(Response { status: StatusCode::PERMANENT_REDIRECT, ..answer(&moved)? });
-    }
     if !prefers_html(&request.headers) {
         return None;
     }
-    let page = answer(&of_docs(docs::not_found(path)))?;
+    let page = of_docs(docs::not_found(request.path()));
+    let page = Response::new(&page, request, request_id, None).ok()?;
     Some(Response { status: StatusCode::NOT_FOUND, problem: Some(Code::NotFound), ..page })
 }
 

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_at_a_window_takes_nothing_from_it() {
+    fn reading_a_window_does_not_count_a_request() {
         let rate = RateLimiter::default();
         let start = Instant::now();
         let at = |ms: u64| start + Duration::from_millis(ms);

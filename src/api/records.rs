@@ -38,12 +38,11 @@ pub(in crate::api) fn list(
             cursor.ok_or(Code::InvalidCursor)?.last_id
         }
     };
-    let rows = page::list(&view, &filter, after, usize::from(limit))?;
-    let mut page = page::page(&rows);
-    let next = rows.next_after.map(|last_id| sealer.seal_cursor(&position(last_id.get())));
+    let (mut page, next_after) = page::list(&view, &filter, after, usize::from(limit))?;
+    let next = next_after.map(|last_id| sealer.seal_cursor(&position(last_id.get())));
     page.end(next.is_some(), "next_cursor", next.as_deref());
     let cursor =
-        rows.next_after.map_or_else(Vec::new, |last_id| [&last_id.get().to_be_bytes(), filters.as_slice()].concat());
+        next_after.map_or_else(Vec::new, |last_id| [&last_id.get().to_be_bytes(), filters.as_slice()].concat());
     // The tag depends on the cursor's content, since its sealed text differs each time.
     let etag = ETag::of("list", [page.hashes().as_slice(), &cursor]);
     Ok(Representation::page(page, &view, gzip)?.revalidatable(etag))
@@ -90,7 +89,7 @@ pub(in crate::api) fn export(
 ) -> Result<Representation, Problem> {
     let view = caller.view(dataset)?;
     let ExportFile { gzip, plain_sha256, records } = export::export(&view, format, segments)?;
-    let token = Sealer::new(caller.snapshot.secret()).seal_sync_token(&feed::token_now(&view)?);
+    let token = Sealer::new(caller.snapshot.secret()).seal_sync_token(&feed::token(&view, None)?);
     let token = HeaderValue::from_str(&token).map_err(Problem::internal)?;
     let (content_type, ending) = match format {
         ExportFormat::Jsonl => ("application/gzip", "jsonl.gz"),

@@ -270,12 +270,12 @@ impl Service {
         match route.endpoint.resource {
             Resource::Docs => {
                 let url = &self.settings.public_url;
-                let page = public::docs_page(request.path(), route.endpoint.pattern, url, &self.answers)?;
+                let page = public::docs_page(&route, url, &self.answers)?;
                 return Ok(CheckedRequest::Answered(page));
             }
             Resource::Explorer => {
                 let demo = self.settings.demo.as_deref();
-                let page = public::explorer_page(request, route.endpoint.pattern, demo, &self.answers)?;
+                let page = public::explorer_page(request, &route, demo, &self.answers)?;
                 return Ok(CheckedRequest::Answered(page));
             }
             Resource::Status => {
@@ -289,8 +289,7 @@ impl Service {
         }
         // Also for an address over its limit: it may now use a new key.
         let is_unknown = key.as_ref().is_err_and(|problem| problem.code == Code::InvalidApiKey);
-        let may_be_new = !exchange.has_polled_for_key && self.source.may_lack_keys();
-        if is_unknown && may_be_new && auth::has_well_formed_key(request) {
+        if is_unknown && !exchange.has_polled_for_key && auth::has_well_formed_key(request) {
             exchange.has_polled_for_key = true;
             let is_over_limit = self.rate.address_window(request.address, request.at).remaining == 0;
             return Ok(CheckedRequest::UnknownKey { is_over_limit });

@@ -53,13 +53,8 @@ pub trait SnapshotSource: Send + Sync {
         false
     }
 
-    /// Whether other processes create keys, so that an unknown key may be new.
-    fn may_lack_keys(&self) -> bool {
-        false
-    }
-
-    /// Waits for a poll for new keys that begins after `since`, the time of the request. Concurrent callers share it.
-    /// Invalid keys cause no additional polls of a file, and at most one per second of a bucket. It may block for two
-    /// seconds.
+    /// Waits for a poll for new keys, which other processes create. It begins after `since`, the time of the request.
+    /// Concurrent callers share it. Invalid keys cause no additional polls of a file, and at most one per second of a
+    /// bucket. It may block for two seconds.
     fn poll_for_keys(&self, _since: Instant) {}
 }

@@ -26,7 +26,8 @@ const PURPOSE: &str = "medfeed 2026-11 sealed objects of a bucket";
 /// The maximum size of a key's file, in bytes.
 const FILE_BYTES: u64 = 4096;
 
-const HOW_TO: &str = "make one with `openssl rand -hex 64 > FILE; chmod 600 FILE`";
+const HOW_TO: &str = "use the key of the bucket's publisher; before the first `medfeed publish`, make one with \
+                      `openssl rand -hex 64 > FILE; chmod 600 FILE`";
 
 /// The key that seals objects.
 #[derive(Clone)]

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_are_read() {
+    fn ends_of_periods_are_read() {
         let now = parse_time("2026-11-22T12:00:00Z").unwrap();
         let cases = [
             ("2026-12-31", Ok("2027-01-01T00:00:00Z")),

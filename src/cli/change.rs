@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_worded() {
+    fn values_are_shown_as_text() {
         let cases = [
             (json!(null), None),
             (json!([]), None),

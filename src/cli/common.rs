@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{anyhow, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::builder::{FalseyValueParser, TypedValueParser};
 use clap::{Args, Command};
 use serde::Serialize;
 
 use crate::bucket::{Bucket, BucketUrl, SealKey};
 use crate::cli::arguments::{parse_duration, path_parser};
-use crate::cli::output::{counted, note, print_json, print_line, warn};
+use crate::cli::output::{counted, note, print_json, print_text, warn};
 use crate::model::Head;
 use crate::model::printable::{Printable, ShellWord};
 use crate::replicate::replica::LogReader;
@@ -96,6 +96,8 @@ enum Publication {
     Waiting(String),
     /// Another publisher took over.
     Fenced(String),
+    /// The note is about another file. Contains the reason.
+    Foreign(String),
     /// There is no sign of a publisher of this file.
     Unknown(String),
 }
@@ -118,7 +120,7 @@ impl Publication {
             });
         };
         if id != Some(note.id) {
-            return Ok(Publication::Unknown(format!(
+            return Ok(Publication::Foreign(format!(
                 "the note next to it is about another database, published in {}; `medfeed publish` says more",
                 Printable(&note.url)
             )));
@@ -129,15 +131,17 @@ impl Publication {
         }
         Ok(match note.fenced {
             Some(by) => Publication::Fenced(by),
-            None if is_held => Publication::Waiting(format!(
+            // After a restore, the publisher continues from a commit that the file has no more.
+            None if is_held || view.is_restored_over(note.head())? => Publication::Waiting(format!(
                 "it is not in {} yet. Check that `medfeed publish` runs; `medfeed publish {} --status` shows what waits",
                 Printable(&note.url),
                 ShellWord(&Printable(&note.url).to_string())
             )),
-            None => Publication::Waiting(format!(
-                "{} ends with a commit that this file does not contain: the file was replaced by another copy. `medfeed publish \
-                 {}` says what to do",
+            None => Publication::Foreign(format!(
+                "{} ends with a commit, at seq {}, that this file does not contain: the file was replaced by another copy. \
+                 `medfeed publish {}` says what to do",
                 Printable(&note.url),
+                note.seq,
                 ShellWord(&Printable(&note.url).to_string())
             )),
         })
@@ -169,7 +173,7 @@ impl Common {
                     return Ok(ExitCode::from(EXIT_FENCED));
                 }
                 Publication::Waiting(_) if Instant::now() < deadline => std::thread::sleep(POLL_INTERVAL),
-                Publication::Waiting(why) | Publication::Unknown(why) => {
+                Publication::Waiting(why) | Publication::Foreign(why) | Publication::Unknown(why) => {
                     note(&format!("done here, but replicas do not have the change yet: {why}"));
                     return Ok(late);
                 }
@@ -179,11 +183,8 @@ impl Common {
 
     /// Prints the result as text or JSON. Returns the exit code of success.
     pub fn result(&self, json: &impl Serialize, text: impl Display) -> anyhow::Result<ExitCode> {
-        if self.json {
-            print_json(&serde_json::to_string(json)?);
-        } else {
-            print_line(&text.to_string());
-        }
+        let printed = if self.json { print_json(&serde_json::to_string(json)?) } else { print_text(&text.to_string()) };
+        printed.context("the result cannot be written to standard output")?;
         Ok(ExitCode::SUCCESS)
     }
 
@@ -243,34 +244,20 @@ impl Common {
             ));
         }
         edit.describe(what);
-        let is_new = edit.is_first();
+        let is_new = edit.creates_file();
         edit.commit()?;
         self.note_if_new(is_new);
         self.warn_of_foreign_note();
         Ok(())
     }
 
-    /// Warns if the publisher's note names a commit that the file does not contain, unless a restore explains that.
+    /// Warns if the publisher's note is about another file.
     fn warn_of_foreign_note(&self) {
-        let find = || -> Result<Option<PublishedNote>, StoreError> {
-            let Some(note) = PublishedNote::read(&self.db)?.filter(|note| note.fenced.is_none()) else {
-                return Ok(None);
-            };
-            let view = self.open_reader()?.origin()?;
-            let is_own = view.id()? == Some(note.id) && view.holds(note.seq, note.lineage)?;
-            let is_explained = is_own || view.is_restored_over(note.head())?;
-            Ok((!is_explained).then_some(note))
-        };
+        let find = || anyhow::Ok(Publication::of(&self.db, self.open_reader()?.newest().commit().head())?);
         // The command itself reports read failures.
-        if let Ok(Some(note)) = find() {
-            warn(&format!(
-                "{} was published to {} up to seq {}, with a commit that is not in this file: the file was replaced by another \
-                 copy. Replicas do not get its changes; run `medfeed publish {}`, which says what to do",
-                self.db.display(),
-                Printable(&note.url),
-                note.seq,
-                ShellWord(&Printable(&note.url).to_string())
-            ));
+        if let Ok(Publication::Foreign(why)) = find() {
+            let db = self.db.display().to_string();
+            warn(&format!("replicas do not get the changes of {}: {why}", Printable(&db)));
         }
     }
 

@@ -13,31 +13,34 @@ use crate::model::printable::{Printable, printable_json};
 
 /// Prints why the command failed.
 pub(in crate::cli) fn print_error(json: bool, message: &str) {
-    if json {
-        print_json(&json!({ "error": message.trim_end() }).to_string());
-    } else {
+    if !json || print_json(&json!({ "error": message.trim_end() }).to_string()).is_err() {
         note(&format!("error: {}", Printable(message.trim_end())));
     }
 }
 
-/// Prints a text on standard output. A closed pipe is not an error.
+/// Prints a text on standard output, as far as it can be written.
 pub(in crate::cli) fn print_line(text: &str) {
-    let mut out = stdout().lock();
-    let _ = writeln!(out, "{}", harmless(text.trim_end_matches('\n'))).and_then(|()| out.flush());
+    let _ = print_text(text);
+}
+
+/// Prints a text on standard output. A closed pipe is not an error.
+pub(in crate::cli) fn print_text(text: &str) -> io::Result<()> {
+    print_file(format!("{}\n", harmless(text.trim_end_matches('\n'))).as_bytes())
+}
+
+/// Prints JSON on standard output. Control characters occur only in strings, and are escaped there. A closed pipe is not
+/// an error.
+pub(in crate::cli) fn print_json(json: &str) -> io::Result<()> {
+    print_file(format!("{}\n", printable_json(json)).as_bytes())
 }
 
 /// Prints a file on standard output. A closed pipe is not an error.
 pub(in crate::cli) fn print_file(content: &[u8]) -> io::Result<()> {
-    match stdout().write_all(content) {
+    let mut out = stdout().lock();
+    match out.write_all(content).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written,
     }
-}
-
-/// Prints JSON on standard output. Control characters occur only in strings, and are escaped there.
-pub(in crate::cli) fn print_json(json: &str) {
-    let mut out = stdout().lock();
-    let _ = writeln!(out, "{}", printable_json(json)).and_then(|()| out.flush());
 }
 
 /// Prints a text on standard error.
@@ -169,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_have_their_noun() {
+    fn counts_have_a_singular_or_plural_noun() {
         let cases = [
             (0, "record", "0 records"),
             (1, "record", "1 record"),

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_holds_so_many_units() {
+    fn a_text_longer_than_a_cell_is_refused() {
         let cases = [
             ("a", MAX_CELL_UNITS, true),
             ("a", MAX_CELL_UNITS + 1, false),

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_whole() {
+    fn texts_of_codes_are_well_formed() {
         for info in CODES {
             assert!(info.status.canonical_reason().is_some(), "{}", info.name);
             for text in [info.condition, info.remedy] {

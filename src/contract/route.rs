@@ -12,6 +12,8 @@ pub struct Route {
     pub endpoint: &'static Endpoint,
     /// The decoded value of `{name}` in the pattern; empty if it has none.
     pub value: String,
+    /// The decoded path. Outside `/v1` it names one file.
+    pub path: String,
 }
 
 impl Contract {
@@ -20,7 +22,8 @@ impl Contract {
         let found = self.endpoints.iter().find_map(|endpoint| Some((endpoint, match_pattern(endpoint.pattern, path)?)));
         let page = || DOC_PATTERNS.iter().find_map(|pattern| Some((&DOCS, match_pattern(pattern, path)?)));
         let explorer = || EXPLORER_PATTERNS.iter().find_map(|pattern| Some((&EXPLORER, match_pattern(pattern, path)?)));
-        found.or_else(page).or_else(explorer).map(|(endpoint, value)| Route { endpoint, value })
+        let (endpoint, value) = found.or_else(page).or_else(explorer)?;
+        Some(Route { endpoint, value, path: percent_decode(path, false)?.into_owned() })
     }
 }
 
@@ -45,8 +48,10 @@ fn can_be_value(name: &str, segment: &str) -> bool {
     if name == ID.name {
         let digits = segment.strip_prefix('-').unwrap_or(segment);
         !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+    } else if name == DATASET.name {
+        !segment.is_empty()
     } else {
-        name != DATASET.name || !segment.is_empty()
+        !segment.contains('/')
     }
 }
 
@@ -98,6 +103,7 @@ mod tests {
             ("/explorer/app.js", "/", "app.js"),
             ("/explorer/model/copy.js", "/", "copy.js"),
             ("/explorer/other/copy.js", "", ""),
+            ("/explorer/model%2Fcopy.js", "", ""),
             ("/explorer", "", ""),
             ("*", "", ""),
             ("", "", ""),

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_says_whether_its_date_is_there() {
+    fn the_docs_state_for_each_status_whether_its_date_is_given() {
         let dates = DateStatus::ALL.map(status_date);
         assert_eq!(dates, ["always given", "always given", "always given", "always null", "given or null"]);
     }

@@ -58,15 +58,6 @@ pub fn find_page(contract: &Contract, path: &str, public_url: &str) -> Option<Do
     }
 }
 
-/// Returns the relative address of a page if `path` is that page with extra slashes at its end.
-pub fn find_moved(contract: &Contract, path: &str) -> Option<String> {
-    let page = path.strip_suffix('/')?.trim_end_matches('/');
-    find_page(contract, page, "")?;
-    let (_, name) = page.rsplit_once('/')?;
-    // To a browser, each extra slash is a folder.
-    Some(format!("{}{name}", "../".repeat(path.len() - page.len())))
-}
-
 /// Returns the page for browsers that request a missing page.
 pub fn not_found(path: &str) -> DocsPage {
     DocsPage::html(pages::not_found(path))

@@ -15,7 +15,7 @@ fn text(contract: &Contract, path: &str) -> String {
 }
 
 #[test]
-fn every_page_is_found() {
+fn every_docs_page_is_found_by_its_path() {
     let mut paths: Vec<String> =
         ["/openapi.json", "/docs", "/docs/page.js", "/docs/follow.py", "/docs/errors"].map(str::to_owned).to_vec();
     paths.extend(CONTRACT.codes.iter().map(|info| format!("/docs/errors/{}", info.name)));
@@ -28,25 +28,6 @@ fn every_page_is_found() {
 fn other_paths_are_not_found() {
     for path in ["", "/", "/docs/", "/docs/errors/", "/docs/errors/no_such", "/Docs", "/v1", "/openapi.json/"] {
         assert_eq!(find_page(&CONTRACT, path, PUBLIC_URL), None, "{path:?}");
-    }
-}
-
-#[test]
-fn slashes_at_the_end_lead_to_the_page() {
-    for (path, expected) in [
-        ("/docs/", Some("../docs")),
-        ("/docs//", Some("../../docs")),
-        ("/docs/errors/", Some("../errors")),
-        ("/docs/errors/not_found/", Some("../not_found")),
-        ("/openapi.json/", Some("../openapi.json")),
-        ("/docs", None),
-        ("/docs/errors/no_such/", None),
-        ("/v1/status/", None),
-        ("/", None),
-        ("//", None),
-        ("", None),
-    ] {
-        assert_eq!(find_moved(&CONTRACT, path).as_deref(), expected, "{path}");
     }
 }
 
@@ -132,7 +113,7 @@ fn declared_parameters_are_documented() {
 }
 
 #[test]
-fn parameters_and_their_types_fit() {
+fn every_documented_parameter_is_parsed_into_its_type() {
     use crate::contract::Resource;
     use crate::contract::parameters::{ChangesParameters, ExportParameters, ListParameters, ReferenceParameters};
     for endpoint in CONTRACT.endpoints {

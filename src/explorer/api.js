@@ -1,5 +1,6 @@
 // Requests as any caller makes them, and the curl lines that say the same.
 import {useEffect, useState} from './preact.js';
+import {Failure} from './model/load.js';
 import {hasKey, withoutKeys} from './model/question.js';
 import {useSession} from './session.js';
 
@@ -21,7 +22,7 @@ export const query = params => Object.entries(params ?? {}).filter(([, value]) =
 export const target = (path, params) => root + 'v1/' + path.split('/').map(encode).join('/') + (query(params) && '?' + query(params));
 
 /** The error of a redirect. The browser does not say where it points. */
-class Redirected extends Error {
+class Redirected extends Failure {
 	message = 'The server redirects to another address. The page does not follow it, so that the key is sent to nobody else. Ask the operator for the address, and open the page there.';
 }
 
@@ -43,9 +44,7 @@ export async function ask(key, path, params, method = 'GET', signal) {
 		const body = method === 'HEAD' ? null : await response.json();
 		return {...asked, status, headers, ...(ok ? {data: body} : {problem: body})};
 	} catch (error) {
-		if (error instanceof Redirected) return {...asked, problem: {title: 'Redirect', detail: error.message}};
-		const detail = 'The server gave no answer that can be read. Check that it runs, and try again.';
-		return {...asked, problem: {title: 'No answer', detail}};
+		return {...asked, problem: error instanceof Redirected ? {title: 'Redirect', detail: error.message} : {title: 'No answer'}};
 	}
 }
 

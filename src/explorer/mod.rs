@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_is_small() {
+    fn the_explorer_is_within_its_size_limit() {
         // The icon is one file with two names.
         let assets = ASSETS.iter().skip(1).map(|(path, ..)| *path);
         let paths = SCRIPTS.iter().map(|(path, _)| *path).chain(assets).chain(GENERATED).chain([WORKER_PATH]);
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_knows_which_numbers_have_a_fraction() {
+    fn the_page_and_the_model_allow_fractions_in_the_same_numbers() {
         let fields = || Dataset::ALL.into_iter().flat_map(|dataset| &dataset.table().fields);
         let last = |field: &'static crate::model::field::Field| field.name.rsplit('.').next().unwrap();
         let mut names = Vec::new();

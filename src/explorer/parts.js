@@ -71,6 +71,9 @@ export function Curl({of, as, options}) {
 /** A text in which backticks mark code. */
 export const Words = ({of}) => of.split('`').map((text, at) => at % 2 ? html`<code>${text}</code>` : text);
 
+/** Why a request failed, as the API words it. */
+export const reasonOf = problem => problem?.detail ?? 'The server gave no answer that can be read. Check that it runs, and try again.';
+
 /** An error as the API words it. */
 export function Problem({of, children}) {
 	const {problem, headers} = of;
@@ -78,7 +81,7 @@ export function Problem({of, children}) {
 	const wait = headers?.get('retry-after');
 	return html`<section class="problem" role="alert">
 		<h2>${problem.status} ${problem.title}</h2>
-		<p><${Words} of=${problem.detail} /></p>
+		<p><${Words} of=${reasonOf(problem)} /></p>
 		${wait && html`<p>Wait ${count(+wait, 'second')}.</p>`}
 		${children}
 		${code && html`<p class="soft">Code <${Out} href=${problem.type}><code>${code}</code><//>, request <code>${problem.request_id}</code></p>`}

@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn new_ids_are_told_with_their_lines() {
+    fn new_ids_are_listed_with_their_lines() {
         let assigned = |line, kind, id: u64, link| {
             let position = FilePosition { file: "a.csv".into(), line };
             Finding::assigned(&position, kind, Id::try_from(id).unwrap(), link)
@@ -565,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn three_are_shown_and_more_are_counted() {
+    fn three_rows_of_a_group_are_shown_and_more_are_counted() {
         let date = |line: u64| found(line, Some("city"), Some(&line.to_string()), "x");
         let cases = [
             (1, "c.csv:1: city: `1` - x"),
@@ -629,7 +629,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_rows_read_well() {
+    fn bad_rows_are_printed_with_file_line_field_and_value() {
         let cases = [
             (Some("start_date"), Some("2026-13-01"), "start_date: `2026-13-01` - write a date"),
             (Some("start_date"), None, "start_date: write a date"),
@@ -660,7 +660,7 @@ mod tests {
     }
 
     #[test]
-    fn all_are_counted_and_a_thousand_kept() {
+    fn all_bad_rows_are_counted_and_a_thousand_kept() {
         let mut bad = BadRows::default();
         for line in 1..=1_234 {
             bad.push(&FilePosition { file: "tags.csv".into(), line }, None, None, "xxx");

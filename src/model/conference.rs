@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_status_says_whether_there_is_a_date() {
+    fn each_date_status_requires_forbids_or_allows_a_date() {
         let (needs, forbids) = (Some("needs a date; "), Some("must have no date; "));
         let cases = [
             ("confirmed", None, needs),

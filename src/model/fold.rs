@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_count() {
+    fn different_letters_fold_differently() {
         for (one, other) in [("각", "가"), ("हिन्दी", "हन्दी"), ("癌", "がん"), ("n", "m")] {
             assert_ne!(fold(one), fold(other), "{one:?} and {other:?}");
         }

@@ -111,11 +111,6 @@ impl KeyStatus {
 }
 
 impl KeyRecord {
-    /// Whether the key can be used at this time.
-    pub fn is_usable(&self, now: Timestamp) -> bool {
-        self.status(now).is_usable()
-    }
-
     /// Returns the status at this time. Revoked takes precedence over expired.
     pub fn status(&self, now: Timestamp) -> KeyStatus {
         self.status_after(now, now)
@@ -235,7 +230,7 @@ mod tests {
             assert_eq!(status, expected, "{revoked:?} {expires:?} {now} {committed}");
             assert_eq!(status.is_usable(), matches!(expected, Active | Replaced));
             if now == committed {
-                assert_eq!(record.is_usable(at(now)), status.is_usable());
+                assert_eq!(record.status(at(now)), status);
             }
         }
     }

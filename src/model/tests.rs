@@ -123,7 +123,7 @@ fn a_field_that_a_text_does_not_name_is_null() {
 }
 
 #[test]
-fn other_texts_are_no_records() {
+fn invalid_texts_are_no_records() {
     let cases: [(&[u8], &str); 5] = [
         (b"", "EOF"),
         (b"\xff", "utf-8"),

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_told_in_the_largest_unit() {
+    fn sizes_are_shown_in_the_largest_unit() {
         let cases = [
             (0, "0 bytes"),
             (1023, "1023 bytes"),
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_breaks_off_anywhere_comes_whole() {
+    fn a_download_that_breaks_off_anywhere_completes() {
         for piece in 1..=FILE.len() {
             for with_error in [false, true] {
                 let asked = RefCell::new(Vec::new());

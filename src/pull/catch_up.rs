@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_ends() {
+    fn a_walk_that_does_not_end_is_an_error() {
         let mut budget = CatchUpBudget { left: 10, empty_pages: 0 };
         let error = budget.check(&page(1, "a"), "a").unwrap_err();
         assert!(error.to_string().contains("the sync token of the request"), "{error}");

@@ -138,7 +138,7 @@ mod tests {
             ("{\"id\":1.5}", "\"t\"", "cannot be read"),
             ("{\"id\":\"1\"}", "\"t\"", "cannot be read"),
             ("{\"id\":1,\"id\":2}", "\"t\"", "cannot be read"),
-            ("{\"id\":1,\"name\":\"a\nb\"}", "\"t\"", "something else than a page"),
+            ("{\"id\":1,\"name\":\"a\nb\"}", "\"t\"", "a response that is not a page"),
             (&many, "\"t\"", "the page holds more than 1000 entries"),
             ("", "\"\"", "a sync token of 0 bytes"),
             ("", "\"a\\nb\"", "a sync token of 3 bytes"),

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_heed_the_service_within_a_bound() {
+    fn pauses_use_retry_after_within_a_bound() {
         let cases = [
             (Some(0), 0, 500),
             (Some(7), 7000, 7500),

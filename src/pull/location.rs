@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_told_apart() {
+    fn a_location_is_recognized_as_file_folder_or_database() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name).display().to_string();
         std::fs::write(at("old.copy"), b"SQLite format 3\0 and more").unwrap();

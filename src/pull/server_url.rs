@@ -4,7 +4,7 @@ use std::fmt::{self, Display};
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use url::{Host, Position, Url};
+use url::{Host, ParseError, Position, Url};
 
 /// The longest shown address of a redirect.
 const MAX_SHOWN_CHARS: usize = 200;
@@ -38,7 +38,10 @@ impl FromStr for ServerUrl {
     type Err = String;
 
     fn from_str(text: &str) -> Result<ServerUrl, String> {
-        let url = Url::parse(text).map_err(|error| format!("{error}; write it as https://feed.example.org"))?;
+        let url = Url::parse(text).map_err(|error| match error {
+            ParseError::RelativeUrlWithoutBase => "it has no scheme; write it as https://feed.example.org".to_owned(),
+            error => format!("{error}; write it as https://feed.example.org"),
+        })?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(format!("`{}` is neither https nor http; write it as https://feed.example.org", url.scheme()));
         }

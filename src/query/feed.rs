@@ -6,19 +6,10 @@ use crate::query::page::JsonPage;
 use crate::store::format::rows::hash;
 use crate::store::{CommitPoint, StoreError};
 use crate::token::SyncToken;
-use crate::view::{FeedRow, View};
+use crate::view::View;
 
 /// The approximate maximum size of a tombstone, in bytes.
 const TOMBSTONE_BYTES: usize = 80;
-
-/// The entries of a feed page.
-#[derive(Debug)]
-pub struct FeedRows<'s> {
-    /// Records and tombstones, oldest change first.
-    pub entries: Vec<FeedRow<'s>>,
-    /// The seq of the first entry that follows; `None` at the end of the feed.
-    pub next_seq: Option<u64>,
-}
 
 /// The start of a feed page.
 #[derive(Clone, Copy, Debug)]
@@ -42,21 +33,17 @@ impl FeedStart {
     }
 }
 
-/// Returns up to `limit` entries after a seq, oldest change first.
-pub fn feed<'s>(view: &View<'s>, after: u64, limit: usize) -> Result<FeedRows<'s>, StoreError> {
+/// Returns a page of up to `limit` entries after a seq, oldest change first. With it the seq of the first entry that
+/// follows, `None` at the end of the feed, and the sync token for the next page.
+pub fn page(view: &View<'_>, after: u64, limit: usize) -> Result<(JsonPage, Option<u64>, SyncToken), StoreError> {
     let mut entries = view.feed_after(after, limit + 1)?;
     let next_seq = entries.get(limit).map(|entry| entry.seq);
     entries.truncate(limit);
-    Ok(FeedRows { entries, next_seq })
-}
-
-/// Returns the JSON of a feed page.
-pub fn page(view: &View<'_>, rows: &FeedRows<'_>) -> Result<JsonPage, StoreError> {
-    let bytes = rows.entries.iter().map(|entry| entry.record.map_or(TOMBSTONE_BYTES, |record| record.json().len()));
-    let mut page = JsonPage::new(rows.entries.len(), bytes.sum());
+    let bytes = entries.iter().map(|entry| entry.record.map_or(TOMBSTONE_BYTES, |record| record.json().len()));
+    let mut page = JsonPage::new(entries.len(), bytes.sum());
     // Tombstones of one commit are adjacent, so each commit is looked up once.
     let mut commit: Option<CommitPoint> = None;
-    for entry in &rows.entries {
+    for entry in &entries {
         if let Some(record) = entry.record {
             page.push(*record.hash(), record.json());
             continue;
@@ -69,13 +56,9 @@ pub fn page(view: &View<'_>, rows: &FeedRows<'_>) -> Result<JsonPage, StoreError
         let tombstone = tombstone(entry.id, of.time);
         page.push(hash(&tombstone), &tombstone);
     }
-    Ok(page)
-}
-
-/// Returns the sync token for the page after `rows`.
-pub fn token_after(view: &View<'_>, rows: &FeedRows<'_>) -> Result<SyncToken, StoreError> {
-    let last = rows.entries.last().filter(|_| rows.next_seq.is_some());
-    token(view, last.map(|entry| entry.seq))
+    let last = entries.last().filter(|_| next_seq.is_some());
+    let token = token(view, last.map(|entry| entry.seq))?;
+    Ok((page, next_seq, token))
 }
 
 /// Returns the JSON of a tombstone (the contract, "Tombstone").
@@ -89,14 +72,9 @@ pub fn tombstone(id: Id, changed_at: Timestamp) -> Vec<u8> {
     json
 }
 
-/// Returns the sync token at the end of the feed. Exports contain it.
-pub fn token_now(view: &View<'_>) -> Result<SyncToken, StoreError> {
-    token(view, None)
-}
-
-/// Returns a sync token. At the end of the feed its position is the witness, so a poll without changes returns the same
-/// token.
-fn token(view: &View<'_>, position: Option<u64>) -> Result<SyncToken, StoreError> {
+/// Returns the sync token at a position. `None` is the end of the feed, as in exports. There the position is the witness,
+/// so a poll without changes returns the same token.
+pub fn token(view: &View<'_>, position: Option<u64>) -> Result<SyncToken, StoreError> {
     let (license, witness) = (view.license(), view.witness()?);
     Ok(SyncToken {
         dataset: view.dataset(),

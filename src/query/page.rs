@@ -8,34 +8,18 @@ use crate::model::{FeedId, Filter, Id};
 use crate::query::segments::{GzipMember, SegmentCache, SegmentFormat, segment_ranges};
 use crate::store::StoreError;
 use crate::store::format::rows::ShortHash;
-use crate::store::read::records::StoredRecord;
 use crate::view::View;
 
-/// The records of a list page.
-#[derive(Debug)]
-pub struct ListRows<'s> {
-    /// The visible records.
-    pub rows: Vec<&'s StoredRecord>,
-    /// The id of the last record, if another page follows.
-    pub next_after: Option<Id>,
-}
-
-/// Returns up to `limit` matching records with ids greater than `after` (0 for the first page).
-pub fn list<'s>(view: &View<'s>, filter: &Filter, after: u64, limit: usize) -> Result<ListRows<'s>, StoreError> {
+/// Returns a page of up to `limit` matching records with ids greater than `after` (0 for the first page). With it the
+/// id of its last record, if another page follows.
+pub fn list(view: &View<'_>, filter: &Filter, after: u64, limit: usize) -> Result<(JsonPage, Option<Id>), StoreError> {
     // One extra record shows whether another page follows.
-    let mut rows = view.list(after, filter, limit + 1)?;
-    let has_more = rows.len() > limit;
-    rows.truncate(limit);
-    let next_after = rows.last().map(|record| record.id()).filter(|_| has_more);
-    Ok(ListRows { rows, next_after })
-}
-
-/// Returns the JSON of a list page.
-pub fn page(rows: &ListRows<'_>) -> JsonPage {
-    let records = &rows.rows;
+    let mut records = view.list(after, filter, limit + 1)?;
+    let has_more = records.len() > limit;
+    records.truncate(limit);
     let mut page = JsonPage::new(records.len(), records.iter().map(|record| record.json().len()).sum());
     records.iter().for_each(|record| page.push(*record.hash(), record.json()));
-    page
+    Ok((page, records.last().map(|record| record.id()).filter(|_| has_more)))
 }
 
 const HEAD: &[u8] = b"{\"data\":[";
@@ -60,7 +44,7 @@ impl JsonPage {
 
     /// Appends an item.
     pub fn push(&mut self, hash: ShortHash, json: &[u8]) {
-        if !self.items.is_empty() {
+        if !self.is_empty() {
             self.json.push(b',');
         }
         self.json.extend_from_slice(json);
@@ -76,6 +60,11 @@ impl JsonPage {
             None => self.json.extend_from_slice(b"null"),
         }
         self.json.push(b'}');
+    }
+
+    /// Whether the page has no items.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
     }
 
     /// Returns the concatenated hashes of all items.

@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_end_where_the_records_say_and_after_the_most() {
+    fn segments_end_by_record_hashes_or_at_the_maximum_length() {
         let (end, other) = ([END_ONE_IN; 32], [1; 32]);
         let hash = |ends: bool| -> ShortHash { std::array::from_fn(|at| if ends { end[at] } else { other[at] }) };
         let most = MAX_SEGMENT_RECORDS;
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_whole_whatever_is_taken_from_the_cache() {
+    fn gzip_members_are_valid_whatever_the_cache_contains() {
         for form in [SegmentFormat::Items, SegmentFormat::Lines, SegmentFormat::Csv] {
             let cache = new_cache(1 << 24, SegmentBytes);
             // The lengths of the segments, the number of cache misses, and the number of segments that now follow other

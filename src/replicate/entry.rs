@@ -215,7 +215,7 @@ mod tests {
 
         /// Not even with a correct hash. Anybody with write access to the bucket can compute one.
         #[test]
-        fn nothing_panics((slot, changes) in some_changes(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+        fn changed_bytes_with_a_correct_hash_cause_no_panic((slot, changes) in some_changes(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
             let (mut bytes, _) = encoded(&header(slot, &changes), &changes);
             let end = bytes.len() - 32;
             let at = at.index(end);

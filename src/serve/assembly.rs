@@ -22,7 +22,6 @@ use crate::serve::operators::admin::{self, AdminSetup};
 use crate::serve::operators::log::LostLines;
 use crate::serve::operators::metrics::Metrics;
 use crate::serve::operators::usage::Usage;
-use crate::serve::watching::replica_thread::{ReplicaSource, ReplicaThread};
 use crate::serve::watching::watcher::Watcher;
 
 /// Runs a server on a new runtime until it ends.
@@ -40,8 +39,6 @@ pub fn run_to_end<T>(server: impl Future<Output = T>) -> io::Result<T> {
 pub struct Setup {
     pub listener: TcpListener,
     pub watcher: Arc<Watcher>,
-    /// The origin, if the database is a replica.
-    pub upstream: Option<Arc<ReplicaThread>>,
     pub settings: Settings,
     pub proxies: TrustedProxies,
     /// The certificate, for HTTPS.
@@ -94,22 +91,16 @@ impl StopSignals {
 pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let _watching = setup.watcher.start()?;
     log_start(&setup)?;
-    let (usage, upstream, tls) = (setup.usage.clone(), setup.upstream.clone(), setup.tls.clone());
-    let metrics = Arc::new(Metrics::new(setup.lost_lines, usage, upstream, tls));
-    let watcher = Arc::clone(&setup.watcher);
-    let source: Arc<dyn SnapshotSource> = match &setup.upstream {
-        None => watcher,
-        Some(upstream) => Arc::new(ReplicaSource::new(watcher, Arc::clone(upstream))),
-    };
+    let metrics = Arc::new(Metrics::new(setup.lost_lines, setup.usage.clone(), setup.tls.clone()));
+    let source: Arc<dyn SnapshotSource> = Arc::<Watcher>::clone(&setup.watcher);
     let observer: Arc<dyn Observer> = Arc::<Metrics>::clone(&metrics);
     let service = Arc::new(Service::observed(setup.settings, source, observer));
     let (stop, stopping) = watch::channel(false);
     if let Some(admin) = setup.admin {
         let monitored = MonitoredServer {
             metrics,
-            watcher: Arc::clone(&setup.watcher),
+            watcher: setup.watcher,
             service: Arc::clone(&service),
-            upstream: setup.upstream,
             usage: setup.usage,
             started_at: now(),
             stopping,
@@ -154,7 +145,7 @@ fn log_start(setup: &Setup) -> io::Result<()> {
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         file = %setup.watcher.path().display(),
-        replica_of = setup.upstream.as_ref().map(|upstream| tracing::field::display(upstream.url())),
+        replica_of = setup.watcher.replica().map(|replica| tracing::field::display(replica.url())),
         conferences = state.totals().records[Dataset::Conferences],
         journals = state.totals().records[Dataset::Journals],
         licenses = state.list_licenses().len(),

@@ -52,17 +52,17 @@ pub enum StoreError {
     /// A file that cannot be replaced, or cannot be the source of a backup.
     #[error("{} cannot be used: {reason}", path.display())]
     BadTarget { path: PathBuf, reason: String },
-    #[error("the backup {} is damaged: {reason}; nothing was changed, use another backup", path.display())]
+    #[error("the backup {} cannot be used: {reason}; nothing was changed, use another backup", path.display())]
     BadBackup { path: PathBuf, reason: String },
     /// The file is a replica: only the thread that follows its origin may write to it.
-    #[error("{} is a replica of {}; write to its origin, or make it an independent database with `medfeed promote`", path.display(), Printable(url))]
+    #[error("{} is a replica of {}; write to its origin. If that is lost, `medfeed promote` makes this replica the origin; for an independent copy, use `medfeed backup FILE --from URL`", path.display(), Printable(url))]
     IsReplica { path: PathBuf, url: String },
     #[error("{} is a replica of {}, written by an older medfeed; upgrade its origin, then start `medfeed serve --from` again: it loads all data again", path.display(), Printable(url))]
     OlderReplica { path: PathBuf, url: String },
     #[error("{} is not a replica; name another file with --db", path.display())]
     NotAReplica { path: PathBuf },
     /// Another publisher took over.
-    #[error("{} is no longer published from here: {}; write there. Commits made here since then are only in this file (`medfeed export` saves them). To use it as an independent database, remove {}", path.display(), Printable(by), note.display())]
+    #[error("{} is no longer published from here: {}; write there. Commits made here since then are only in this file (`medfeed export` saves them). To use it as an independent database, publish it into another bucket, or remove {} and give --publish-wait 0s", path.display(), Printable(by), note.display())]
     Fenced { path: PathBuf, by: String, note: PathBuf },
     #[error("{} cannot be parsed ({reason}); move it away, and `medfeed publish` writes a new one", path.display())]
     BadNote { path: PathBuf, reason: String },

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_becomes_damage() {
+    fn a_panic_of_the_engine_returns_damage() {
         let before = caught_count();
         let read: Result<(), StoreError> = guard(|| panic!("a page of {} bytes", 7));
         let message = read.unwrap_err().to_string();
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_store_is_known_by_its_sources() {
+    fn panics_of_the_store_are_recognized_by_their_source_file() {
         let cases = [
             (
                 "/home/user/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/redb-4.4.0/src/tree_store/btree.rs",

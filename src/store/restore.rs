@@ -39,12 +39,15 @@ pub struct RestoreDifferences {
     pub restored_to: Option<String>,
     /// The time of the replaced database's last commit.
     pub replaced_from: Option<String>,
-    /// The number of records per dataset, in the replaced database and in the backup.
-    pub records: BTreeMap<Dataset, (u64, u64)>,
-    /// Licenses that differ, or are in only one of the two.
+    /// The number of records per dataset, in the replaced database, if it can be read, and in the backup.
+    pub records: BTreeMap<Dataset, (Option<u64>, u64)>,
+    /// Licenses that differ, or are in only one of the two. Like keys, they are compared if the replaced database can be
+    /// read.
     pub licenses: Vec<LicenseDifference>,
     /// The ids of keys that stop working.
     pub keys_that_stop: Vec<String>,
+    /// The ids of keys that the replaced database does not know, and that are usable in the backup.
+    pub keys_that_come_back: Vec<String>,
     /// The ids of keys that are usable in the backup, but stay revoked.
     pub keys_that_stay_revoked: Vec<String>,
     /// Why the replaced database could not be read. Its revocations are then lost.
@@ -97,21 +100,27 @@ impl Restoration {
         refuse_other_names(target)?;
         let copied = File::open(backup).and_then(|mut from| io::copy(&mut from, &mut new.file()));
         copied.map_err(StoreError::io(backup))?;
-        let checked = guard(|| match new.check() {
-            Err(StoreError::OlderFields { .. }) => {
+        let checked = guard(|| {
+            let is_older = match new.check() {
+                Err(StoreError::OlderFields { .. }) => true,
+                checked => checked.map(|_| false)?,
+            };
+            // The upgrade adds a commit.
+            let restored = Snapshot::read_commit(&new.writer()?.begin_read()?)?;
+            if is_older {
                 upgrade_rows(&new)?;
-                new.check()
+                new.check()?;
             }
-            checked => checked,
+            Ok(restored)
         });
-        checked.map_err(|error| with_backup_path(error, backup))?;
+        let restored = checked.map_err(|error| with_backup_path(error, backup))?;
 
         let mut differences = RestoreDifferences::default();
         let writer = new.writer()?;
         let backup_id = database_id(&writer.begin_read()?.open_table(tables::META)?)?;
         let replaced = FileIdentity::of_path(target).ok();
         let (lock, kept) = Restoration::lock_old(target, backup_id, wait, &mut differences)?;
-        let restored = compare(&writer.begin_read()?, &kept, &mut differences)?;
+        compare(&writer.begin_read()?, restored, &kept, &mut differences)?;
         let what = describe(restored, &kept, differences.unreadable.is_some());
         let tx = WriteTx::new(writer.begin_raw()?);
         renew_lineages(&tx)?;
@@ -167,7 +176,7 @@ impl Restoration {
             | StoreError::Damaged { .. }
             | StoreError::UnknownRow { .. }
             | StoreError::Engine(_) => {
-                differences.unreadable = Some(error.to_string());
+                differences.unreadable = Some(reason_of(error));
                 Ok(None)
             }
             error => Err(error),
@@ -197,15 +206,21 @@ impl Restoration {
 /// Names the backup in an error, instead of the draft.
 fn with_backup_path(error: StoreError, backup: &Path) -> StoreError {
     let path = backup.to_owned();
-    let reason = match error {
+    match error {
+        StoreError::NewerSchema { found, known, .. } => StoreError::NewerSchema { path, found, known },
+        StoreError::NewerFields { unknown, .. } => StoreError::NewerFields { path, unknown },
+        StoreError::OlderSchema { found, known, .. } => StoreError::OlderSchema { path, found, known },
+        error => StoreError::BadBackup { path, reason: reason_of(error) },
+    }
+}
+
+/// Returns why a file cannot be read, without advice.
+fn reason_of(error: StoreError) -> String {
+    match error {
         StoreError::Damaged { table, detail } => format!("table `{table}`: {detail}"),
         StoreError::NotADatabase { reason, .. } => reason,
-        StoreError::NewerSchema { found, known, .. } => return StoreError::NewerSchema { path, found, known },
-        StoreError::NewerFields { unknown, .. } => return StoreError::NewerFields { path, unknown },
-        StoreError::OlderSchema { found, known, .. } => return StoreError::OlderSchema { path, found, known },
         other => other.to_string(),
-    };
-    StoreError::BadBackup { path, reason }
+    }
 }
 
 fn read_kept(
@@ -216,7 +231,7 @@ fn read_kept(
     let commit = snapshot.commit();
     differences.replaced_from = (commit.seq > 0).then(|| commit.time.to_string());
     for dataset in Dataset::ALL {
-        differences.records.insert(dataset, (snapshot.totals().records[dataset], 0));
+        differences.records.insert(dataset, (Some(snapshot.totals().records[dataset]), 0));
     }
     let keys = load_keys(&transaction.open_table(tables::KEYS)?)?.into_iter().collect();
     let licenses = load_rows("licenses", &transaction.open_table(tables::LICENSES)?)?;
@@ -240,18 +255,22 @@ fn describe(restored: CommitPoint, kept: &CarriedOver, is_unreadable: bool) -> S
     }
 }
 
-/// Adds the differences between the replaced database and the backup. Returns the backup's last commit.
+/// Adds the differences between the replaced database and the backup. `commit` is the backup's last one.
 fn compare(
     transaction: &ReadTransaction,
+    commit: CommitPoint,
     kept: &CarriedOver,
     differences: &mut RestoreDifferences,
-) -> Result<CommitPoint, StoreError> {
+) -> Result<(), StoreError> {
     let snapshot = Snapshot::open(transaction)?;
     let at = now();
-    let commit = snapshot.commit();
     differences.restored_to = (commit.seq > 0).then(|| commit.time.to_string());
     for dataset in Dataset::ALL {
-        differences.records.entry(dataset).or_default().1 = snapshot.totals().records[dataset];
+        let replaced = differences.unreadable.is_none().then_some(0);
+        differences.records.entry(dataset).or_insert((replaced, 0)).1 = snapshot.totals().records[dataset];
+    }
+    if differences.unreadable.is_some() {
+        return Ok(());
     }
     for license in &kept.licenses {
         let change = match snapshot.find_license_named(&license.name) {
@@ -278,7 +297,11 @@ fn compare(
             differences.keys_that_stay_revoked.push(key.id.clone());
         }
     }
-    Ok(commit)
+    let ids: BTreeSet<&str> = kept.keys.values().map(|key| key.id.as_str()).collect();
+    let restored = snapshot.list_keys().into_iter().filter(|key| !ids.contains(key.id.as_str()));
+    let usable = restored.filter(|key| key.status_after(at, commit.time).is_usable());
+    differences.keys_that_come_back.extend(usable.map(|key| key.id.clone()));
+    Ok(())
 }
 
 /// Gives all commits new lineages, so that the sync tokens of the replaced history get 410.
@@ -297,7 +320,8 @@ fn renew_lineages(tx: &WriteTx) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Keys that are revoked in either database stay revoked. The replaced secret is kept, so that its tokens get 410.
+/// Keys that are revoked in either database stay revoked, also after a later restore of a backup that has them. The
+/// replaced secret is kept, so that its tokens get 410.
 fn keep_revocations(tx: &WriteTx, kept: &CarriedOver) -> Result<(), StoreError> {
     if let Some(secret) = &kept.secret {
         tx.open(tables::META)?
@@ -306,7 +330,15 @@ fn keep_revocations(tx: &WriteTx, kept: &CarriedOver) -> Result<(), StoreError> 
     let restored_to = last_commit(&*tx.open(tables::COMMITS)?)?.time;
     let judged_at = now().max(kept.committed);
     let mut keys = tx.open(tables::KEYS)?;
-    for (hash, mut key) in load_keys(&*keys)? {
+    let restored = load_keys(&*keys)?.into_iter().collect::<BTreeMap<_, _>>();
+    for (hash, old) in kept.keys.iter().filter(|(hash, _)| !restored.contains_key(hash)) {
+        // The key stops working, so an overlap ends, too.
+        if let Some(at) = old.revoked_at {
+            let gone = KeyRecord { revoked_at: Some(at.min(restored_to)), ..old.clone() };
+            keys.insert(hash.0, seal_under(&hash.0, &gone)?.as_slice())?;
+        }
+    }
+    for (hash, mut key) in restored {
         let Some(old) = kept.keys.get(&hash) else { continue };
         // A key that is revoked now is revoked from the restored state on, even if the clock is later set back.
         let revoked_at = old.revoked_at.map(|at| if at <= judged_at { at.min(restored_to) } else { at });

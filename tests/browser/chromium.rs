@@ -14,16 +14,16 @@ use tokio::runtime::Runtime;
 
 use crate::process::site::{Process, wait_until_every};
 
-/// What a test waits for at most: a loaded machine is slow, and edits of the demo come every few seconds.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time limit of a test's waits: a loaded machine is slow, and edits of the demo come every few seconds.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 const POLL_EVERY: Duration = Duration::from_millis(40);
 
 /// The names of Chromium's program.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 /// The program without windows. It takes half of the processor time, and cannot open a given profile.
 const SHELLS: [&str; 2] = ["chromium-headless-shell", "chrome-headless-shell"];
-/// Debian's folder of the programs. Its `chromium-headless-shell` in PATH is a script, which starts the program as a child.
-/// The driver would end the script only, and the program would go on for ever.
+/// Debian's folder of the programs. Its `chromium-headless-shell` in PATH is a script, which starts the program as a
+/// child. The driver would end only the script, and the program would run for ever.
 const DEBIAN_FOLDER: &str = "/usr/lib/chromium";
 
 fn find_program(name: &str) -> Option<PathBuf> {
@@ -48,7 +48,7 @@ pub fn find_axe() -> Option<String> {
     Some(std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("MEDFEED_AXE: {path:?}: {error}")))
 }
 
-/// A command of Chromium's own.
+/// A command of the Chromium driver, besides those of WebDriver.
 #[derive(Debug)]
 struct Vendor(&'static str, Value);
 
@@ -62,7 +62,7 @@ impl WebDriverCompatibleCommand for Vendor {
     }
 }
 
-/// The rules of axe-core that a page is checked by.
+/// The rules of axe-core for a check.
 #[derive(Clone, Copy, Debug)]
 pub enum Rules {
     None,
@@ -70,7 +70,7 @@ pub enum Rules {
     Contrast,
 }
 
-/// Whether something else stood where a click was to go.
+/// Whether another element would have received the click.
 fn is_intercepted(error: &CmdError) -> bool {
     matches!(error, CmdError::Standard(problem) if problem.error == ErrorStatus::ElementClickIntercepted)
 }
@@ -88,9 +88,9 @@ fn start_driver(program: &Path) -> Option<(Process, String)> {
     Some((driver, port))
 }
 
-/// Asks until there is something. Each question costs the browser as much time as it waits here.
+/// Polls until `ask` returns a value. Each poll costs the browser as much time as the pause between two.
 pub fn wait_until<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
-    wait_until_every(POLL_EVERY, what, PATIENCE, ask)
+    wait_until_every(POLL_EVERY, what, TIME_LIMIT, ask)
 }
 
 /// A browser with one page.
@@ -116,7 +116,7 @@ impl Browser {
             }
         };
         // The driver takes a free port of IPv4, and ends if another program has it for IPv6.
-        let (driver, port) = (0..5).find_map(|_| start_driver(&program)).expect("the driver tells its port");
+        let (driver, port) = (0..5).find_map(|_| start_driver(&program)).expect("the driver prints its port");
         let fixed =
             ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--window-size=1366,900"];
         let profile = profile.map(|folder| format!("--user-data-dir={}", folder.display()));
@@ -168,7 +168,7 @@ impl Browser {
         self.js("location.hash = arguments[0]", &[json!(fragment)]);
     }
 
-    /// Runs a script; returns what it returns.
+    /// Runs a script. Returns its result.
     pub fn js(&self, script: &str, arguments: &[Value]) -> Value {
         self.runtime
             .block_on(self.client.execute(script, arguments.to_vec()))
@@ -190,7 +190,7 @@ impl Browser {
 
     /// Waits for an element, by XPath.
     pub fn wait_for(&self, path: &str) -> fantoccini::elements::Element {
-        let wait = self.client.wait().at_most(PATIENCE).every(POLL_EVERY);
+        let wait = self.client.wait().at_most(TIME_LIMIT).every(POLL_EVERY);
         let found = self.runtime.block_on(wait.for_element(Locator::XPath(path)));
         found.unwrap_or_else(|error| panic!("{path}: {error}: {}", self.js("return document.body.innerText", &[])))
     }
@@ -200,7 +200,7 @@ impl Browser {
         self.runtime.block_on(element.text()).unwrap()
     }
 
-    /// Clicks an element, found anew while the page is drawn under the pointer.
+    /// Clicks an element. Looks it up again if the page is redrawn under the pointer.
     pub fn click(&self, path: &str) {
         wait_until(path, || {
             let element = self.wait_for(path);
@@ -212,7 +212,7 @@ impl Browser {
         });
     }
 
-    /// Replaces what stands in a field.
+    /// Replaces the content of a field.
     pub fn fill(&self, path: &str, text: &str) {
         let element = self.wait_for(path);
         self.runtime.block_on(async {
@@ -221,7 +221,7 @@ impl Browser {
         });
     }
 
-    /// Types into whatever has the focus.
+    /// Types into the element that has the focus.
     pub fn type_keys(&self, keys: &str) {
         self.runtime.block_on(async {
             self.client.active_element().await.unwrap().send_keys(keys).await.unwrap();
@@ -239,7 +239,7 @@ impl Browser {
         let metrics = json!({"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 600});
         self.devtools("Emulation.setDeviceMetricsOverride", metrics);
         let scheme = json!({"name": "prefers-color-scheme", "value": if dark { "dark" } else { "light" }});
-        // Colors are compared as they are, not as they fade in.
+        // Colors are compared without their transitions.
         let motion = json!({"name": "prefers-reduced-motion", "value": "reduce"});
         self.devtools("Emulation.setEmulatedMedia", json!({"features": [scheme, motion]}));
     }
@@ -249,12 +249,12 @@ impl Browser {
         self.runtime.block_on(self.client.screenshot()).unwrap()
     }
 
-    /// Where files go that are downloaded.
+    /// Sets the folder of downloads.
     pub fn download_to(&self, folder: &Path) {
         self.devtools("Browser.setDownloadBehavior", json!({"behavior": "allow", "downloadPath": folder}));
     }
 
-    /// Nothing stands on the console but requests that were refused with these statuses.
+    /// The console shows only requests that were refused with these statuses.
     pub fn expect_quiet_console(&self, refused: &[u16]) {
         let lines = self.runtime.block_on(self.client.issue_cmd(Vendor("se/log", json!({"type": "browser"})))).unwrap();
         for line in lines.as_array().expect("a log") {
@@ -283,14 +283,14 @@ impl Browser {
                       found: violations.filter(({impact}) => ['serious', 'critical'].includes(impact))\
                       .map(({id, nodes}) => [id, nodes.slice(0, 3).map(node => node.html + ' ' + node.failureSummary)])}))";
         let result = self.runtime.block_on(self.client.execute_async(script, vec![options])).unwrap();
-        assert!(result["passes"].as_u64() > Some(least), "{place}: axe looked at nothing: {result}");
+        assert!(result["passes"].as_u64() > Some(least), "{place}: axe checked nothing: {result}");
         assert_eq!(result["found"], json!([]), "{place}");
     }
 }
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // The driver ends the browser; killed before, it would leave it behind.
+        // The driver ends the browser. A driver that is killed before would leave the browser running.
         let _ = self.runtime.block_on(self.client.clone().close());
     }
 }

@@ -11,7 +11,7 @@ use super::chromium::{Browser, wait_until};
 use super::{open_page, paste_key};
 use crate::process::site::conferences_of_version;
 
-/// A shell in an empty folder, where `curl` writes down its arguments and does nothing else.
+/// A shell in an empty folder, where `curl` stores its arguments and does nothing else.
 struct Shell {
     folder: tempfile::TempDir,
     tools: tempfile::TempDir,
@@ -31,7 +31,7 @@ impl Shell {
         self.tools.path().join("arguments")
     }
 
-    /// Runs a line as it is; returns the arguments that `curl` got. The line runs nothing else.
+    /// Runs a line as it is. Returns the arguments of `curl`. The line runs nothing else.
     fn paste(&self, line: &str) -> Vec<String> {
         let path = format!("{}:{}", self.tools.path().display(), std::env::var("PATH").unwrap());
         let mut command = Command::new("sh");
@@ -54,7 +54,8 @@ impl Shell {
     }
 }
 
-/// Waits for the curl line of a request whose target holds a text, and for its answer. The line may be in a closed fold.
+/// Waits for the curl line of a request whose target contains a text, and for its answer. The line may be in a closed
+/// fold.
 fn line_of(browser: &Browser, part: &str) -> String {
     let lines = "return [...document.querySelectorAll('.curl code')].map(line => line.textContent)\
                  .find(line => line.includes(arguments[0])) ?? null";
@@ -64,12 +65,12 @@ fn line_of(browser: &Browser, part: &str) -> String {
 }
 
 #[test]
-fn a_link_puts_no_command_into_the_line() {
+fn a_hostile_link_puts_no_command_into_the_curl_line() {
     let files = [("conferences.jsonl", conferences_of_version(9, 1))];
-    let opened = open_page("a_link_puts_no_command_into_the_line", &files);
+    let opened = open_page("a_hostile_link_puts_no_command_into_the_curl_line", &files);
     let Some((browser, _site, server, key)) = opened else { return };
     let (root, shell) = (format!("http://{}/v1/", server.address), Shell::new());
-    // The text in the page's own address does not reach its requests.
+    // The text in the page's own address does not get into its requests.
     browser.go(&format!("http://{}/?a';touch pwned;'$(touch pwned)#/conferences", server.address));
     paste_key(&browser, &key);
     let cases = [
@@ -107,7 +108,7 @@ fn a_link_puts_no_command_into_the_line() {
         assert!(!address.contains("mfk_"), "{address}");
     }
 
-    // A filter whose value was nothing but a key is no filter. An empty value would mean records without a country.
+    // A filter whose value is only a key is no filter. An empty value would mean records without a country.
     let chips = browser.text("//ul[@aria-label='Chosen filters']");
     assert!(chips.contains("“heart”") && !chips.contains("announced"), "{chips}");
 
@@ -115,7 +116,7 @@ fn a_link_puts_no_command_into_the_line() {
     browser.view("#/conferences");
     browser.fill("//input[@id='words']", "brain mfk_0123456789abcdef");
     browser.wait_for("//p[contains(., 'looks like an API key')]");
-    // Nor is the second half of a key that a line break has cut in two.
+    // The second half of a key that a line break has cut in two is dropped too.
     browser.fill("//input[@id='words']", "brain mfk_0123456789abcdef GHIJKLMN0123opqrst");
     browser.wait_for_js("the chip", "return document.querySelector('.chip')?.textContent.includes('“brain”')");
     let target = "conferences?q=brain";
@@ -125,13 +126,13 @@ fn a_link_puts_no_command_into_the_line() {
         .js("return location.href + JSON.stringify(history.state) + document.querySelector('.curl').textContent", &[]);
     assert!(!seen.to_string().contains("mfk_"), "{seen}");
 
-    // A token that someone was given.
+    // A token from somebody else.
     browser.view("#/developers/conferences");
     browser.fill("//input[@id='token']", "';touch pwned;'\\..");
     browser.click("//button[.='Ask the feed']");
     let target = "conferences/changes?since=%27%3Btouch%20pwned%3B%27%5C..";
     assert_eq!(shell.target(&line_of(&browser, "since="), "mfk_mine", &root), target);
-    // The page itself asks for the same.
+    // The page itself requests the same.
     let asked = "return performance.getEntriesByType('resource').some(({name}) => name === arguments[0])";
     assert_eq!(browser.js(asked, &[json!(format!("{root}{target}"))]), true);
     browser.expect_quiet_console(&[400, 404]);
@@ -139,7 +140,7 @@ fn a_link_puts_no_command_into_the_line() {
 }
 
 #[test]
-fn records_and_keys_put_no_command_into_the_line() {
+fn hostile_records_and_keys_put_no_command_into_the_curl_line() {
     let hostile = "';touch pwned;'$(touch pwned)`touch pwned`\\\"!";
     let statuses = "\"start_date_status\":\"not_found\",\"abstract_due_date_status\":\"not_found\",\
                     \"late_breaking_due_date_status\":\"not_found\"";
@@ -152,7 +153,7 @@ fn records_and_keys_put_no_command_into_the_line() {
         ("tags.jsonl", json!({"id": 1, "type": hostile, "name": hostile}).to_string()),
         ("conferences.jsonl", record),
     ];
-    let opened = open_page("records_and_keys_put_no_command_into_the_line", &files);
+    let opened = open_page("hostile_records_and_keys_put_no_command_into_the_curl_line", &files);
     let Some((browser, _site, server, key)) = opened else { return };
     let (root, shell) = (format!("http://{}/v1/", server.address), Shell::new());
     let encoded = "%27%3Btouch%20pwned%3B%27%24%28touch%20pwned%29%60touch%20pwned%60%5C%22%21";
@@ -169,7 +170,7 @@ fn records_and_keys_put_no_command_into_the_line() {
     browser.click("//summary[.='For developers']");
     browser.click("//button[.='Show key']");
     assert_eq!(shell.target(&line_of(&browser, &format!("Bearer {key}")), &key, &root), both);
-    // A key that someone was given gets into no line.
+    // A key from somebody else gets into no line.
     browser.click("//button[.='Forget key']");
     paste_key(&browser, "$(touch${IFS}pwned)';touch${IFS}pwned;'`touch`");
     browser.wait_for("//p[@id='key-error' and contains(., 'not recognised')]");

@@ -3,22 +3,22 @@
 use super::{end_demo, open_demo};
 use crate::process::client::Client;
 
-/// The most that the page and all that it loads take, in compressed bytes.
+/// The maximum size of the page and all that it loads, in compressed bytes.
 const MAX_BYTES: u64 = 75 << 10;
 
-/// An edit of which one license gets an entry of a kind, and the other one of another kind.
+/// An edit that gives one license an entry of one kind, and the other license an entry of another kind.
 pub(super) fn edit_with(wide: &str, narrow: &str) -> String {
     let side = |at, kind: &str| format!("div/section[{at}]//span[.='{kind}']");
     format!("//article[{} and {}]", side(1, wide), side(2, narrow))
 }
 
 #[test]
-fn two_licenses_get_what_they_may_see() {
-    let Some((browser, server, _site)) = open_demo("two_licenses_get_what_they_may_see", &[]) else { return };
+fn demo_edits_reach_each_license_by_its_scope() {
+    let Some((browser, server, _site)) = open_demo("demo_edits_reach_each_license_by_its_scope", &[]) else { return };
     for (at, name) in [(1, "demo"), (2, "demo-oncology")] {
         assert_eq!(browser.text(&format!("//section[@class='license'][{at}]/h2")), name);
     }
-    // One edit touches both, another makes a record leave the narrow license, a third one is hidden from it.
+    // One edit is in both feeds, another makes a record leave the narrow license, a third one is hidden from it.
     for (wide, narrow) in
         [("changed", "changed"), ("changed", "tombstone"), ("changed", "nothing"), ("changed", "enters")]
     {
@@ -54,11 +54,12 @@ fn two_licenses_get_what_they_may_see() {
 }
 
 #[test]
-fn an_edit_by_hand_is_shown_too() {
-    let Some((browser, mut server, site)) = open_demo("an_edit_by_hand_is_shown_too", &["--quiet-data"]) else {
+fn an_import_by_hand_is_shown_in_the_demo() {
+    let Some((browser, mut server, site)) = open_demo("an_import_by_hand_is_shown_in_the_demo", &["--quiet-data"])
+    else {
         return;
     };
-    // As the demo prints it.
+    // The demo prints the command of the import, with the path of the database.
     let mut lines = std::iter::from_fn(|| {
         let mut line = String::new();
         std::io::BufRead::read_line(&mut server.stdout, &mut line).ok().filter(|count| *count > 0).map(|_| line)

@@ -1,4 +1,4 @@
-//! The explorer with a key: its views, its copy, and what arrives.
+//! The explorer with a key: its views, its copy, and changes that arrive.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use crate::process::site::{STATUSES, Site, conferences_of_version};
 /// The records of the site.
 const COUNT: u64 = 130;
 
-/// Conferences of 2094 to 2097, all of which are to come.
+/// Conferences of 2094 to 2097, all in the future.
 pub(super) fn conferences(count: u64, version: u64) -> String {
     conferences_of_version(count, version).replace("\"year\":202", "\"year\":209")
 }
@@ -22,7 +22,7 @@ pub(super) fn expect_total(browser: &Browser, total: &str) {
     browser.wait_for(&format!("//h2[@class='results' and normalize-space(.)='{total}']"));
 }
 
-/// Where the key could be: the address, the history, storage, cookies.
+/// The places where the key could be: the address, the history, storage, cookies.
 pub(super) fn kept_texts(browser: &Browser) -> Value {
     browser.js(
         "return [location.href, JSON.stringify(history.state), JSON.stringify({...localStorage}), \
@@ -32,16 +32,25 @@ pub(super) fn kept_texts(browser: &Browser) -> Value {
 }
 
 #[test]
-fn a_key_shows_what_its_license_sees() {
+fn a_key_shows_the_records_of_its_license() {
     let files = [("conferences.jsonl", conferences(COUNT, 1))];
-    let Some((browser, _site, _server, key)) = open_page("a_key_shows_what_its_license_sees", &files) else { return };
+    let Some((browser, _site, server, key)) = open_page("a_key_shows_the_records_of_its_license", &files) else {
+        return;
+    };
 
     // A wrong key stays in its field, with the reason below.
     paste_key(&browser, "mfk_none");
     browser.wait_for("//p[@id='key-error' and contains(., 'not recognised')]");
     assert_eq!(browser.js("return document.getElementById('key').value", &[]), "mfk_none");
     assert_eq!(browser.js("return document.activeElement.id", &[]), "key");
-    // A second attempt replaces it. Nothing becomes a search.
+    // So does one that the server does not judge, because too many wrong ones came from its address.
+    let mut other = server.client("mfk_none");
+    for _ in 0..100 {
+        other.get("/v1/conferences");
+    }
+    paste_key(&browser, "mfk_other");
+    browser.wait_for("//p[@id='key-error' and contains(., 'Too many requests with unusable API keys')]");
+    // A second attempt replaces the wrong key. No pasted text becomes a search.
     paste_key(&browser, &key);
     expect_total(&browser, "130 conferences");
     assert_eq!(browser.js("return [location.hash, document.getElementById('words').value]", &[]), json!(["", ""]));
@@ -62,7 +71,7 @@ fn a_key_shows_what_its_license_sees() {
         browser.fill("//input[@id='words']", words);
         expect_total(&browser, expected);
     }
-    // A slip of the keyboard.
+    // A typing error.
     browser.fill("//input[@id='words']", "Cofnerence 126");
     expect_total(&browser, "0 of 130 conferences");
     browser.click("//p[contains(., 'Did you mean')]/button[.='Conference 126']");
@@ -99,7 +108,7 @@ fn a_key_shows_what_its_license_sees() {
     );
     assert_eq!(address, "#/conferences/5");
 
-    // So does a view whose address is set just before the list would write its own.
+    // The same holds for a view whose address is set just before the list would write its own.
     browser.view("#/conferences");
     expect_total(&browser, "130 conferences");
     browser.js(
@@ -115,7 +124,7 @@ fn a_key_shows_what_its_license_sees() {
     );
     browser.view("#/conferences/5");
 
-    // A record, and what leads on from it.
+    // A record, and its links.
     browser.wait_for("//h1[.='Conference 5']");
     browser.wait_for("//main[contains(., 'under review by the service operator')]");
     browser.wait_for_js("the focus is at the heading", "return document.activeElement.tagName === 'H1'");
@@ -126,10 +135,10 @@ fn a_key_shows_what_its_license_sees() {
 
     let kept = kept_texts(&browser);
     assert!(!kept.to_string().contains("mfk_"), "{kept}");
-    browser.expect_quiet_console(&[401, 404]);
+    browser.expect_quiet_console(&[401, 404, 429]);
 }
 
-/// A conference of a therapy area and country whose abstracts are due in so many days.
+/// A conference of a therapy area and country whose abstracts are due in `days` days.
 fn due_in(id: u64, area: &str, country: &str, days: i64) -> String {
     let day = now().plus_s(days * 86_400).date();
     let statuses = r#""start_date_status":"check","late_breaking_due_date_status":"not_found""#;
@@ -140,7 +149,7 @@ fn due_in(id: u64, area: &str, country: &str, days: i64) -> String {
 }
 
 #[test]
-fn a_planner_finds_deadlines_and_takes_them_home() {
+fn a_planner_finds_deadlines_and_downloads_them() {
     let records = [
         due_in(1, "Oncology", "Spain", 50),
         due_in(2, "Oncology", "Germany", 10),
@@ -150,7 +159,7 @@ fn a_planner_finds_deadlines_and_takes_them_home() {
         due_in(6, "Oncology", "Spain", -10),
     ];
     let files = [("conferences.jsonl", records.concat())];
-    let opened = open_page("a_planner_finds_deadlines_and_takes_them_home", &files);
+    let opened = open_page("a_planner_finds_deadlines_and_downloads_them", &files);
     let Some((browser, site, _server, key)) = opened else { return };
     paste_key(&browser, &key);
     expect_total(&browser, "6 conferences");
@@ -194,7 +203,7 @@ fn a_planner_finds_deadlines_and_takes_them_home() {
     let csv = file(".csv");
     assert!(csv.starts_with("\u{feff}") && csv.lines().count() == 3 && csv.contains("\"City, 1\""), "{csv}");
 
-    // By month, and what comes after an empty period.
+    // By month, and after an empty period.
     browser.click("//button[.='Deadlines by month']");
     expect_total(&browser, "2 deadlines");
     browser.wait_for("//section[@class='month']//h3");
@@ -204,6 +213,9 @@ fn a_planner_finds_deadlines_and_takes_them_home() {
     expect_total(&browser, "0 of 5 conferences");
     browser.click("//button[.='Show all that are ahead']");
     expect_total(&browser, "1 of 5 conferences");
+    // Without a kind the question has no deadlines but in its period.
+    browser.view("#/conferences?country=Germany&within=30");
+    browser.wait_for("//p[contains(., 'Nothing is due in this period. The next deadline is on')]");
 
     let other = site.key("all", &[]).1;
     browser.js("location.href = arguments[0]; location.reload()", &[json!(address)]);
@@ -219,7 +231,7 @@ fn a_planner_finds_deadlines_and_takes_them_home() {
 }
 
 #[test]
-fn answers_count_what_is_not_announced_and_leave_out_the_past() {
+fn counts_include_unannounced_values_and_leave_out_past_meetings() {
     let day = |days: i64| now().plus_s(days * 86_400).date();
     let conference = |id: u64, fields: Value| {
         let mut record = json!({"id": id, "name": format!("Meeting {id}"), "therapy_areas": ["Oncology"], "start_date_status": "check",
@@ -240,11 +252,11 @@ fn answers_count_what_is_not_announced_and_leave_out_the_past() {
         ),
     ];
     let files = [("conferences.jsonl", records.concat())];
-    let opened = open_page("answers_count_what_is_not_announced_and_leave_out_the_past", &files);
+    let opened = open_page("counts_include_unannounced_values_and_leave_out_past_meetings", &files);
     let Some((browser, site, _server, key)) = opened else { return };
     paste_key(&browser, &key);
 
-    // The list and its files have the meetings to come, and their number. A click shows past meetings.
+    // The list and its files have the future meetings, and their number. A click shows past meetings.
     expect_total(&browser, "2 of 3 conferences");
     browser.wait_for("//button[starts-with(., 'Calendar (3 dates)')]");
     browser.wait_for("//button[starts-with(., 'CSV (2 rows)')]");
@@ -295,8 +307,8 @@ fn answers_count_what_is_not_announced_and_leave_out_the_past() {
 }
 
 #[test]
-fn the_tab_keeps_the_key_if_the_reader_says_so() {
-    let Some(browser) = Browser::start("the_tab_keeps_the_key_if_the_reader_says_so") else { return };
+fn the_tab_keeps_the_key_if_the_reader_chooses_so() {
+    let Some(browser) = Browser::start("the_tab_keeps_the_key_if_the_reader_chooses_so") else { return };
     let site = Site::new();
     site.import("conferences.jsonl", conferences(9, 1));
     site.license("all", "--dataset conferences");
@@ -401,7 +413,7 @@ fn exports_and_the_feed_are_for_developers() {
     });
     browser.click("//button[.='Ask with the next token']");
     browser.wait_for("//section[@id='feed']//p[contains(., '0 entries')]");
-    // The page is drawn again with each change. The typed text stays.
+    // Each change draws the page again. The typed text stays.
     let typed = "return document.getElementById('token').value";
     let next = browser.js(typed, &[]);
     assert_ne!(next, token, "the box holds the token that was asked for");
@@ -412,7 +424,7 @@ fn exports_and_the_feed_are_for_developers() {
     assert_eq!(browser.js(typed, &[]), "half of a tok");
     browser.fill("//input[@id='token']", next.as_str().unwrap());
 
-    // The license changes: the token ends, and the page says what to do.
+    // The license changes: the token ends, and the page names the remedy.
     site.license("all", "--dataset conferences --year 2094..2099");
     wait_until("the token ends", || {
         browser.click("//button[.='Ask the feed']");
@@ -422,7 +434,7 @@ fn exports_and_the_feed_are_for_developers() {
     });
     browser.wait_for("//section[@class='problem' and contains(., 'resync_required')]");
     browser.view("#/developers/journals");
-    // A dataset that the license does not have is one sentence: no failure, and no request to try.
+    // A dataset outside the license shows one sentence: no failure, and no request to try.
     for view in [
         "#/developers/journals",
         "#/reference/journals",
@@ -452,10 +464,13 @@ fn exports_and_the_feed_are_for_developers() {
 }
 
 #[test]
-fn past_its_limit_the_page_asks_the_api() {
+fn beyond_its_record_limit_the_page_queries_the_api() {
     let files = [("conferences.jsonl", conferences(1_500, 1))];
-    let Some((browser, _site, server, key)) = open_page("past_its_limit_the_page_asks_the_api", &files) else { return };
-    // Each export says that it has more records than the page takes.
+    let Some((browser, _site, server, key)) = open_page("beyond_its_record_limit_the_page_queries_the_api", &files)
+    else {
+        return;
+    };
+    // Each export claims more records than the page takes.
     browser.before_each_page(
         "const load = fetch; window.fetch = async (url, options) => { \
              const response = await load(url, options); \
@@ -505,7 +520,7 @@ fn past_its_limit_the_page_asks_the_api() {
     browser.click("//button[.='Clear']");
     browser.wait_for("//h2[contains(., '100 records, more follow')]");
 
-    // Spelling matters to the API. The page knows the right one.
+    // Spelling matters to the API. The page suggests the right one.
     browser.fill("//input[@name='country']", "japan\u{e007}");
     browser.click("//p[contains(., 'Did you mean')]/a[.='Japan']");
     browser.wait_for("//h2[contains(., '100 records, more follow')]");
@@ -516,7 +531,7 @@ fn past_its_limit_the_page_asks_the_api() {
     browser.fill("//input[@name='year']", "2096\u{e007}");
     browser.wait_for("//div[@aria-busy='false']//h2[contains(., '100 records, more follow')]");
 
-    // Stars, and records side by side: the API is asked for each. The way back keeps the filters.
+    // Stars, and records side by side: each is requested from the API. The way back keeps the filters.
     browser.view("#/conferences?country=Japan&year=2096&region=Asia");
     browser.wait_for("//div[@aria-busy='false']//h2[contains(., '100 records, more follow')]");
     let page = browser.js("return location.hash", &[]);
@@ -566,7 +581,7 @@ fn hostile_records_stay_text() {
     let conference = json!({"id": 7, "name": hostile, "abbv": hostile, "year": 2097, "country": hostile, "city": hostile, "venue": hostile,
         "url": address, "therapy_areas": [hostile], "organizations": [1], "tags": [1], "start_date": "2097-05-01",
         "start_date_status": "confirmed", "abstract_due_date_status": "not_found", "late_breaking_due_date_status": "not_found"});
-    // Texts of another direction, numbers and days at their ends, and nothing where a value can be missing.
+    // Texts of another direction, numbers and days at their limits, and no value where one can be missing.
     let mixed = format!("\u{202e}مؤتمر {hostile}");
     let mixed_conference = json!({"id": 8, "name": mixed, "abbv": mixed, "year": 2100, "city": mixed, "start_date": "9999-12-31", "end_date": "9999-12-31", "abstract_due_date": "9999-12-31",
         "start_date_status": "confirmed", "abstract_due_date_status": "confirmed", "late_breaking_due_date_status": "not_found"});

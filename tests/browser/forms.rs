@@ -25,13 +25,16 @@ const TAB: &str = "\u{e004}";
 const ENTER: &str = "\u{e007}";
 
 #[test]
-fn every_view_fits_every_reader() {
-    let Some((browser, server, _site)) = open_demo("every_view_fits_every_reader", &["--quiet-data"]) else { return };
+fn every_view_fits_every_screen_and_passes_axe() {
+    let Some((browser, server, _site)) = open_demo("every_view_fits_every_screen_and_passes_axe", &["--quiet-data"])
+    else {
+        return;
+    };
     let axe = find_axe();
     if axe.is_none() {
-        eprintln!("the accessibility of the explorer is not looked at: MEDFEED_AXE does not name axe.min.js");
+        eprintln!("the accessibility of the explorer is not checked: MEDFEED_AXE does not name axe.min.js");
     }
-    // axe looks at the widest and the narrowest form. Dark differs in its colors alone.
+    // axe checks the widest and the narrowest form. Dark differs in its colors alone.
     for (width, dark, rules) in [
         (1366, false, Rules::All),
         (1366, true, Rules::Contrast),
@@ -74,8 +77,11 @@ fn every_view_fits_every_reader() {
 }
 
 #[test]
-fn the_keyboard_suffices() {
-    let Some((browser, server, _site)) = open_demo("the_keyboard_suffices", &["--quiet-data"]) else { return };
+fn the_explorer_is_usable_by_keyboard_alone() {
+    let Some((browser, server, _site)) = open_demo("the_explorer_is_usable_by_keyboard_alone", &["--quiet-data"])
+    else {
+        return;
+    };
     browser.type_keys(TAB);
     browser.wait_for_js("the skip link is first", "return document.activeElement.className === 'skip'");
     browser.type_keys(ENTER);

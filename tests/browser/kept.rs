@@ -36,7 +36,7 @@ fn keep(browser: &Browser, key: &str, dataset: &str) {
     wait_for_head(browser, dataset, "head");
 }
 
-/// A script about the kept rows: `rows` is the store, `done` gets the result.
+/// Runs a script on the kept rows: `rows` is the store, `done` gets the result.
 fn in_rows(browser: &Browser, script: &str) -> Value {
     browser.js_async(&format!(
         "const done = arguments[0], request = indexedDB.open('medfeed /'); request.onerror = () => done(null); \
@@ -66,7 +66,8 @@ fn set_back_a_day(browser: &Browser) {
     );
 }
 
-/// Nothing that the page stored is left in the browser, not even its empty database. A worker without files may be.
+/// Nothing that the page stored is left in the browser, not even its empty database. A worker without files may be
+/// left.
 fn expect_nothing_left(browser: &Browser) {
     let script = "const done = arguments[0]; Promise.all([indexedDB.databases(), caches.keys()])\
         .then(([databases, names]) => done([databases, names, {...localStorage}, {...sessionStorage}, document.cookie, location.href.includes('mfk_')]))";
@@ -92,7 +93,7 @@ fn expect(what: &str, browser: &Browser, script: &str, expected: &Value) {
     });
 }
 
-/// Whether the page has asked for an export since it was opened.
+/// Whether the page has requested an export since it was opened.
 fn asked_for_export(browser: &Browser) -> bool {
     let names = browser.js("return performance.getEntriesByType('resource').map(({name}) => name)", &[]);
     assert!(names.to_string().contains("/v1/"), "the page asked for something: {names}");
@@ -132,7 +133,7 @@ fn a_kept_copy_opens_without_a_key_and_without_a_network() {
     set_back_a_day(&browser);
     drop(browser);
 
-    // On the next day neither. Changes of the night have their old values.
+    // The next day needs neither too. Changes of the night have their old values.
     let due = |days: i64| now().plus_s(days * 86_400).date();
     site.import(
         "conferences.jsonl",
@@ -158,7 +159,7 @@ fn a_kept_copy_opens_without_a_key_and_without_a_network() {
     );
     browser.wait_for("//li[contains(., 'Conference 7') and .//span[.='confirmed']]");
     browser.click("//button[.='In the last 7 days']");
-    // The site is younger than that. The page knows old values only of later changes.
+    // The site is younger than a day. The page has old values only of later changes.
     browser.wait_for("//h2[contains(., '130 changes since')]");
     browser.wait_for("//li[contains(., 'Conference 9 ') and .//span[.='updated']]");
     browser.view("#/changes/journals");
@@ -172,7 +173,7 @@ fn a_kept_copy_opens_without_a_key_and_without_a_network() {
     browser.expect_quiet_console(&[]);
     drop(browser);
 
-    // Without a server the page opens all the same, and says how old the records are.
+    // Without a server the page opens all the same, and shows the age of the records.
     let address = server.address;
     server.stop();
     let browser =
@@ -184,7 +185,7 @@ fn a_kept_copy_opens_without_a_key_and_without_a_network() {
     check_accessibility(&browser, "without a network");
     browser.view("#/changes/conferences");
     browser.wait_for("//li[contains(., 'Conference 7') and .//dt[.='Abstracts due']]");
-    // It is forgotten without a server, too.
+    // The copy is forgotten without a server, too.
     browser.click("//button[.='Forget this computer and shortlist']");
     browser.wait_for("//input[@id='key']");
     expect_nothing_left(&browser);
@@ -196,14 +197,14 @@ fn forgetting_leaves_nothing_in_any_tab() {
     let profile = tempfile::tempdir().unwrap();
     let Some(browser) = open("forgetting_leaves_nothing_in_any_tab", profile.path(), &server, "") else { return };
     expect_nothing_left(&browser);
-    // A worker that is installed after the reader has said *forget*.
+    // A worker that is installed after the reader has clicked *Forget*.
     let late = "const done = arguments[0]; navigator.serviceWorker.register('/worker.js')\
         .then(({installing}) => { installing.onstatechange = () => done(installing.state); })";
     assert!(browser.js_async(late).is_string());
     expect_nothing_left(&browser);
     expect_no_worker(&browser);
     let key = site.key("all", &[]).1;
-    // The reader decides afterwards.
+    // The reader decides to keep the records after entering the key.
     paste_key(&browser, &key);
     expect_total(&browser, "130 conferences");
     expect_nothing_left(&browser);
@@ -243,7 +244,7 @@ fn forgetting_leaves_nothing_in_any_tab() {
     browser.wait_for("//input[@id='key']");
     expect_nothing_left(&browser);
     expect_no_worker(&browser);
-    // The worker of the first tab's page lives on, without its files. They come back with the key.
+    // The worker of the first tab's page stays, without its files. They return with the key.
     browser.switch_to(&first);
     keep(&browser, &key, "conferences");
     let has_files = "const done = arguments[0]; caches.keys().then(names => done(names.length === 1))";
@@ -252,10 +253,10 @@ fn forgetting_leaves_nothing_in_any_tab() {
 }
 
 #[test]
-fn nothing_is_left_of_a_key_that_ends() {
+fn an_ended_key_leaves_nothing_in_the_browser() {
     let (site, server) = serve();
     let profile = tempfile::tempdir().unwrap();
-    let open = |view| open("nothing_is_left_of_a_key_that_ends", profile.path(), &server, view);
+    let open = |view| open("an_ended_key_leaves_nothing_in_the_browser", profile.path(), &server, view);
     let Some(browser) = open("") else { return };
     // While the page is open, and in another tab.
     let (id, key) = site.key("all", &[]);
@@ -279,7 +280,7 @@ fn nothing_is_left_of_a_key_that_ends() {
         let (id, key) = site.key("all", &[]);
         keep(&browser, &key, "conferences");
         if end == "expired" {
-            // The program makes no key whose time is over, so one takes the place of the kept key.
+            // The program makes no expired key, so one replaces the kept key.
             let expired = json!(site.expired_key("all").1);
             in_rows(&browser, &format!("rows.put({expired}, ['key']);"));
         }
@@ -307,7 +308,7 @@ fn a_dataset_that_left_the_license_is_removed_from_this_computer() {
     wait_for_head(&browser, "conferences", "head");
     browser.go("about:blank");
     site.license("all", "--dataset conferences");
-    // The reader need not look at it.
+    // The reader need not open its view.
     browser.go(&format!("http://{}/#/conferences", server.address));
     wait_for_head(&browser, "journals", "!head");
     browser.view("#/journals");
@@ -327,10 +328,10 @@ fn a_dataset_that_left_the_license_is_removed_from_this_computer() {
 }
 
 #[test]
-fn unusable_rows_are_loaded_anew() {
+fn unusable_kept_rows_are_loaded_again() {
     let (site, server) = serve();
     let profile = tempfile::tempdir().unwrap();
-    let Some(browser) = open("unusable_rows_are_loaded_anew", profile.path(), &server, "") else { return };
+    let Some(browser) = open("unusable_kept_rows_are_loaded_again", profile.path(), &server, "") else { return };
     let key = site.key("all", &[]).1;
     keep(&browser, &key, "conferences");
     wait_for_head(&browser, "journals", "head");
@@ -342,7 +343,7 @@ fn unusable_rows_are_loaded_anew() {
     };
     again();
     assert!(!asked_for_export(&browser));
-    // `tests/explorer/cases/kept.js` has every other damage.
+    // `tests/explorer/cases/kept.js` tests all other damages.
     for (damage, script) in [
         ("a chunk that is missing", "rows.delete(['conferences', 'records', 0]);"),
         (
@@ -376,7 +377,7 @@ fn unusable_rows_are_loaded_anew() {
     browser.js("location.reload()", &[]);
     expect_nothing_left(&browser);
 
-    // The server holds other data: the token is lost, and the copy is compared with a new export.
+    // The server has other data: the token is lost, and the copy is compared with a new export.
     browser.wait_for("//input[@id='key']");
     keep(&browser, &key, "conferences");
     site.license("all", "--dataset conferences --dataset journals --year 2095..2096");
@@ -401,7 +402,7 @@ fn a_copy_belongs_to_its_key() {
     browser.wait_for("//button[.='Forget key']");
     assert!(asked_for_export(&browser));
     wait_for_head(&browser, "conferences", "head.count === 130");
-    // Another key takes the place of the first one, with all of its rows.
+    // Another key replaces the first one, with all of its rows.
     let first = browser.tab();
     browser.new_tab();
     browser.go(&format!("http://{}/", server.address));
@@ -412,7 +413,7 @@ fn a_copy_belongs_to_its_key() {
     browser.click("//button[.='Keep the key and the records on this computer']");
     wait_for_head(&browser, "conferences", "head && head.count === 33");
     assert_eq!(in_rows(&browser, "read(rows.get(['key']), key => key);"), json!(small));
-    // The other tab has a change to write, and does not write it, although nobody seems to write.
+    // The other tab has a change to write, and does not write it, although no tab seems to write.
     set_back_a_day(&browser);
     browser.switch_to(&second);
     browser.js(
@@ -430,11 +431,11 @@ fn a_copy_belongs_to_its_key() {
 }
 
 #[test]
-fn a_browser_that_keeps_nothing_says_so() {
+fn a_browser_without_storage_shows_a_message() {
     let (site, server) = serve();
-    let Some(browser) = Browser::start("a_browser_that_keeps_nothing_says_so") else { return };
+    let Some(browser) = Browser::start("a_browser_without_storage_shows_a_message") else { return };
     let key = site.key("all", &[]).1;
-    // A private window, and a page that came over an insecure connection.
+    // A private window, and a page that was loaded over an insecure connection.
     browser.before_each_page(
         "Object.defineProperty(window, 'indexedDB', {value: window.wanted = {open() { throw new Error('denied'); }}});",
     );
@@ -451,7 +452,7 @@ fn a_browser_that_keeps_nothing_says_so() {
 
     // A full disk: the key is kept, and no copy.
     drop(browser);
-    let browser = Browser::start("a_browser_that_keeps_nothing_says_so").unwrap();
+    let browser = Browser::start("a_browser_without_storage_shows_a_message").unwrap();
     browser.before_each_page(
         "const put = IDBObjectStore.prototype.put; IDBObjectStore.prototype.put = function (value, key) { \
              if (key[1] === 'records') throw new DOMException('full', 'QuotaExceededError'); return put.call(this, value, key); };",

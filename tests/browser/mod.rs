@@ -1,11 +1,11 @@
 //! The explorer in a real browser, where there is one: headless Chromium, served by the real program.
 //!
-//! `chromium` drives it; there is one module for each use of the page: `demo` (the demo's keys), `explorer` (the reader's own
-//! key), `curl_lines` (lines that are pasted into a shell), `forms` (phones and desktops, light and dark, keyboard and screen
-//! reader), `kept` (what stays on the computer), `picture` (the README's pictures), `planner` (the shortlist, records side by
-//! side, the way back, paper), `redirects` (a server that sends the page elsewhere).
+//! `chromium` drives it. There is one module for each use of the page: `demo` (the demo's keys), `explorer` (the
+//! reader's own key), `curl_lines` (lines that are pasted into a shell), `forms` (phones and desktops, light and dark,
+//! keyboard and screen reader), `kept` (the copy on the computer), `picture` (the README's pictures), `planner` (the
+//! shortlist, records side by side, the way back, paper), `redirects` (a server that redirects the page's requests).
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what is left out is told")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "skipped tests print a message")]
 
 mod chromium;
 mod curl_lines;
@@ -51,7 +51,7 @@ fn paste_key(browser: &Browser, key: &str) {
     browser.click("//button[.='Explore']");
 }
 
-/// Ends a demo as its user does, so that it takes its temporary folder away.
+/// Ends a demo as its user does, so that it removes its temporary folder.
 fn end_demo(browser: Browser, server: Server) {
     drop(browser);
     server.stop();

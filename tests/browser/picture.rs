@@ -8,7 +8,7 @@ use super::chromium::Browser;
 use super::demo::edit_with;
 use super::{end_demo, open_demo};
 
-/// The most bytes of a picture.
+/// The maximum size of a picture in bytes.
 const MAX_BYTES: usize = 150 << 10;
 
 /// Writes a picture of the window to a file in `docs`.

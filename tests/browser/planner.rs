@@ -41,8 +41,8 @@ fn set(browser: &Browser, field: &str, value: &str) {
 }
 
 #[test]
-fn a_shortlist_is_kept_followed_and_passed_on() {
-    let test = "a_shortlist_is_kept_followed_and_passed_on";
+fn a_shortlist_is_kept_updated_and_shared() {
+    let test = "a_shortlist_is_kept_updated_and_shared";
     let Some((browser, site, server, key)) = open(test, &conferences(130, 1), "") else { return };
     expect_total(&browser, "130 conferences");
 
@@ -71,7 +71,7 @@ fn a_shortlist_is_kept_followed_and_passed_on() {
     });
     assert_eq!(csv.lines().count(), 4, "{csv}");
 
-    // The view follows the stars: in the list, and while the reader is at a record.
+    // The view changes with the stars: in the list, and while the reader is at a record.
     star(&browser, "Conference 3 ");
     expect_total(&browser, "2 of 130 conferences");
     browser.click("//tbody//a[.='Conference 40']");
@@ -88,18 +88,18 @@ fn a_shortlist_is_kept_followed_and_passed_on() {
     browser.click("//button[.='Only starred (2)']");
     expect_total(&browser, "2 of 130 conferences");
 
-    // Other filters hide some of them, and say so.
+    // Other filters hide some starred records, and the page says so.
     browser.fill("//input[@id='words']", "Conference 3");
     browser.wait_for("//span[@role='status' and .='1 more starred does not fit the other filters.']");
     browser.click("//button[.='Show all starred']");
     expect_total(&browser, "2 of 130 conferences");
     assert_eq!(chips(&browser), "2 starred");
 
-    // They stay when the page is loaded again.
+    // The stars stay when the page is loaded again.
     browser.js("location.reload()", &[]);
     browser.wait_for("//button[.='Only starred (2)' and @aria-pressed='true']");
     expect_total(&browser, "2 of 130 conferences");
-    // A record that is gone is named, and can be left out.
+    // A starred record that was removed is named, and can be left out.
     site.import("conferences.jsonl", r#"{"id": 3, "deleted": true}"#);
     browser.wait_for(
         "//span[@role='status' and contains(., '1 starred record is not in this license, or removed: number 3.')]",
@@ -108,7 +108,7 @@ fn a_shortlist_is_kept_followed_and_passed_on() {
     browser.click("//button[.='Leave out']");
     browser.wait_for("//button[.='Only starred (1)']");
 
-    // A colleague with another license, who starred nothing, sees the same records as far as the license goes.
+    // A colleague with another license, who starred nothing, sees those records of the link that the license shows.
     site.license("year", "--dataset conferences --year 2096");
     let other = site.key("year", &[]).1;
     browser.view("#/conferences?ids=2,4,6");
@@ -123,7 +123,7 @@ fn a_shortlist_is_kept_followed_and_passed_on() {
     assert_eq!(chips(&browser), "3 starred");
     browser.click("//button[.='Star 2 of these too']");
     browser.wait_for("//button[.='Only starred (2)']");
-    // A foreign value in the tab is no shortlist.
+    // An invalid value in the tab is no shortlist.
     browser.js(
         "sessionStorage['medfeed-stars'] = '{\"conferences\":[2,\"6\",-1,1e99],\"journals\":7}'; location.reload()",
         &[],
@@ -136,7 +136,7 @@ fn a_shortlist_is_kept_followed_and_passed_on() {
 }
 
 #[test]
-fn two_to_four_records_stand_side_by_side() {
+fn two_to_four_records_are_compared_side_by_side() {
     let conference = |id: u64, fields: Value| {
         let mut record = json!({"id": id, "name": format!("Meeting {id}"), "abbv": format!("M{id}"), "year": 2097, "country": "Spain", "therapy_areas": ["Oncology"],
             "start_date": "2097-05-01", "start_date_status": "confirmed", "abstract_due_date_status": "not_found", "late_breaking_due_date_status": "not_found"});
@@ -156,7 +156,7 @@ fn two_to_four_records_stand_side_by_side() {
         json!({"id": 3, "name": "Journal C"}),
     ]
     .map(|journal| format!("{journal}\n"));
-    let test = "two_to_four_records_stand_side_by_side";
+    let test = "two_to_four_records_are_compared_side_by_side";
     let Some((browser, site, server, _)) = open(test, &records.concat(), &journals.concat()) else { return };
     expect_total(&browser, "5 conferences");
     for id in [1, 2] {
@@ -182,7 +182,7 @@ fn two_to_four_records_stand_side_by_side() {
     browser.wait_for_js("two rows", "return document.querySelectorAll('.compare tbody tr').length === 2");
     browser.click("//button[.='Only where they differ' and @aria-pressed='true']");
 
-    // More are starred than fit: the reader chooses.
+    // More records are starred than fit: the reader chooses.
     browser.click("//a[.='Back to the list of conferences']");
     for id in [3, 4, 5] {
         star(&browser, &format!("Meeting {id} "));
@@ -218,7 +218,16 @@ fn two_to_four_records_stand_side_by_side() {
             "Online submission to acceptance differs | – | 4 to 8 weeks | –"
         ])
     );
-    browser.expect_quiet_console(&[]);
+
+    // Without a copy the page does not say that records are missing.
+    site.json(["license", "set", "few", "--dataset", "conferences", "--rate-limit", "1"]);
+    browser.click("//button[starts-with(., 'Forget key')]");
+    browser.view("#/compare/conferences?ids=1,3");
+    paste_key(&browser, &site.key("few", &[]).1);
+    browser.wait_for(
+        "//main[contains(., 'The key has used up its requests') and not(contains(., 'Not in this license'))]",
+    );
+    browser.expect_quiet_console(&[429]);
     drop(server);
 }
 
@@ -264,10 +273,10 @@ fn days_and_numbers_narrow_a_list() {
     set(&browser, "due_to", "2097-03-14");
     browser.wait_for("//p[.='The period ends before it begins. Change one of its days.']");
     set(&browser, "due_to", "");
-    // A typed value is in the address as soon as the field is left.
+    // A typed value gets into the address when the field loses the focus.
     set(&browser, "due_from", "");
     expect_total(&browser, "3 conferences");
-    // A value that is none is named.
+    // An invalid value is named.
     browser.view("#/conferences?start_date_from=2097-02-30&due_to=soon&ids=x,2&past=maybe");
     browser.wait_for("//p[contains(., 'also asks for start_date_from=2097-02-30, due_to=soon, ids=x,2, past=maybe. This page does not know')]");
     expect_total(&browser, "1 of 3 conferences");
@@ -304,8 +313,8 @@ fn days_and_numbers_narrow_a_list() {
 }
 
 #[test]
-fn the_way_back_leads_to_the_row() {
-    let Some((browser, _site, server, _)) = open("the_way_back_leads_to_the_row", &conferences(130, 1), "") else {
+fn going_back_returns_to_the_row() {
+    let Some((browser, _site, server, _)) = open("going_back_returns_to_the_row", &conferences(130, 1), "") else {
         return;
     };
     expect_total(&browser, "130 conferences");
@@ -332,7 +341,7 @@ fn the_way_back_leads_to_the_row() {
         browser.wait_for_js("the row has the focus", &focused);
         assert_eq!(browser.js(place, &[]), before, "{back}");
     }
-    // A list that is opened anew begins at its head.
+    // A list that is opened again begins at its head.
     browser.js("scrollTo(0, 0)", &[]);
     browser.click("//nav//a[.='Journals']");
     browser.wait_for("//h1[.='Journals']");
@@ -353,7 +362,7 @@ fn the_way_back_leads_to_the_row() {
         browser.js("return [document.getElementById('words').value, location.hash, document.title]", &[]),
         json!(["japan", "#/conferences?q=japan&area=Oncology", "Conferences: “japan”, Oncology, to come · medfeed"])
     );
-    // Elsewhere the way back is the whole list.
+    // In other places the way back is the whole list.
     browser.js("location.href = location.pathname + '#/conferences/5'; location.reload()", &[]);
     browser.click("//a[.='All conferences']");
     expect_total(&browser, "130 conferences");
@@ -362,9 +371,9 @@ fn the_way_back_leads_to_the_row() {
 }
 
 #[test]
-fn paper_has_all_rows_and_says_what_they_are() {
+fn the_printed_list_has_all_rows_and_its_filters() {
     let Some((browser, _site, server, key)) =
-        open("paper_has_all_rows_and_says_what_they_are", &conferences(130, 1), "")
+        open("the_printed_list_has_all_rows_and_its_filters", &conferences(130, 1), "")
     else {
         return;
     };
@@ -397,7 +406,7 @@ fn paper_has_all_rows_and_says_what_they_are() {
     browser.wait_for_js("the list as it was", "return document.querySelectorAll('tbody tr').length === 50");
     assert!(!browser.js("return document.body.innerText", &[]).as_str().unwrap().contains("Printed on"));
 
-    // The reader says for whom. Printing would block the browser, so the test replaces it.
+    // The reader enters for whom the list is printed. Printing would block the browser, so the test replaces it.
     browser.js("window.print = () => { window.printed = true; }", &[]);
     browser.click("//button[.='Print (87 rows)']");
     browser.fill("//input[@id='printed-for']", "Ada <b>Müller</b>");

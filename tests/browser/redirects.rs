@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 
 use super::chromium::Browser;
 use super::paste_key;
-use crate::process::examples::{noting, redirect};
+use crate::process::examples::{recording, redirect};
 use crate::process::site::{Site, conferences_of_version};
 
 /// Sends a request to a server, and returns the bytes of its response.
@@ -25,13 +25,13 @@ fn the_page_sends_its_key_to_no_other_host() {
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     let key = site.open_key();
     let server = site.serve();
-    let (other, seen) = noting("127.0.0.2", |_| {
+    let (other, seen) = recording("127.0.0.2", |_| {
         b"HTTP/1.1 200 OK\r\nConnection: close\r\nAccess-Control-Allow-Origin: *\r\nAccess-Control-Allow-Headers: *, \
           authorization\r\nContent-Length: 2\r\n\r\n{}"
             .to_vec()
     });
     let address = server.address;
-    let (first, asked) = noting("127.0.0.1", move |head| match head.split(' ').nth(1) {
+    let (first, asked) = recording("127.0.0.1", move |head| match head.split(' ').nth(1) {
         Some(path) if path.starts_with("/v1/") => redirect("302 Found", &other, head),
         _ => forward(address, head),
     });

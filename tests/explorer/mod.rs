@@ -33,7 +33,7 @@ fn knows_modules(version: (u32, u32)) -> bool {
     version >= (22, 7) || (version.0 == 20 && version.1 >= 19)
 }
 
-/// Runs the cases of a file with a variable, at least so many. Without Node it prints a message.
+/// Runs a test file in Node with `variable` set. Fails below `least` passed cases. Without Node, prints a message.
 fn run_cases(file: &str, variable: &str, value: &Path, least: usize) {
     match node_version() {
         None => return eprintln!("{file} is left out: there is no node"),
@@ -43,12 +43,13 @@ fn run_cases(file: &str, variable: &str, value: &Path, least: usize) {
         Some(_) => {}
     }
     let mut node = Command::new("node");
-    // A zone that is not UTC and changes its clocks: a day there is another one than in UTC, and not always of 24 hours.
+    // A time zone that is not UTC and has daylight saving time: its days differ from those of UTC, and do not always
+    // have 24 hours.
     node.arg("--test").arg(folder().join(file)).env(variable, value).env("TZ", "America/New_York");
     let output = node.output().unwrap();
     let report = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{report}\n{}", String::from_utf8_lossy(&output.stderr));
-    // A runner without cases succeeds too.
+    // A runner without cases exits with success too.
     let passed = report.lines().find_map(|line| line.trim_start_matches(['#', 'ℹ', ' ']).strip_prefix("pass "));
     let passed: usize = passed.and_then(|count| count.parse().ok()).unwrap_or(0);
     assert!(passed >= least, "only {passed} cases passed\n{report}");
@@ -60,7 +61,7 @@ fn the_model_passes_its_cases() {
     run_cases("model.test.js", "EXPLORER_MODEL", &model, 102);
 }
 
-/// The scripts are tested as they are served, because two of them are generated.
+/// The scripts are tested in their served form, because two of them are generated.
 #[test]
 fn the_page_passes_its_cases() {
     let page = tempfile::tempdir().unwrap();
@@ -75,12 +76,12 @@ fn the_page_passes_its_cases() {
         let url = if name == "worker.js" { "/worker.js".to_owned() } else { format!("/explorer/{name}") };
         fs::write(page.path().join(&name), medfeed::explorer::find(&url, false).expect(&name).body).unwrap();
     }
-    run_cases("page.test.js", "EXPLORER_PAGE", page.path(), 21);
+    run_cases("page.test.js", "EXPLORER_PAGE", page.path(), 22);
 }
 
 /// All texts of up to three characters that matter to the guard of cells.
 #[test]
-fn the_page_guards_and_quotes_the_cells_that_the_server_does() {
+fn the_page_guards_and_quotes_the_same_cells_as_the_server() {
     let mut texts = vec![String::new()];
     let mut longest = texts.clone();
     for _ in 0..3 {
@@ -121,7 +122,7 @@ fn the_page_folds_as_the_server() {
 }
 
 #[test]
-fn the_operators_page_is_loaded_again() {
+fn the_operators_page_passes_its_cases() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/serve/operators/admin/page.js");
     run_cases("operators.test.js", "OPERATORS_SCRIPT", &script, 5);
 }

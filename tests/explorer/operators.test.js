@@ -29,7 +29,7 @@ async function run(change = () => {}, answer = () => new Response('<new>'), chan
 	return {...done, box, title: document.title};
 }
 
-test('a page that nobody uses is loaded again every 15 seconds', async () => {
+test('an unused page is loaded again every 15 seconds', async () => {
 	const {asked, replaced, classes, every, box, title} = await run();
 	assert.deepEqual([asked, every, title, classes.size, box.parentElement.hidden], [['/'], [15000], 'title of <new>', 0, false]);
 	assert.deepEqual(replaced, ['header', 'main', 'footer time'].map(part => [part, `${part} of <new>`]));

@@ -56,7 +56,7 @@ test('a shell passes every part of a curl line on as it is', () => {
 	assert.equal(api.curl({url: 'http://h/', method: 'GET'}), `curl -H "Authorization: Bearer $MEDFEED_KEY" 'http://h/'`);
 });
 
-test('a target encodes each part, and leaves out what is empty', () => {
+test('a target encodes each part, and leaves out empty ones', () => {
 	assert.equal(api.target('conferences', {q: "O'Neill & Co (x)! *+%=?#/ü"}), ROOT + 'conferences?q=O%27Neill%20%26%20Co%20%28x%29%21%20%2A%2B%25%3D%3F%23%2F%C3%BC');
 	assert.equal(api.target("a'b/c d?e#f"), ROOT + 'a%27b/c%20d%3Fe%23f');
 	assert.equal(api.target('conferences', {a: '', b: null, c: undefined, d: 0, e: false, f: 'x'}), ROOT + 'conferences?d=0&e=false&f=x');
@@ -147,7 +147,7 @@ test("a list's request has the filters of one value, and 100 characters at most"
 	]) assert.deepEqual(requestOf({words, facets}), {...none, ...expected}, words);
 });
 
-test('the API is asked for the parameters of an address, without keys', async () => {
+test('the API gets the parameters of an address, without keys', async () => {
 	const {given} = await load('views/asked.js');
 	for (const [params, expected] of [
 		[{}, {}], [{q: 'heart', limit: '5'}, {q: 'heart', limit: '5'}], [{q: 'mfk_abc'}, {q: ''}], [{q: ' heart MFK_abc  attack'}, {q: 'heart   attack'}], [{country: 'mfk_abc', unknown: 'mfk_abc'}, {country: '', unknown: ''}],
@@ -205,6 +205,7 @@ test('changes and problems in words', () => {
 	assert.equal(told('1'), '429 Too Many Wait 7 s. Wait 1 second. Code rate_limited, request r1');
 	assert.equal(told('30'), '429 Too Many Wait 7 s. Wait 30 seconds. Code rate_limited, request r1');
 	assert.equal(told(), '429 Too Many Wait 7 s. Code rate_limited, request r1');
+	for (const [problem, expected] of [[{detail: 'a'}, 'a'], [{title: 'No answer'}, 'The server gave no answer that can be read. Check that it runs, and try again.'], [null, 'The server gave no answer that can be read. Check that it runs, and try again.']]) assert.equal(parts.reasonOf(problem), expected);
 	assert.deepEqual(all(parts.Words({of: 'a `b` c `d`'}), 'code').map(words), ['b', 'd']);
 	const change = (kind, before, after) => words(Change({dataset: 'journals', of: {id: 3, kind, before, after, fields: []}}));
 	const [one, other] = [{name: 'A', year: 2026}, {name: 'B', year: 2027}];
@@ -222,7 +223,7 @@ test('requests and their failures', async () => {
 	answers([json(200, {data: 1})]);
 	const good = await api.ask('k', 'journals', {q: "o'n"});
 	assert.deepEqual([good.status, good.data, good.problem, good.url, good.method, good.path], [200, {data: 1}, undefined, ROOT + 'journals?q=o%27n', 'GET', 'journals']);
-	// A refused HEAD is asked for again, so that it has a reason. A HEAD that succeeds is not.
+	// A refused HEAD is requested again, to get a reason. A HEAD that succeeds is not.
 	answers([() => new Response(null, {status: 403}), json(403, {detail: 'no'}), () => new Response(null, {headers: {'X-Sync-Token': 't'}})]);
 	const refused = await api.ask('k', 'exports/journals', {format: 'csv'}, 'HEAD'), head = await api.ask('', 'exports/journals', {}, 'HEAD');
 	assert.deepEqual([refused.status, refused.problem.detail, refused.data, refused.method], [403, 'no', undefined, 'HEAD']);
@@ -244,6 +245,12 @@ test('requests and their failures', async () => {
 	assert.deepEqual(options, ['manual', 'manual', 'manual']);
 	assert.deepEqual(asked.slice(0, 4), [
 		['GET', ROOT + 'journals?q=o%27n', 'Bearer k'], ['HEAD', ROOT + 'exports/journals?format=csv', 'Bearer k'], ['GET', ROOT + 'exports/journals?format=csv', 'Bearer k'], ['HEAD', ROOT + 'exports/journals', undefined]]);
+});
+
+test('a key is taken only if the server knows it', async () => {
+	const {isAccepted} = await load('views/key.js');
+	// 403: the key is right, but not for this dataset or address. 429 and 503 say nothing of a key.
+	for (const [status, expected] of [[200, true], [403, true], [401, false], [429, false], [503, false], [500, false], [404, false], [undefined, false]]) assert.equal(isAccepted({status}), expected, `${status}`);
 });
 
 test('a copy follows the feed, and is compared only with an export of its own moment', async context => {
@@ -290,7 +297,7 @@ test('a copy follows the feed, and is compared only with an export of its own mo
 	await reached(() => kept.log.size === 2);
 	[digestOf, token] = [[changed[0], ...records.slice(2)], 't1'];
 	assert.deepEqual([seen, kept.index.size, (await kept.prove()).isEqual], [['changed 1', 'removed 2'], 2499, true]);
-	// The copy moves on while the export is asked for: it is compared as it was.
+	// The copy changes while the export is requested. It is compared in its earlier state.
 	let answerHead;
 	[held, answerHead] = gate();
 	const proof = kept.prove();
@@ -304,7 +311,7 @@ test('a copy follows the feed, and is compared only with an export of its own mo
 	assert.equal(isStopped, true, 'no request stays open');
 });
 
-test('a copy asks at once when the network goes and when it returns', async context => {
+test('a copy sends a request at once when the network fails and when it returns', async context => {
 	// No pause and no limit ends by itself.
 	context.mock.timers.enable({apis: ['setTimeout']});
 	const {Copies} = await load('copies.js');
@@ -477,7 +484,7 @@ test('whichever tab writes, rows that are read become the records of the server'
 	assert.ok(reads > 300 && writes > 200, `${reads} copies were read, ${writes} writes succeeded`);
 });
 
-test('a copy that does not fit is removed, once, and is told', async () => {
+test('a copy that does not fit is removed, once, and reported', async () => {
 	const {Saver} = await load('keep.js'), {ChangeLog} = await load('model/changes.js');
 	const rows = new Rows(), told = [], kept = {dataset: 'd', copy: {records: new Map([[1, {id: 1}]])}, log: new ChangeLog(), follower: {token: 't', isStopped: false}, asOf: 1,
 		tell(news) { Object.assign(kept, news); told.push(news); }};
@@ -500,11 +507,11 @@ test('the key stays in the tab only if that is possible', async () => {
 	assert.equal(keptKey(), 'mfk_x');
 	dropKey();
 	assert.deepEqual([keptKey(), stored.size], ['', 0]);
-	// With a forgotten key everything of the page goes, and nothing else.
+	// Forgetting a key removes everything of the page, and nothing else.
 	globalThis.sessionStorage = Object.assign(Object.create({removeItem(name) { delete this[name]; }}), {'medfeed-key': 'k', 'medfeed-shortlist': '[1]', other: 'x'});
 	clearTab();
 	assert.deepEqual({...globalThis.sessionStorage}, {other: 'x'});
-	// A browser without storage throws as soon as it is named.
+	// A browser without storage throws at the first access to it.
 	Object.defineProperty(globalThis, 'sessionStorage', {get() { throw new Error('denied'); }});
 	keepKey('mfk_x');
 	dropKey();
@@ -516,7 +523,7 @@ test('only a page over HTTPS or from this machine keeps something', async () => 
 	for (const [protocol, hostname, isSecureContext, expected] of [
 		['https:', 'medfeed.example.org', true, true], ['http:', 'localhost', true, true], ['http:', '127.0.0.1', true, true], ['http:', '127.8.0.2', true, true], ['http:', '[::1]', true, true],
 		['http:', 'medfeed.example.org', false, false], ['http:', '192.168.0.2', false, false], ['https:', 'medfeed.example.org', false, false],
-		// A browser can be told to trust an address. And these are names that others can have.
+		// A browser can be set to trust an address. The other names can belong to other machines.
 		['http:', 'medfeed.example.org', true, false], ['http:', '127.0.0.1.example.org', true, false], ['http:', 'localhost.example.org', true, false], ['file:', '', true, false],
 	]) assert.equal(canKeep({isSecureContext, indexedDB: {}, location: {protocol, hostname}}), expected, `${protocol}//${hostname} ${isSecureContext}`);
 	assert.equal(canKeep({isSecureContext: true, location: {protocol: 'https:', hostname: 'h'}}), false, 'a browser without a database');
@@ -569,7 +576,7 @@ test('records side by side differ in a fact, or do not', async () => {
 	assert.deepEqual(four[2].shown, [null, null, 0, null]);
 });
 
-test('what the server says of a demo', async () => {
+test('the answer of the server about a demo', async () => {
 	const {readDemo} = await load('views/demo.js');
 	assert.equal(await readDemo(), null, 'elsewhere');
 	globalThis.demoPath = 'demo.json';

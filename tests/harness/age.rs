@@ -1,5 +1,5 @@
-//! Moves commits into the past, also those of the program, which has no clock but the real one. This rewrites the rows of
-//! the table `commits` (`store::format::tables` describes them).
+//! Moves commits into the past, also those of the program, which has no clock but the real one. This rewrites the rows
+//! of the table `commits` (`store::format::tables` describes them).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,9 +25,9 @@ struct Commit {
 }
 
 impl World {
-    /// Lets so many seconds pass since everything that was committed.
+    /// Moves all commits into the past by `seconds`.
     pub fn pass_s(&self, seconds: i64) {
-        // No other writer is there, and the format is the present one.
+        // The format is the present one, and no other process writes.
         drop(Writer::open(&self.database(), Duration::from_secs(20)).unwrap());
         let mut builder = Database::builder();
         builder.set_concurrency_mode(ConcurrencyMode::SingleWriter);

@@ -1,4 +1,4 @@
-//! A service that is asked without a socket, by the same code as the requests of connections.
+//! A service without a socket. It runs the code that answers the requests of connections.
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,7 +13,7 @@ use tokio::sync::watch;
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap());
 
-/// A service and its dispatcher, which lets nobody wait for news.
+/// A service and its dispatcher. Its requests never long-poll.
 pub struct Direct {
     service: Arc<Service>,
     dispatcher: Dispatcher,
@@ -37,7 +37,7 @@ impl Direct {
     }
 }
 
-/// Runs what asks for responses.
+/// Runs a future to completion.
 pub fn run<T>(asking: impl Future<Output = T>) -> T {
     RUNTIME.block_on(asking)
 }

@@ -45,7 +45,7 @@ pub struct World {
     folder: Arc<tempfile::TempDir>,
     source: Arc<dyn api::SnapshotSource>,
     service: Direct,
-    /// A second service. It gets each request too, with HEAD for GET, so that its rate windows are the same.
+    /// A second service. It gets each request too, with HEAD in place of GET, so that its rate windows are the same.
     twin: Direct,
     keys: RefCell<Keys>,
     request_ids: RefCell<HashSet<String>>,
@@ -55,15 +55,15 @@ pub struct World {
     pub at_s: Cell<u64>,
     /// Seconds that the wall clock of requests is ahead.
     pub wall_ahead_s: Cell<i64>,
-    /// Where requests come from.
+    /// The address of callers.
     pub address: Cell<IpAddr>,
 }
 
 impl World {
-    /// Without a row, a license or a key.
+    /// A world without a row, a license or a key.
     pub fn empty() -> World {
         let folder = tempfile::tempdir().unwrap();
-        // A new database takes its name with its first commit, even an empty one.
+        // A new database gets its name with its first commit, even an empty one.
         let writer = Writer::open_or_create(&folder.path().join("medfeed.redb"), Duration::ZERO).unwrap();
         writer.begin().unwrap().commit().unwrap();
         World::over(Arc::new(folder), Keys::new(), Duration::ZERO)
@@ -87,14 +87,14 @@ impl World {
         World::over(Arc::new(folder), keys.clone(), Duration::ZERO)
     }
 
-    /// Another world over a copy of this one's database, tokens and keys alive.
+    /// Another world over a copy of this one's database. Tokens and keys stay valid.
     pub fn fork(&self) -> World {
         let folder = tempfile::tempdir().unwrap();
         std::fs::copy(self.database(), folder.path().join("medfeed.redb")).unwrap();
         World::over(Arc::new(folder), self.keys.borrow().clone(), Duration::ZERO)
     }
 
-    /// Another server of the same database; it takes commits over after a delay.
+    /// Another server of the same database. It shows commits after a delay.
     pub fn second_server(&self, change_delay: Duration) -> World {
         World::over(Arc::clone(&self.folder), self.keys.borrow().clone(), change_delay)
     }
@@ -104,7 +104,7 @@ impl World {
         World::of(folder, keys, Arc::new(watcher))
     }
 
-    /// A server of the same database, whose states come from elsewhere.
+    /// A server of the same database whose states come from `source`.
     pub fn with_source(&self, source: Arc<dyn api::SnapshotSource>) -> World {
         World::of(Arc::clone(&self.folder), self.keys.borrow().clone(), source)
     }
@@ -131,7 +131,7 @@ impl World {
         self.folder.path().join("medfeed.redb")
     }
 
-    /// Changes the database in one commit, which the service then serves.
+    /// Changes the database in one commit, and lets the service show it.
     pub fn edit<T>(&self, change: impl FnOnce(&mut Edit<'_>) -> T) -> T {
         let writer = Writer::open(&self.database(), Duration::from_secs(20)).unwrap();
         let mut edit = writer.begin().unwrap();
@@ -142,17 +142,17 @@ impl World {
         changed
     }
 
-    /// Lets the service poll the file and publish the newest commit.
+    /// Lets the service poll the file and show the newest commit.
     pub fn catch_up(&self) {
         self.source.catch_up(Instant::now(), &|_| true);
     }
 
     /// Lets the service poll the file. With a delay, newer commits are held back.
-    pub fn look(&self) {
+    pub fn poll(&self) {
         self.source.catch_up(Instant::now(), &|_| false);
     }
 
-    /// The state that answers are made from.
+    /// The state from which answers are made.
     pub fn shown(&self) -> Arc<Snapshot> {
         self.source.shown()
     }
@@ -183,7 +183,7 @@ impl World {
         });
     }
 
-    /// States the scope of a license (see [`scope`]); a new one gets a key under its name.
+    /// Sets the scope of a license (see [`scope`]). A new license gets a key under its name.
     pub fn license(&self, name: &str, shows: &str) {
         self.edit(|edit| edit.set_license(name, scope(shows), None).unwrap());
         if !self.keys.borrow().contains_key(name) {
@@ -199,7 +199,7 @@ impl World {
         });
     }
 
-    /// Makes a key for a license, to be used as `name`.
+    /// Makes a key for a license, and stores it under `name`.
     pub fn new_key(&self, name: &str, license: &str, settings: KeySettings) -> Key {
         let (key, record) = self.edit(|edit| edit.create_key(license, settings).unwrap());
         let key = Key { id: record.id, text: key.reveal().to_owned() };
@@ -232,11 +232,11 @@ impl World {
         self.ask(method, path, headers, false)
     }
 
-    /// Any request; what comes back has passed the central check.
+    /// Sends any request. The answer has passed the central check.
     pub fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], has_body: bool) -> Answer {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
-            // Bytes, so that texts beyond ASCII can be sent too.
+            // From bytes, so that texts beyond ASCII can be sent too.
             let value = HeaderValue::from_bytes(value.as_bytes()).unwrap();
             map.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), value);
         }
@@ -260,7 +260,7 @@ impl World {
         let twin = Answer::of(&twin_request, self.twin.answer(twin_request.clone()));
         check::check(self, &request, &answer);
         check::check(self, &twin_request, &twin);
-        // HEAD knows no ranges (RFC 9110, section 14.2).
+        // HEAD has no ranges (RFC 9110, section 14.2).
         if !answer.asked.contains("/exports/") || !request.headers.contains_key("range") {
             check::check_twins(&answer, &twin);
         }
@@ -275,7 +275,7 @@ impl World {
         self.service.respond(self.get_request(target, headers)).await
     }
 
-    /// Runs what asks for answers.
+    /// Runs a future to completion.
     pub fn run<T>(&self, asking: impl Future<Output = T>) -> T {
         direct::run(asking)
     }
@@ -293,7 +293,7 @@ impl World {
         }
     }
 
-    /// Whether the page of a `type` is there.
+    /// Whether the page of a problem's `type` exists.
     fn has_page(&self, url: &str) -> bool {
         if self.known_pages.borrow().contains(url) {
             return true;
@@ -311,13 +311,13 @@ pub fn no_changes() -> watch::Receiver<()> {
     NEVER.subscribe()
 }
 
-/// Prints how many things a test that passed has done, for example `counted(16, "kills")`. `tests/proof.sh` adds them up.
+/// Prints how many things a passed test has done, for example `counted(16, "kills")`. `tests/proof.sh` adds them up.
 pub fn counted(number: impl TryInto<u64>, what: &str) {
     let number = number.try_into().unwrap_or_else(|_| panic!("{what} are counted from 0"));
     println!("counted {number} {what}");
 }
 
-/// A whole row of a conference: the required fields, and those that are given.
+/// A whole row of a conference: the required fields, and the given ones.
 pub fn conference(id: u64, given: Value) -> String {
     let mut row = json!({
         "id": id,
@@ -332,7 +332,7 @@ pub fn conference(id: u64, given: Value) -> String {
     row.to_string()
 }
 
-/// A row that names some fields of a record that is there.
+/// A row that sets some fields of a stored record.
 pub fn patch(id: u64, given: Value) -> String {
     let mut row = json!({ "id": id });
     for (name, value) in given.as_object().unwrap() {

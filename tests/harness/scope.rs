@@ -1,4 +1,4 @@
-//! Scopes, written short.
+//! Scopes in a short notation.
 
 use medfeed::model::Scope;
 

@@ -1,4 +1,4 @@
-//! Records what is written, synced and named in one folder.
+//! Records the writes, syncs and names in one folder.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -89,7 +89,7 @@ impl Disk {
         self.state.lock().unwrap().log.actions.push(Action::Done);
     }
 
-    /// Runs what is not recorded, such as writes to other folders.
+    /// Runs `run` without recording, such as writes to other folders.
     pub fn paused(&self, run: impl FnOnce()) {
         observe(None);
         run();
@@ -143,7 +143,7 @@ impl State {
         if let Some(known) = self.files.iter().position(|known| known.inode == inode) {
             return known;
         }
-        // A descriptor of its own, because locks belong to those that are shared.
+        // A descriptor of its own, because shared descriptors share their locks.
         let opened = File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap();
         self.files.push(Known { inode, opened, content: Vec::new() });
         self.files.len() - 1

@@ -18,20 +18,20 @@ use super::histories::{BACKUP, FEED, NOTE, OLD, Record, States, memory};
 use super::images::{Image, images};
 use crate::process::site::Random;
 
-/// The content of a file, so that two that hold the same rows are equal.
+/// A digest of a file's content. Files with the same rows have equal digests.
 pub type State = [u8; 32];
 
 /// The numbers of examined images.
 #[derive(Debug, Default)]
 pub struct Examined {
     pub images: u64,
-    /// Those that were like none before.
+    /// Images that are like no earlier one.
     pub different: BTreeSet<[u8; 32]>,
-    /// Those of a power loss while an image was repaired and written.
+    /// Images of a power loss while an image was repaired and written.
     pub second: u64,
 }
 
-/// Every so many images, the power is lost again while the image is repaired and written.
+/// One image in this number loses the power again while it is repaired and written.
 const SECOND_EVERY: usize = 16;
 
 /// Opens an image as servers and commands do, and compares it with the states that it may have.
@@ -46,7 +46,7 @@ pub fn examine(record: &Record, image: &Image, random: &mut Random, all: &mut Ex
     for name in [FEED, BACKUP, OLD, NOTE] {
         let path = folder.path().join(name);
         if name == FEED && random.percent(50) {
-            // A command comes first, instead of a server.
+            // A command opens the file first, instead of a server.
             drop(Writer::open_any(&path, Duration::ZERO));
         }
         let found = state_of(&path).map_err(|error| format!("{name}: {error}"))?;
@@ -102,7 +102,7 @@ pub fn state_of(path: &Path) -> Result<Option<State>, String> {
             hasher.update(&part);
             Ok(())
         })?;
-        // Local rows: the last published commit before a restore, the changes that wait, and the mark of a replica.
+        // Local rows: the last published commit before a restore, the pending changes, and the mark of a replica.
         let mut pending = Vec::new();
         for commit in reader.newest().list_commits(0, usize::MAX)? {
             match origin.pending_after(commit.point().head(), u64::MAX)? {
@@ -127,7 +127,7 @@ fn is_sound(path: &Path) -> Result<(), String> {
     if report.damages == 0 { Ok(()) } else { Err(format!("damaged: {:?}", report.findings)) }
 }
 
-/// The next commit: a key of an origin, what the origin has for a replica, or the upgrade.
+/// Makes the next commit: a key of an origin, the origin's next commits for a replica, or the upgrade.
 fn write_on(record: &Record, path: &Path) -> Result<(), String> {
     let text = |error: StoreError| error.to_string();
     match Writer::open(path, Duration::ZERO) {
@@ -136,7 +136,7 @@ fn write_on(record: &Record, path: &Path) -> Result<(), String> {
             add_key(&writer).map_err(text)?;
             let reader = Reader::open(path).map_err(text)?;
             if reader.newest().commit().seq != before + 2 {
-                return Err(format!("seq {} follows {before}", reader.newest().commit().seq));
+                return Err(format!("the next commit has seq {} after {before}", reader.newest().commit().seq));
             }
         }
         Err(StoreError::OlderFields { .. }) => {

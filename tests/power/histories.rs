@@ -1,5 +1,5 @@
-//! Histories of writes, in which the power is lost. They use every way in which medfeed writes.
-//! A step is done when its call returns.
+//! Histories of writes, in which the power is lost. They use every way in which medfeed writes. A step is done when its
+//! call returns.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -33,7 +33,7 @@ pub type States = BTreeMap<&'static str, State>;
 
 /// A finished history.
 pub struct Record {
-    /// The files that were there, durable.
+    /// The files before the first step. They are durable.
     pub before: BTreeMap<String, Vec<u8>>,
     pub actions: Vec<Action>,
     /// The states before the first step, and after each one.
@@ -49,7 +49,7 @@ impl Record {
     }
 }
 
-/// A folder in memory, where there is one: a sync then costs nothing.
+/// A folder in memory, if there is one: a sync then costs nothing.
 pub fn memory() -> PathBuf {
     let memory = PathBuf::from("/dev/shm");
     if memory.is_dir() { memory } else { std::env::temp_dir() }
@@ -60,7 +60,7 @@ pub struct Site {
     folders: Vec<TempDir>,
     disk: Disk,
     states: Vec<States>,
-    /// Some commands are not over when the next one begins.
+    /// Some commands still hold the file when the next one begins.
     writer: Option<Writer>,
     origin: Option<OriginView>,
 }
@@ -72,7 +72,7 @@ impl Site {
         Site { folders: vec![folder], disk, states: vec![States::new()], writer: None, origin: None }
     }
 
-    /// Begins anew with a file.
+    /// Begins again in a new folder with one file.
     fn begin_with(&mut self, name: &str, content: &[u8]) {
         let folder = tempfile::tempdir_in(memory()).unwrap();
         fs::write(folder.path().join(name), content).unwrap();
@@ -100,7 +100,7 @@ impl Site {
         [FEED, BACKUP, NOTE, OLD].into_iter().filter_map(state).collect()
     }
 
-    /// The step is reported as done.
+    /// Reports the step as done.
     fn done(&mut self) {
         self.disk.done();
         self.states.push(self.found());
@@ -142,7 +142,7 @@ fn row<F: Fields>(number: usize, fields: F) -> (Id, Option<Curated<F>>) {
     (id(number), Some(Curated::new(id(number), fields).unwrap()))
 }
 
-/// An import: of three rows, or of so many that the file grows.
+/// An import: of three rows, or of enough rows to make the file grow.
 fn batch(random: &mut Random, rows: usize) -> Batch {
     let mut batch = Batch::default();
     for number in 1..=3 {
@@ -322,7 +322,7 @@ pub fn follow(replica: &mut ReplicaWriter, origin: &OriginView) -> Result<(), Ap
 
 /// A replica is loaded, applies commits, is replaced by a whole state, and is promoted.
 pub fn replica(site: &mut Site, random: &mut Random) {
-    // The origin is elsewhere, and loses no power.
+    // The origin is on another machine, which does not lose power.
     let folder = tempfile::tempdir_in(memory()).unwrap();
     let path = folder.path().join("origin.redb");
     let mut views = Vec::new();

@@ -1,8 +1,8 @@
-//! What a power loss can leave of a record: all that was synced, and any part of what came later.
+//! The possible contents of a disk after a power loss: all synced writes, and any part of the later ones.
 //!
-//! A disk keeps each sector of 512 bytes as one of the versions that it was sent since the last sync. So an image is made
-//! of any of the later writes, whole or torn. The order in which a disk writes them makes no other images: an older version
-//! that is written last is the same as a newer one that is left out.
+//! A disk keeps each sector of 512 bytes as one of the versions that it was sent since the last sync. So an image is
+//! made of any of the later writes, whole or torn. The order in which a disk writes them makes no other images: an
+//! older version that is written last is the same as a newer one that is left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -26,7 +26,7 @@ pub struct Image {
     pub files: BTreeMap<String, Vec<u8>>,
 }
 
-/// A file: what is durable, and what came later.
+/// A file: its durable content, and the later actions.
 #[derive(Clone, Debug, Default)]
 struct Later {
     durable: Rc<Vec<u8>>,
@@ -66,7 +66,7 @@ pub fn images(record: &Record, count: u64, random: &mut Random) -> Vec<Image> {
             while moment.at < at {
                 moment.pass();
             }
-            // Another one, if it is like an earlier one.
+            // Tries another image if this one is like an earlier one.
             let mut image = moment.image(random);
             for _ in 0..TRIES {
                 if seen.insert(image.hash()) {
@@ -80,7 +80,7 @@ pub fn images(record: &Record, count: u64, random: &mut Random) -> Vec<Image> {
 }
 
 impl Image {
-    /// Identifies the files and what must hold of them.
+    /// Identifies the files and the number of finished steps.
     pub fn hash(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.done.to_le_bytes());
@@ -124,7 +124,7 @@ impl Moment<'_> {
 
     fn image(&self, random: &mut Random) -> Image {
         let mut names = self.names.clone();
-        // Names change one after the other, in a file system with a journal as in others.
+        // Names change one after the other, in any file system, with a journal or without.
         let kept = random.below(self.later_names.len() + 1);
         self.later_names[..kept].iter().for_each(|at| rename(&mut names, &self.record.actions[*at]));
         let files = names.into_iter().map(|(name, file)| (name, self.content(&self.files[file], random))).collect();
@@ -146,7 +146,7 @@ impl Moment<'_> {
             _ => random.percent(share),
         });
         let chosen: Vec<usize> = chosen.map(|(_, at)| *at).collect();
-        // Without a new length in its inode, a file ends where it ended.
+        // Without a new length in its inode, a file keeps its old end.
         let grows = random.percent(50);
         for at in chosen {
             match &self.record.actions[at] {

@@ -1,15 +1,15 @@
-//! Power losses: whatever a disk kept of what was written to it, the database opens, is sound, holds what was reported as
-//! done, and takes the next commit.
+//! Power losses: whatever part of the writes a disk kept, the database opens, is sound, contains everything that was
+//! reported as done, and accepts the next commit.
 //!
-//! In reading order: `disk` (records each write, sync and new name), `images` (what a power loss can leave of them),
-//! `examine` (what must hold of an image), `histories` (what medfeed does meanwhile), then the tests, one for each history.
-//! `objects` is the same for a bucket in a folder.
+//! In reading order: `disk` (records each write, sync and new name), `images` (the possible contents after a power
+//! loss), `examine` (the checks of an image), `histories` (the writes of medfeed), then the tests, one for each
+//! history. `objects` is the same for a bucket in a folder.
 //!
 //! Images are the same in every run, apart from random ids. `MEDFEED_SEED` and `MEDFEED_CASES` give others, or more:
 //!
 //!     MEDFEED_CASES=100000 cargo test --test medfeed -- --nocapture power
 
-#![allow(clippy::unwrap_used, reason = "what goes wrong in a test is told by a panic")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod disk;
 mod examine;
@@ -89,7 +89,7 @@ fn a_bucket_in_a_folder_survives_a_power_loss() {
     assert!(objects::is_noticed_without_folder_syncs());
 }
 
-/// The tests above notice what they are for: a disk that syncs nothing loses what was reported as done.
+/// The tests above can fail: a disk that syncs nothing loses steps that were reported as done.
 #[test]
 fn a_disk_that_does_not_sync_is_noticed() {
     let mut random = Random::new(1);

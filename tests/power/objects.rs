@@ -1,5 +1,5 @@
-//! A bucket in a folder: after a power loss, each object that was reported as written is there, whole, and goes on being
-//! there; one that was being written or replaced is one of the two; and what is written then is kept too.
+//! A bucket in a folder. After a power loss, each object that was reported as written is there, whole, and stays there.
+//! An object that was being written or replaced has one of the two contents. Later writes are kept too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -17,13 +17,13 @@ use crate::process::site::Random;
 /// An event in the folder. Names are relative to it.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// A name is of another entry from now on, or of none.
+    /// A name belongs to another entry from now on, or to none.
     Name { name: String, entry: Option<Entry> },
     /// The names in a folder become durable.
     SyncFolder { name: String },
     /// An object is being written, replaced or (without content) deleted.
     Begun { name: String, bytes: Option<Vec<u8>> },
-    /// That was reported as done.
+    /// The begun write was reported as done.
     Done { name: String, bytes: Option<Vec<u8>> },
 }
 
@@ -40,7 +40,7 @@ pub enum Entry {
 
 type Tree = BTreeMap<String, Entry>;
 
-/// A name in the folder of this inode that is new, has other content, or is gone.
+/// A name in the folder of this inode that is new, has other content, or was removed.
 struct Change {
     folder: usize,
     name: String,
@@ -73,7 +73,7 @@ impl Inodes {
         self.later.push(Change { folder, name: name.to_owned(), entry: entry.map(|entry| (entry, inode)) });
     }
 
-    /// Makes the first `count` changes durable of those that are picked.
+    /// Makes those of the first `count` changes durable that are picked.
     fn keep(&mut self, count: usize, is_picked: impl Fn(usize) -> bool) {
         let mut left = count;
         let Inodes { durable, later, .. } = self;
@@ -90,7 +90,7 @@ impl Inodes {
         });
     }
 
-    /// What can be reached from a folder.
+    /// Adds everything that can be reached from a folder.
     fn collect(&self, folder: usize, tree: &mut Tree) {
         for (name, (entry, inode)) in &self.durable[folder] {
             tree.insert(name.clone(), entry.clone());
@@ -101,7 +101,7 @@ impl Inodes {
     }
 }
 
-/// Records what happens in a folder, by this thread.
+/// Records the events in a folder, by this thread.
 struct Recorder {
     steps: Arc<Mutex<Vec<Step>>>,
 }
@@ -164,7 +164,8 @@ fn name(random: &mut Random) -> String {
     }
 }
 
-/// Writes, replaces and deletes objects. Now and then another publisher is killed before it syncs the folders of an object.
+/// Writes, replaces and deletes objects. Now and then another publisher is killed before it syncs the folders of an
+/// object.
 fn history(random: &mut Random) -> Vec<Step> {
     let folder = tempfile::tempdir_in(memory()).unwrap();
     let root = fs::canonicalize(folder.path()).unwrap();
@@ -205,7 +206,7 @@ fn history(random: &mut Random) -> Vec<Step> {
     recorder.into_steps()
 }
 
-/// The folder after a power loss at one moment: what was synced, and a part of the later names.
+/// The folder after a power loss at one moment: the synced names, and a part of the later ones.
 fn image(steps: &[Step], random: &mut Random) -> Tree {
     let mut inodes = Inodes::new();
     for step in steps {
@@ -219,7 +220,7 @@ fn image(steps: &[Step], random: &mut Random) -> Tree {
             Step::Begun { .. } | Step::Done { .. } => {}
         }
     }
-    // Names become durable in their order, of all folders together or of each by itself.
+    // Names become durable in their order, of all folders together or of each folder by itself.
     if random.percent(50) {
         inodes.keep(random.below(inodes.later.len() + 1), |_| true);
     } else {
@@ -256,7 +257,7 @@ fn allowed(steps: &[Step]) -> BTreeMap<String, BTreeSet<Option<Vec<u8>>>> {
             Step::Begun { name, bytes } => {
                 allowed.entry(name.clone()).or_insert_with(|| [None].into()).insert(bytes.clone());
             }
-            // A deletion may be forgotten: what was there is there again.
+            // A deletion may be lost: then the old content is there again.
             Step::Done { name, bytes: None } => drop(allowed.entry(name.clone()).or_default().insert(None)),
             Step::Done { name, bytes } => drop(allowed.insert(name.clone(), [bytes.clone()].into())),
             _ => {}
@@ -265,7 +266,7 @@ fn allowed(steps: &[Step]) -> BTreeMap<String, BTreeSet<Option<Vec<u8>>>> {
     allowed
 }
 
-/// Examines images of histories; returns their number, or what is wrong with one.
+/// Examines images of histories. Returns their number, or the fault of one.
 pub fn examine(cases: u64, seed: u64, keep: impl Fn(&Step) -> bool) -> Result<u64, String> {
     const IMAGES_PER_RUN: u64 = 30;
     let mut count = 0;

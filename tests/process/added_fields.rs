@@ -1,6 +1,8 @@
-//! A release adds a field: files of the release before it lack the field, and `medfeed upgrade` renders their records anew.
+//! A release adds a field: files of the release before it lack the field, and `medfeed upgrade` writes their records
+//! again.
 //!
-//! Such a file is made from one of today's: a field is taken from the JSON of its records, and from the list of its fields.
+//! Such a file is made from one of today's: a field is removed from the JSON of its records, and from the list of its
+//! fields.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,7 +51,7 @@ fn rewrite(db: &Path, dataset: u8, change: impl Fn(&str) -> String) {
     transaction.commit().unwrap();
 }
 
-/// Changes the list of the fields that rows have.
+/// Changes the list of fields in the file.
 fn rewrite_fields(db: &Path, change: impl Fn(&str) -> String) {
     let database = open(db);
     let transaction = database.begin_write().unwrap();
@@ -61,7 +63,7 @@ fn rewrite_fields(db: &Path, change: impl Fn(&str) -> String) {
     transaction.commit().unwrap();
 }
 
-/// Takes the venue from conferences, as if nobody knew of it when they were written.
+/// Removes the venue from conferences, as if they were written before the field existed.
 pub fn take_field(db: &Path) {
     rewrite(db, CONFERENCES, |text| {
         let (before, venue) = text.split_once(r#","venue":"#).unwrap();
@@ -106,7 +108,7 @@ impl OlderFile {
         assert!(fs::read(self.site.db()).unwrap() == self.bytes, "{what}: the file changed");
     }
 
-    /// Runs `medfeed upgrade`, which succeeds.
+    /// Runs `medfeed upgrade`, which must succeed.
     pub fn upgrade(&self) -> Done {
         let done = self.site.run(["upgrade"]);
         assert_eq!(done.code, Some(0), "{done:?}");
@@ -114,7 +116,7 @@ impl OlderFile {
     }
 }
 
-/// Whether the rows of a database have the field. A copy of it is opened.
+/// Whether the rows of a database have the field. Opens a copy of it.
 pub fn has_field(file: &Path) -> bool {
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("copy.redb");
@@ -203,7 +205,7 @@ fn a_record_that_gains_a_field_keeps_its_time() {
 #[test]
 fn fields_of_a_newer_program_are_refused() {
     let site = Site::new();
-    // Without records a field is gained too.
+    // A file without records gains the field too.
     site.license("all", "--dataset conferences --dataset journals");
     take_field(&site.db());
     assert_eq!(site.json(["upgrade"])["upgraded"], true);
@@ -219,7 +221,7 @@ fn fields_of_a_newer_program_are_refused() {
 }
 
 #[test]
-fn a_backup_takes_the_name_of_one_of_an_older_release() {
+fn a_backup_replaces_one_of_an_older_release() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(2, 0));
     let other = Site::new();
@@ -244,11 +246,11 @@ fn a_backup_takes_the_name_of_one_of_an_older_release() {
 
 /// The steps of a published database before its upgrade, and after it.
 #[test]
-fn an_upgraded_database_goes_on_in_its_bucket() {
+fn an_upgraded_database_continues_in_its_bucket() {
     type Step = fn(&Site, &Path);
     let nothing: Step = |_, _| {};
     let restore: Step = |site, backup| drop(site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]));
-    // The second case restores a backup of the older release. Only the upgraded file knows its id.
+    // The second case restores a backup of the older release. Only the upgraded file has its id.
     let unnoted: Step = |site, backup| {
         fs::remove_file(site.path("feed.redb.published")).unwrap();
         drop(site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]));

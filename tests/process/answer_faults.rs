@@ -34,7 +34,7 @@ impl Sent {
 pub enum Fault {
     /// The connection is closed before the server gets the request.
     NotForwarded,
-    /// The server does the request, and the connection is closed.
+    /// The server handles the request, and the connection is closed.
     NoAnswer,
     /// The connection is closed in the middle of the head.
     CutHead,
@@ -55,21 +55,21 @@ pub enum Fault {
     Freshened,
     /// The previous answer to another request of the same method.
     Crossed,
-    /// The server gets the request twice, and the second answer is passed on.
+    /// The server gets the request twice, and the client gets the second answer.
     RequestTwice,
-    /// A second answer follows on the same connection.
+    /// The server's answer is sent twice on the same connection.
     AnswerTwice,
     WeakTag,
     NoTag,
     OtherTag,
     WeakTagCut,
-    /// 206 with fewer bytes than asked for, and the `Content-Range` of those.
+    /// 206 with fewer bytes than requested, and the `Content-Range` of those.
     OtherRange,
     /// 206 with other bytes, and the `Content-Range` of the request.
     ClaimedRange,
-    /// 200 with the whole, although a range was asked for.
+    /// 200 with the whole, although a range was requested.
     WholeForRange,
-    /// 206 with the first half, although the whole was asked for.
+    /// 206 with the first half, although the whole was requested.
     PartForWhole,
     /// 416.
     Unsatisfiable,
@@ -79,7 +79,7 @@ pub enum Fault {
     NotModified,
     /// A login page in HTML with status 200. The server does not get the request.
     Portal,
-    /// The same as a redirect.
+    /// The login page as a redirect.
     PortalRedirect,
     /// The headers of the previous answer come last.
     OtherHeadersLast,
@@ -153,7 +153,7 @@ pub const FAULTS: [Fault; 42] = [
 #[derive(Debug)]
 pub struct Received {
     pub bytes: Vec<u8>,
-    /// Whether the connection is closed then.
+    /// Whether the connection is closed afterwards.
     pub is_closed: bool,
 }
 
@@ -174,7 +174,7 @@ impl Fault {
         !matches!(self, Fault::NotForwarded | Fault::Portal | Fault::PortalRedirect)
     }
 
-    /// Whether proxies may do this to a response (RFC 9110 and 9112).
+    /// Whether proxies may change a response in this way (RFC 9110 and 9112).
     pub fn is_allowed(self) -> bool {
         matches!(
             self,
@@ -333,8 +333,8 @@ fn with_tag(answer: &Answer, change: impl Fn(&str) -> Option<String>) -> Option<
     Some(changed)
 }
 
-/// The headers of the previous answer that differ from those of this one; `None` if none do. Times are left out: whether
-/// they differ is chance.
+/// The headers of the previous answer that differ from those of this one; `None` if none do. Times are left out:
+/// whether they differ is chance.
 fn other_headers(answer: &Answer, previous: &Answer) -> Option<Vec<(String, String)>> {
     let is_other = |(name, value): &&(String, String)| {
         !name.eq_ignore_ascii_case("date") && answer.header(name).is_some_and(|own| own != value)

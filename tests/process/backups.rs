@@ -68,7 +68,7 @@ fn a_backup_is_a_database() {
     let server = elsewhere.serve();
     let mut client = server.client(&key);
     let feed = client.get(&format!("/v1/conferences/changes?since={token}"));
-    assert_eq!(feed.items().len(), 20, "an old token goes on");
+    assert_eq!(feed.items().len(), 20, "an old token continues");
     assert_eq!(version_of(&feed.items()), 1);
     let next = client.get(&format!("/v1/conferences?limit=5&cursor={cursor}")).items();
     assert_eq!(next.iter().map(|item| item["id"].as_u64().unwrap()).collect::<Vec<_>>(), [6, 7, 8, 9, 10]);
@@ -83,7 +83,7 @@ fn a_backup_is_a_database() {
 }
 
 #[test]
-fn an_import_is_undone_by_a_backup_and_all_tokens_stay() {
+fn importing_a_backup_undoes_an_import_and_keeps_all_tokens() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(20, 0));
     let key = site.open_key();
@@ -92,7 +92,7 @@ fn an_import_is_undone_by_a_backup_and_all_tokens_stay() {
     let before = site.conferences_in(&site.db());
     site.backup("backup.redb");
     site.import("conferences.jsonl", conferences_of_version(23, 1));
-    // The server shows a commit shortly after it, so the token is taken once it does.
+    // The server shows a commit shortly after it, so the token is read once it does.
     let token = super::site::wait_until("the second import", super::site::SOON, || {
         let export = client.get("/v1/exports/conferences");
         (export.lines().len() == 23).then(|| export.header("x-sync-token").unwrap().to_owned())
@@ -109,7 +109,7 @@ fn an_import_is_undone_by_a_backup_and_all_tokens_stay() {
         let feed = client.get(&since);
         (!feed.items().is_empty()).then_some(feed)
     });
-    assert_eq!(feed.status, 200, "the token goes on");
+    assert_eq!(feed.status, 200, "the token continues");
     assert_eq!(feed.items().len(), 23);
     assert_eq!(feed.items().iter().filter(|item| item["deleted"] == true).count(), 3, "the added ones are removed");
     server.stop();
@@ -117,7 +117,7 @@ fn an_import_is_undone_by_a_backup_and_all_tokens_stay() {
 }
 
 #[test]
-fn a_backup_takes_no_place_that_is_not_its_own() {
+fn a_backup_replaces_only_backups() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(5, 0));
     symlink(site.db(), site.path("link")).unwrap();
@@ -152,7 +152,7 @@ fn a_backup_takes_no_place_that_is_not_its_own() {
     }
     let first = site.backup("backup.redb");
     assert_eq!(version_of(&site.conferences_in(&first)), 0);
-    // One of an older format too, so that a backup every night goes on after an upgrade.
+    // A backup of an older format is replaced too, so that nightly backups continue after an upgrade.
     set_format(&first, SCHEMA - 1);
     site.import("conferences.jsonl", conferences_of_version(5, 1));
     site.backup("backup.redb");
@@ -160,7 +160,7 @@ fn a_backup_takes_no_place_that_is_not_its_own() {
 }
 
 #[test]
-fn only_a_file_is_replaced() {
+fn backup_and_restore_replace_no_folder_and_no_pipe() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(5, 0));
     site.backup("backup.redb");
@@ -190,7 +190,7 @@ fn a_backup_replaces_no_replica_and_no_published_database() {
     commit(&site, 1);
     let elsewhere = copy_of(&site);
     let (plain, from): (&[&str], &[&str]) = (&["backup"], &["backup", "--from", &place.url]);
-    // The site whose --db the command has, the target, and the error.
+    // The site whose --db the command uses, the target, and the error.
     let cases = [
         (&site, from, site.db(), "it is the database itself"),
         (&site, from, replica.db(), "it exists and is no backup"),

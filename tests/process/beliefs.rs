@@ -1,5 +1,5 @@
-//! Replicas, commands and servers with misleading evidence: a bucket that lost objects, a note about another file, a publisher
-//! that was replaced.
+//! Replicas, commands and servers with misleading evidence: a bucket that lost objects, a note about another file, a
+//! publisher that was replaced.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -24,11 +24,11 @@ use super::s3::{Fault, S3};
 use super::site::{Process, SOON, Server, Site, conferences_of_version, wait_until};
 
 const TARGET: &str = "/v1/conferences?limit=1";
-/// Options of a publisher whose heartbeats come often, and of a replica that reads them often.
+/// Options of a publisher with frequent heartbeats, and of a replica that reads them often.
 const LIVELY: &str = "--every 0s --heartbeat 40ms";
 const STRICT: &str = "--poll 20ms --max-staleness 1s";
 
-/// Serves a replica that cannot be stale for long.
+/// Serves a replica that is stale soon.
 fn serve(node: &Site, place: &Place) -> (Server, Client) {
     let options = format!("{STRICT} --admin-listen 127.0.0.1:0 --log info");
     start_watched(node, place.serve_command(node, &options))
@@ -39,7 +39,7 @@ fn wait_for_status(client: &mut Client, status: u16) {
 }
 
 #[test]
-fn a_missing_entry_is_no_end_of_the_log() {
+fn a_replica_behind_a_missing_entry_answers_503() {
     let site = curated();
     let place = Place::folder(&site);
     let (id, doomed) = site.key("all", &[]);
@@ -56,7 +56,7 @@ fn a_missing_entry_is_no_end_of_the_log() {
 
     let (server, mut admin) = serve(&node, &place);
     let mut client = server.client(&doomed);
-    assert_eq!(client.get(TARGET).status, 503, "it cannot know that it is at the end");
+    assert_eq!(client.get(TARGET).status, 503, "the end of the log is unconfirmed");
     let (status, told) = readyz(&mut admin);
     assert!(status == 503 && told.contains("slot 2 (`log/00000000000000000002`)"), "{told}");
     assert!(told.contains("--start-over"), "{told}");
@@ -64,7 +64,7 @@ fn a_missing_entry_is_no_end_of_the_log() {
     let refused = fresh.ends(["serve", "--listen", "127.0.0.1:0", "--from", &place.url]);
     assert!(refused.code == Some(1) && refused.stderr.contains("slot 2 ("), "{refused:?}");
     assert!(!fresh.db().exists());
-    // Put back, all is well, and the key is dead.
+    // The entry is put back: the replica is ready, and the key is revoked.
     fs::write(&entry, &kept).unwrap();
     wait_for_status(&mut client, 401);
     wait_until("it is ready", SOON, || (readyz(&mut admin).0 == 200).then_some(()));
@@ -72,7 +72,7 @@ fn a_missing_entry_is_no_end_of_the_log() {
 }
 
 #[test]
-fn a_running_replica_heeds_the_heartbeat() {
+fn a_replica_that_contradicts_the_heartbeat_answers_503() {
     let site = curated();
     let place = Place::folder(&site);
     let key = site.key("all", &[]).1;
@@ -97,7 +97,7 @@ fn a_running_replica_heeds_the_heartbeat() {
         (Some(Heartbeat { hash: [7; 32], at: later(30), ..sound.clone() }), "names another entry of slot 2"),
         (Some(Heartbeat { id: DatabaseId([7; 16]), at: later(40), ..sound.clone() }), "is of another database"),
         (None, "heartbeat (`alive`) is not in the bucket"),
-        // Another publisher goes on from an earlier copy of the bucket; the last entry is gone.
+        // Another publisher continues an earlier copy of the bucket, and the last entry is missing.
         (
             Some(Heartbeat { slot: 1, hash: first, seq: 1, at: later(60), ..sound.clone() }),
             "ends at slot 1, seq 1, before seq",
@@ -120,17 +120,17 @@ fn a_running_replica_heeds_the_heartbeat() {
         fs::write(&path, Heartbeat { at: later(at), ..sound.clone() }.encode().unwrap()).unwrap();
         wait_for_status(&mut client, 200);
     }
-    // One that is older than the last entry is usual: entries come more often.
+    // A heartbeat that is older than the last entry is usual, because entries come more often.
     commit(&site, 2);
     place.once(&site);
     fs::write(&path, Heartbeat { at: later(100), ..sound.clone() }.encode().unwrap()).unwrap();
     wait_until("the entry", SOON, || (scrape(&mut admin)["medfeed_replica_slot"] == 3.0).then_some(()));
-    wait_until("it is well", SOON, || (readyz(&mut admin) == (200, "ok\n".to_owned())).then_some(()));
+    wait_until("it is ready", SOON, || (readyz(&mut admin) == (200, "ok\n".to_owned())).then_some(()));
     server.stop();
 }
 
 #[test]
-fn key_revoke_succeeds_only_if_the_bucket_follows_this_very_file() {
+fn key_revoke_succeeds_only_if_this_very_file_is_published() {
     let site = curated();
     let place = Place::folder(&site);
     let (first, _) = site.key("all", &[]);
@@ -147,7 +147,7 @@ fn key_revoke_succeeds_only_if_the_bucket_follows_this_very_file() {
     fs::copy(&older, site.db()).unwrap();
     let imported = site.run(["import", site.path("conferences.jsonl").to_str().unwrap()]);
     assert!(imported.code == Some(0), "{imported:?}");
-    assert!(imported.stderr.contains("with a commit that is not in this file"), "{imported:?}");
+    assert!(imported.stderr.contains("with a commit, at seq"), "{imported:?}");
     for json in [&[][..], &["--json"]] {
         let done = site.run([&["key", "create", "--license", "all"], json].concat());
         assert!(done.code == Some(0) && done.stderr.starts_with("warning: "), "{done:?}");
@@ -160,7 +160,7 @@ fn key_revoke_succeeds_only_if_the_bucket_follows_this_very_file() {
     assert!(told.code == Some(1) && told.stderr.contains("does not contain the last entry of "), "{told:?}");
     assert_eq!(place.once_with(&site, "--start-over"), 1);
     let revoked = site.run(["key", "create", "--license", "all"]);
-    assert!(!revoked.stderr.contains("not in this file"), "{revoked:?}");
+    assert!(!revoked.stderr.contains("this file does not contain"), "{revoked:?}");
 
     // A database moved without its note.
     let moved = copy_of(&site);
@@ -196,7 +196,7 @@ fn a_narrowed_license_warns_that_replicas_do_not_have_it_yet() {
     let wide = ["license", "set", "all", "--yes", "--dataset", "conferences", "--dataset", "journals", "--widen"];
     let done = site.run(wide);
     assert!(done.code == Some(0) && !done.stderr.contains("replicas do not have"), "{done:?}");
-    // As many records enter as leave.
+    // The same number of records enter and leave.
     site.license("area", "--dataset conferences --therapy-area Oncology");
     let exchange =
         site.run(["license", "set", "area", "--yes", "--dataset", "conferences", "--therapy-area", "Cardiology"]);
@@ -211,7 +211,7 @@ fn a_narrowed_license_warns_that_replicas_do_not_have_it_yet() {
 }
 
 #[test]
-fn a_server_of_a_database_that_lost_its_place_knows_it() {
+fn a_server_of_a_fenced_database_answers_503_after_max_staleness() {
     let site = curated();
     let place = Place::folder(&site);
     let key = site.key("all", &[]).1;
@@ -238,11 +238,11 @@ fn a_server_of_a_database_that_lost_its_place_knows_it() {
     assert_eq!(client.get(TARGET).problem(), "unavailable");
     drop(publisher);
     server.stop();
-    // A restart does not begin its time anew.
+    // A restart does not restart the time limit.
     let (server, mut admin) = serve_origin("--max-staleness 1s");
     assert_eq!((server.client(&key).get(TARGET).status, readyz(&mut admin).0), (503, 503));
     server.stop();
-    // As a replica of the new origin it answers again; and as a database of its own, once the note is gone.
+    // Without the note, or with a note about another database, it answers again.
     let unfenced = site.path("feed.redb.published");
     fs::remove_file(&unfenced).unwrap();
     wait_until("it is ready again", SOON, || (readyz(&mut lasting_admin).0 == 200).then_some(()));
@@ -255,10 +255,11 @@ fn a_server_of_a_database_that_lost_its_place_knows_it() {
     server.stop();
 }
 
-/// The words of a publisher's log about a lost object.
+/// The text that a publisher logs about a lost object.
 const GONE: &str = "was published from here and is gone or damaged";
 
-/// Empties a folder, or removes a file, while the publisher writes there: a file that it renames meanwhile is gone as well.
+/// Empties a folder, or removes a file, while the publisher writes there. A file that it renames meanwhile is removed
+/// as well.
 fn lose(path: &Path) {
     let paths: Vec<PathBuf> = match fs::read_dir(path) {
         Ok(entries) => entries.map(|entry| entry.unwrap().path()).collect(),
@@ -282,7 +283,8 @@ fn a_bucket_that_loses_its_states_gets_another_at_once() {
     let place = Place::folder(&site);
     let mut publisher = place.watch(&site, LIVELY);
     wait_until("the first state", SOON, || PublishedNote::read(&site.db()).unwrap());
-    // At the log's end, its parts alone: its manifest is there and cannot be replaced, so the next slot gets a state.
+    // At the log's end, only the parts are lost. The manifest is there and cannot be replaced, so the next slot gets a
+    // state.
     lose(&site.path("bucket").join("parts"));
     wait_until("a state", SOON, || (place.slots(layout::STATES) == [1, 2]).then_some(()));
     commit(&site, 1);
@@ -291,14 +293,14 @@ fn a_bucket_that_loses_its_states_gets_another_at_once() {
         wait_until(version, SOON, || (note(&site).seq == last).then_some(()));
     };
     has_all("the first");
-    // Its states alone; then all of it.
+    // First the states, then the parts, then everything is lost.
     for folders in [&["states"][..], &["parts"], &["states", "parts", "log", "alive"]] {
         let told_before = publisher.logged().matches(GONE).count();
         for folder in folders {
             lose(&site.path("bucket").join(folder));
         }
-        wait_until("it is told", SOON, || (publisher.logged().matches(GONE).count() > told_before).then_some(()));
-        // A new replica begins, without another commit.
+        wait_until("it is reported", SOON, || (publisher.logged().matches(GONE).count() > told_before).then_some(()));
+        // A new replica can start, without another commit.
         let fresh = Site::new();
         wait_until("a state", SOON * 2, || {
             let file = fresh.path("new.redb").display().to_string();
@@ -312,7 +314,7 @@ fn a_bucket_that_loses_its_states_gets_another_at_once() {
         assert_eq!((slot, trouble), (note(&site).slot, None), "{folders:?}");
         assert_eq!(rows_of(&replica.db()), rows_of(&site.db()), "{folders:?}");
     }
-    // An entry on the way from the newest state to the end, which only a list finds.
+    // An entry between the newest state and the end is lost. Only a list shows that.
     let told_before = publisher.logged().matches(GONE).count();
     let lost = note(&site).slot + 1;
     for (version, slot) in [(20, lost), (21, lost + 1)] {
@@ -320,7 +322,7 @@ fn a_bucket_that_loses_its_states_gets_another_at_once() {
         wait_until("it is published", SOON, || (note(&site).slot == slot).then_some(()));
     }
     fs::remove_file(site.path("bucket").join(layout::log(lost))).unwrap();
-    wait_until("it is told", SOON, || (publisher.logged().matches(GONE).count() > told_before).then_some(()));
+    wait_until("it is reported", SOON, || (publisher.logged().matches(GONE).count() > told_before).then_some(()));
     let fresh = Site::new();
     wait_until("a state", SOON, || (place.slots(layout::STATES).last() == Some(&(lost + 2))).then_some(()));
     assert_eq!(follow(&place, &fresh.db()), (lost + 2, None));
@@ -352,12 +354,12 @@ fn a_replica_that_is_ahead_of_its_bucket_is_promoted_with_start_over() {
     assert_eq!(rows_of(&other.db()), rows_of(&newest.db()));
     let checked = place.json(&newest, &["check", "--from", &place.url]);
     assert_eq!(checked["given_up"], serde_json::json!([[3, 4]]));
-    // The old origin, if it comes back, knows that it lost.
+    // The old origin is fenced when it starts again.
     let fenced = place.run(&site, "--once");
     assert_eq!(fenced.code, Some(4), "{fenced:?}");
     commit(&newest, 9);
     assert_eq!(place.once(&newest), 1);
-    // The check names a later gap too.
+    // The check also names a later gap.
     place.bucket.delete(&layout::log(6)).unwrap();
     assert_eq!(place.once_with(&newest, "--start-over"), 1);
     let checked = place.json(&newest, &["check", "--from", &place.url]);
@@ -385,11 +387,12 @@ fn repeated_heartbeats_do_not_keep_a_replica_fresh() {
     });
     let node = Site::new();
     let command = place.serve_command(&node, "--poll 20ms --max-staleness 20s --admin-listen 127.0.0.1:0 --log info");
-    let (server, mut admin) = start_watched(&node, place.told(command));
+    let (server, mut admin) = start_watched(&node, place.with_credentials(command));
     let mut client = server.client(&key);
     wait_for_status(&mut client, 200);
     drop(publisher);
-    // Somebody puts one after the other back, each until it was read: but for the first they are later than the one before.
+    // Old heartbeats are put back one after the other, each until it was read. Except for the first one, each is later
+    // than the one before.
     let (mut at, mut read) = (0, 0);
     wait_until("the silence is too much", SOON, || {
         if reads() > read {
@@ -401,13 +404,14 @@ fn repeated_heartbeats_do_not_keep_a_replica_fresh() {
     server.stop();
 }
 
-/// A publisher whose clock is ten minutes ahead (a store refuses more), with its bucket, and a replica that can take over.
+/// A publisher whose clock is ten minutes ahead (a store refuses more), with its bucket, and a replica that can be
+/// promoted.
 fn publisher_ahead(site: &Site, s3: &S3) -> Option<(Place, Process, Site)> {
     let place = Place::s3(s3);
     let clock = Clock::new(site)?;
     clock.set(600);
     let mut command = place.command(site, LIVELY);
-    clock.wind(&mut command);
+    clock.apply_to(&mut command);
     let publisher = Process::spawn(command.args(["--log", "warn"]).stdout(Stdio::null()).stderr(Stdio::null()));
     wait_until("a heartbeat", SOON, || place.bucket.get(layout::ALIVE).unwrap());
     let next = replica_of(&place);
@@ -415,7 +419,7 @@ fn publisher_ahead(site: &Site, s3: &S3) -> Option<(Place, Process, Site)> {
 }
 
 #[test]
-fn a_late_heartbeat_of_a_replaced_publisher_silences_nobody() {
+fn a_late_heartbeat_of_a_fenced_publisher_makes_no_replica_stale() {
     let (s3, site) = (S3::start(), curated());
     let key = site.key("all", &[]).1;
     let Some((place, mut old, next)) = publisher_ahead(&site, &s3) else { return };
@@ -424,7 +428,7 @@ fn a_late_heartbeat_of_a_replaced_publisher_silences_nobody() {
     let (server, mut admin) = start_watched(&node, command);
     let mut client = server.client(&key);
     wait_for_status(&mut client, 200);
-    // A heartbeat is on its way while a replica takes over.
+    // A heartbeat is on its way while a replica is promoted.
     s3.fail("PUT", "/alive", Fault::Waiting, 1);
     s3.wait_for_held();
     promote(&place, &next);
@@ -457,26 +461,26 @@ fn a_heartbeat_is_not_repeated_after_a_takeover() {
     let Some((place, mut old, next)) = publisher_ahead(&site, &s3) else { return };
     s3.fail("PUT", "/alive", Fault::Status(503), usize::MAX);
     promote(&place, &next);
-    // It finds the promotion between two attempts.
+    // The publisher finds the promotion between two attempts.
     assert_eq!(old.ended_within(SOON).and_then(|status| status.code()), Some(4));
 }
 
 #[test]
-fn heartbeats_go_on_when_the_clock_is_set_back() {
+fn heartbeat_times_grow_when_the_clock_is_set_back() {
     let site = curated();
     let place = Place::folder(&site);
     let Some(clock) = Clock::new(&site) else { return };
     clock.set(3600);
     let mut command = place.command(&site, LIVELY);
-    clock.wind(&mut command);
+    clock.apply_to(&mut command);
     let publisher = super::published::Watched::start(&site, command.args(["--admin-listen", "127.0.0.1:0"]));
-    // The publisher makes the folder.
+    // The publisher creates the folder.
     let alive = || Some(Heartbeat::decode(&place.bucket.get(layout::ALIVE).ok()??.bytes).unwrap().at);
     let first = wait_until("a heartbeat", SOON, alive);
     clock.set(-3600);
     wait_until("a later one", SOON, || alive().filter(|at| *at > first));
     drop(publisher);
-    // Nor does a start without the wrong clock go back.
+    // A start with a correct clock does not go back either.
     place.once(&site);
     assert!(alive().unwrap() > first);
 }
@@ -491,7 +495,7 @@ fn an_instant_before_a_commit_of_a_clock_that_was_ahead_is_restored() {
     clock.set(3600);
     let rows = site.write("conferences.jsonl", conferences_of_version(30, 1));
     let mut command = site.command(["import", rows.to_str().unwrap()]);
-    clock.wind(&mut command);
+    clock.apply_to(&mut command);
     assert!(command.status().unwrap().success());
     place.once_with(&site, "--state-every 0s");
     assert_eq!(place.slots(layout::STATES).len(), 2);
@@ -505,14 +509,15 @@ fn an_instant_before_a_commit_of_a_clock_that_was_ahead_is_restored() {
 }
 
 #[test]
-fn tokens_of_a_lost_time_end_once_the_origin_says_so() {
+fn tokens_of_a_lost_commit_get_410_after_later_heartbeats() {
     let site = curated();
     let place = Place::folder(&site);
     let key = site.key("all", &[]).1;
     place.once(&site);
     let backup = site.path("copy.redb");
     fs::copy(site.db(), &backup).unwrap();
-    // A commit of some records that is never published, and two tokens that need it: of the feed's end, and of an entry before it.
+    // A commit of some records that is never published, and two tokens that need it: of the feed's end, and of an entry
+    // before it.
     site.import("conferences.jsonl", conferences_of_version(3, 1));
     let serving = site.serve();
     let mut client = serving.client(&key);
@@ -537,7 +542,7 @@ fn tokens_of_a_lost_time_end_once_the_origin_says_so() {
 }
 
 #[test]
-fn a_replica_on_a_full_disk_serves_what_it_has_and_does_not_fill_it_again_and_again() {
+fn a_replica_on_a_full_disk_serves_its_records_and_loads_rarely() {
     let site = curated();
     let place = Place::folder(&site);
     let key = site.key("all", &[]).1;
@@ -546,26 +551,26 @@ fn a_replica_on_a_full_disk_serves_what_it_has_and_does_not_fill_it_again_and_ag
     let Some(disk) = Disk::mount(node.site.folder(), 24 << 20) else { return };
     let (server, mut admin) = replicas::serve(&node, "--poll 20ms");
     assert_eq!(server.client(&key).get(TARGET).status, 200);
-    // An entry that has no room is applied once there is some.
+    // An entry that does not fit on the disk is applied once there is room.
     disk.fill(0);
     site.import("conferences.jsonl", roomy_conferences(30, 1));
     place.once(&site);
-    wait_until("it is told", SOON, || readyz(&mut admin).1.contains("no room left on the disk").then_some(()));
+    wait_until("it is reported", SOON, || readyz(&mut admin).1.contains("no room left on the disk").then_some(()));
     disk.free_all();
     wait_until("it is applied", SOON, || (readyz(&mut admin) == (200, "ok\n".to_owned())).then_some(()));
-    // A whole state is to be loaded, for which there is no room.
+    // A whole state does not fit on the disk.
     disk.fill(64 << 10);
     let backup = site.backup("present.redb");
     site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
     place.once(&site);
-    let told = wait_until("it is told", SOON, || {
+    let told = wait_until("it is reported", SOON, || {
         let (status, told) = readyz(&mut admin);
-        assert_eq!(status, 200, "what it has is fresh enough for now: {told}");
+        assert_eq!(status, 200, "its records are fresh enough for now: {told}");
         (told != "ok\n").then_some(told)
     });
     assert!(!told.contains("/proc/self/fd"), "{told}");
     assert_eq!(server.client(&key).get(TARGET).status, 200);
-    // Some looks later it has tried few times.
+    // After many polls it has tried only a few loads.
     let seen = scrape(&mut admin)["medfeed_replica_stale_seconds"];
     wait_until("three seconds", SOON, || {
         (scrape(&mut admin)["medfeed_replica_stale_seconds"] >= seen + 3.0).then_some(())
@@ -573,7 +578,8 @@ fn a_replica_on_a_full_disk_serves_what_it_has_and_does_not_fill_it_again_and_ag
     let loads = server.logged().matches("loading a whole state").count();
     assert!(loads <= 4, "{loads} loads within some seconds");
     server.stop();
-    // Started again while the disk is full, it opens its file. It answers 503, because it may have missed commits.
+    // Started again while the disk is full, the server opens its file. It answers 503, because it may have missed
+    // commits.
     disk.fill(16 << 10);
     let (server, mut admin) = replicas::serve(&node, "--poll 20ms");
     assert_eq!(server.client(&key).get("/docs").status, 200);
@@ -584,11 +590,11 @@ fn a_replica_on_a_full_disk_serves_what_it_has_and_does_not_fill_it_again_and_ag
 }
 
 #[test]
-fn a_foreign_object_in_the_next_slot_and_a_missing_replica_are_told() {
+fn a_foreign_object_in_the_next_slot_and_a_missing_replica_are_reported() {
     let site = curated();
     let place = Place::folder(&site);
     place.once(&site);
-    // Junk is in the slot of the next entry.
+    // The slot of the next entry holds junk.
     fs::write(site.path("bucket").join(layout::log(2)), "<html>").unwrap();
     commit(&site, 1);
     let refused = place.run(&site, "--once");

@@ -11,12 +11,12 @@ use super::site::Site;
 /// The case, the name and content of the file, and a part of the message.
 type Case = (&'static str, &'static str, Vec<u8>, &'static str);
 
-/// The most address space that an import of any of them may take, in KiB: less than most of them hold.
+/// The maximum address space of an import of any of them, in KiB: less than the content of most of them.
 const MEMORY_KIB: u32 = 200_000;
-/// The most that is printed.
+/// The maximum size of the output.
 const PRINTED_BYTES: usize = 3_000_000;
 
-/// A piece again and again, in members of a gzip file.
+/// Repeats a piece, in members of a gzip file.
 fn gzip(piece: &[u8], pieces: usize) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(piece).unwrap();
@@ -81,7 +81,7 @@ fn cases() -> Vec<Case> {
 }
 
 #[test]
-fn a_refused_request_costs_little() {
+fn a_hostile_import_is_refused_with_little_memory() {
     for (what, name, content, expected) in cases() {
         let site = Site::new();
         let file = site.write(name, content);
@@ -102,13 +102,13 @@ fn a_refused_request_costs_little() {
 }
 
 #[test]
-fn standard_input_keeps_the_bounds() {
+fn an_import_from_standard_input_is_bounded() {
     let site = Site::new();
     let mut command = site.command(["import", "-", "--create", "--dataset", "tags", "--format", "csv", "--json"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     input.write_all(b"id,type,name\n1,T,ok\n").unwrap();
-    // It stops reading long before the end.
+    // The program stops reading long before the end.
     let endless = std::iter::repeat_with(|| input.write_all(&[b'"'; 1 << 16])).take(1 << 14);
     let refused = endless.into_iter().find(Result::is_err);
     assert!(refused.is_some(), "a gigabyte is read");

@@ -41,14 +41,14 @@ fn is_open_to(answer: &Answer, origin: Option<&str>) {
 }
 
 #[test]
-fn named_origins_may_call() {
+fn only_named_origins_may_read_answers() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     site.json(["license", "set", "all", "--yes", "--dataset", "conferences", "--rate-limit", "4"]);
     let (_, key) = site.key("all", &[]);
     let server = site.serve_with(&format!("--cors-origin {APP} --cors-origin http://localhost:3000"));
     let (with_key, from_app) = (format!("x-api-key: {key}"), format!("origin: {APP}"));
-    // Who asks for what, and whether the origin is told that it may read.
+    // The request's headers and target, the status, and whether the origin may read the response.
     let cases = [
         (vec![with_key.clone(), from_app.clone()], "/v1/conferences", 200, Some(APP)),
         (
@@ -103,7 +103,7 @@ fn a_preflight_needs_no_key_and_counts_nothing() {
         assert!(answer.header("x-request-id").is_some() && answer.header("content-length").is_none());
     }
     assert_eq!(left(), before);
-    // The names that it asks for are allowed as they are written, or the usual ones.
+    // The names that it requests are allowed as they are written, or else the usual ones.
     let usual = "Authorization, X-API-Key, If-None-Match, Range, If-Range";
     let asked = [
         ("x-api-key", "x-api-key"),
@@ -120,7 +120,7 @@ fn a_preflight_needs_no_key_and_counts_nothing() {
         let vary = "vary: Origin, Access-Control-Request-Method, Access-Control-Request-Headers";
         assert_eq!(headers(&answer, "vary"), [vary], "{names:?}");
     }
-    // What is none, or comes from elsewhere, is refused as ever.
+    // A request that is no preflight, or that comes from another origin, is refused as usual.
     assert_eq!(preflight("/v1/conferences", "https://other.example").status, 405);
     assert_eq!(send(&server, "OPTIONS", "/v1/conferences", &[format!("origin: {APP}")]).status, 405);
     let delete = [format!("origin: {APP}"), "access-control-request-method: DELETE".to_owned()];
@@ -136,7 +136,7 @@ fn a_preflight_needs_no_key_and_counts_nothing() {
 }
 
 #[test]
-fn without_the_option_nothing_is_said() {
+fn without_the_option_no_cors_header_is_sent() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     let key = site.open_key();

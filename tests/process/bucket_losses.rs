@@ -1,6 +1,6 @@
-//! Buckets that lost objects: a lifecycle rule, a mistaken delete, a bucket restored from a copy. For each object of a history, and
-//! for each prefix of it, that object vanishes, returns to an older version, or all later ones vanish. Replicas and commands that
-//! can know of the loss do not treat the rest as complete.
+//! Buckets that lost objects: a lifecycle rule, a mistaken delete, a bucket restored from a copy. For each object of a
+//! history, and for each prefix of the history, that object vanishes, returns to an older version, or all later objects
+//! vanish. Replicas and commands that can notice the loss do not treat the rest as complete.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -43,9 +43,9 @@ enum Loss {
     Parts(u64),
     /// The heartbeat vanishes.
     Alive,
-    /// The heartbeat is again the one after a slot.
+    /// The heartbeat returns to the one after a slot.
     OldAlive(u64),
-    /// Everything is again as it was after a slot.
+    /// Everything returns to the content after a slot.
     Back(u64),
     /// All later objects vanish; the heartbeat stays.
     Later(u64),
@@ -82,7 +82,7 @@ impl History {
         self.origin.path("bucket")
     }
 
-    /// Empties the bucket. Its folder stays the same: another one would be another disk.
+    /// Empties the bucket. The folder itself stays: another folder would count as another disk.
     fn empty(&self) {
         for entry in fs::read_dir(self.bucket()).unwrap().map(Result::unwrap) {
             if entry.path().is_dir() {
@@ -99,7 +99,7 @@ impl History {
         copy_into(folder, &self.bucket());
     }
 
-    /// Has the bucket be whole, and then lose something.
+    /// Restores the whole bucket, and then removes something.
     fn lose(&self, loss: Loss) {
         self.fill_from(&self.buckets[&LAST]);
         let remove = |name: &str| fs::remove_file(self.bucket().join(name)).unwrap();
@@ -150,43 +150,43 @@ impl History {
     }
 }
 
-/// A replica in this process, whose looks the test makes.
+/// A replica in this process. The test starts its polls.
 struct TestReplica {
     replica: Replica,
     status: Arc<ReplicaStatus>,
 }
 
 /// The slot of a replica, and its error.
-type Said = (u64, Option<String>);
+type Outcome = (u64, Option<String>);
 
 impl TestReplica {
-    /// Starts one; `Err` where it refuses to.
+    /// Starts a replica; `Err` if it refuses to start.
     fn start(log: LogReader, file: &Path) -> Result<TestReplica, String> {
         let status = Arc::new(ReplicaStatus::checking_every(Duration::ZERO, SOON));
         let replica = Replica::start(log, file, Arc::clone(&status), &|| true);
         Ok(TestReplica { replica: replica.map_err(|trouble| trouble.to_string())?, status })
     }
 
-    fn said(&self) -> Said {
+    fn outcome(&self) -> Outcome {
         self.status.note_end_loaded();
         let progress = self.status.progress();
         (progress.slot, progress.error)
     }
 
-    /// Has it look; where something is wrong, its time without the end of the log goes on.
-    fn look(&mut self) -> Said {
+    /// Polls once. If that reports an error, checks that the poll did not count as having seen the end of the log.
+    fn poll(&mut self) -> Outcome {
         let begun = Instant::now();
         self.replica.poll(&|| true);
-        let said = self.said();
+        let said = self.outcome();
         let (stale, looked) = (self.status.stale_for(), begun.elapsed());
         let has_seen = stale.is_some_and(|stale| stale + Duration::from_millis(1) < looked);
-        assert!(said.1.is_none() || !has_seen, "stale for {stale:?} after a look of {looked:?}: {said:?}");
+        assert!(said.1.is_none() || !has_seen, "stale for {stale:?} after a poll of {looked:?}: {said:?}");
         said
     }
 }
 
-/// Each loss; the exit codes of `check`, `backup`, `promote` of a replica at the end and `publish --once`; and what those that
-/// refuse say.
+/// Each loss; the exit codes of `check`, `backup`, `promote` of a replica at the end, and `publish --once`; and a part
+/// of the error.
 type Case = (Loss, [i32; 4], &'static str);
 
 const CASES: [Case; 24] = [
@@ -203,7 +203,7 @@ const CASES: [Case; 24] = [
     (Loss::Alive, [1, 1, 1, 0], "heartbeat (`alive`) is not in the bucket"),
     (Loss::OldAlive(1), [0, 0, 0, 0], ""),
     (Loss::OldAlive(4), [0, 0, 0, 0], ""),
-    // A copy of the whole bucket is sound in itself: only who has been further knows.
+    // A copy of the whole bucket is consistent in itself. Only a replica or publisher with a later position notices it.
     (Loss::Back(1), [0, 0, 1, 1], "slot 1"),
     (Loss::Back(2), [0, 0, 1, 1], "slot 2"),
     (Loss::Back(3), [0, 0, 1, 1], "slot 3"),
@@ -226,7 +226,7 @@ fn commands_refuse_a_bucket_that_lost_objects() {
         let copy = history.copy();
         let promoted = history.replica_at(LAST);
         let backup_file = copy.path("backup.redb").display().to_string();
-        // The publisher comes last: it may mend what is lost.
+        // The publisher comes last, because it may repair the loss.
         let cases: [(&Site, &[&str], i32); 4] = [
             (&copy, &["check", "--from", url], check),
             (&copy, &["backup", &backup_file, "--from", url], backup),
@@ -252,7 +252,7 @@ fn commands_refuse_a_bucket_that_lost_objects() {
                 assert_eq!(done.stdout.matches(told).count(), gaps, "{loss:?}: {done:?}");
             }
             if code == 0 && args[0] == "promote" {
-                // The publisher is that of the bucket before.
+                // The publisher gets the bucket as it was before the promotion.
                 history.lose(loss);
             }
         }
@@ -272,16 +272,16 @@ fn commands_refuse_a_bucket_that_lost_objects() {
     }
 }
 
-/// A publisher starts over after a loss, and then all is well for everybody.
+/// A publisher starts over after a loss. Then checks, backups and all replicas succeed.
 fn starts_over(history: &History, origin: &Site, loss: Loss) {
     let url = history.place.url.as_str();
     let done = history.place.ends(origin, &["publish", url, "--once", "--start-over"]);
     assert_eq!(done.code, Some(0), "{loss:?}: {done:?}");
-    // Nobody can take another entry for one that was lost.
+    // The new entry is in no slot of a lost one, so none can be taken for the other.
     assert_eq!(note(origin).slot, LAST + 1, "{loss:?}");
     let rows = rows_of(&origin.db());
     for args in [&["check", "--from", url][..], &["backup", "again.redb", "--from", url]] {
-        let mut command = history.place.told(origin.command(args));
+        let mut command = history.place.with_credentials(origin.command(args));
         command.current_dir(origin.folder());
         assert!(command.status().unwrap().success(), "{loss:?}: {args:?}");
     }
@@ -292,7 +292,7 @@ fn starts_over(history: &History, origin: &Site, loss: Loss) {
         assert_eq!(follow(&history.place, &replica.db()), (LAST + 1, None), "{loss:?}: a replica at slot {slot}");
         assert_eq!(rows_of(&replica.db()), rows, "{loss:?}: a replica at slot {slot}");
     }
-    // The next start, and the next commit, need no word any more.
+    // The next start, with the next commit, needs no option any more.
     commit(origin, 50);
     assert_eq!(history.place.once(origin), 1, "{loss:?}");
 }
@@ -301,12 +301,12 @@ fn starts_over(history: &History, origin: &Site, loss: Loss) {
 fn replicas_notice_that_a_bucket_lost_objects() {
     let history = History::new();
     for (loss, ..) in CASES {
-        // Whether the bucket alone says that there was more.
+        // Whether the bucket alone shows that there was more.
         let tells = !matches!(loss, Loss::Back(_));
         // The state has the rows of the slot before.
         let rows_at = |slot: u64| slot - u64::from(slot == STATE);
         for slot in 0..=LAST {
-            // One that runs meanwhile, one that is started again, and for slot 0 a new one.
+            // A running replica, a restarted one, and for slot 0 a new one.
             for runs in [true, false] {
                 if runs && slot == 0 {
                     continue;
@@ -325,18 +325,18 @@ fn replicas_notice_that_a_bucket_lost_objects() {
                     }
                 };
                 if runs {
-                    assert_eq!(replica.said(), (slot, None), "{what}");
+                    assert_eq!(replica.outcome(), (slot, None), "{what}");
                 }
                 history.lose(loss);
-                let (at, trouble) = replica.look();
+                let (at, trouble) = replica.poll();
                 let could_know = tells || matches!(loss, Loss::Back(back) if rows_at(slot) > back);
                 assert!(trouble.is_some() || at == LAST || !could_know, "{what}: content at slot {at}");
                 if loss == Loss::Nothing {
                     assert_eq!((at, trouble), (LAST, None), "{what}");
                 }
-                // Once the bucket is whole again, so is the replica.
+                // Once the bucket is whole again, the replica recovers.
                 history.lose(Loss::Nothing);
-                assert_eq!(replica.look(), (LAST, None), "{what}");
+                assert_eq!(replica.poll(), (LAST, None), "{what}");
                 assert_eq!(rows_of(&file.db()), rows_of(&history.replicas[&LAST]), "{what}");
             }
         }

@@ -1,5 +1,6 @@
-//! How many requests a publisher and a replica make, counted by the store, and what that costs on S3: prices per request are
-//! those of Amazon S3 Standard, us-east-1: $0.005 for 1,000 puts or lists, $0.0004 for 1,000 gets; deletes are free.
+//! The number of requests of a publisher and a replica, counted by the store, and their price on S3. Prices per request
+//! are those of Amazon S3 Standard, us-east-1: $0.005 for 1,000 puts or lists, $0.0004 for 1,000 gets; deletes are
+//! free.
 
 use medfeed::replicate::layout;
 
@@ -29,7 +30,7 @@ impl Requests {
         for request in requests {
             match request.split_once(' ').unwrap() {
                 ("PUT", _) => all.puts += 1.0,
-                // Further pages of a list are due to the few names that this store puts on one.
+                // Further pages of a list are due to the small pages of this store.
                 ("GET", target) if target.contains("continuation-token=") => {}
                 ("GET", target) if target.contains("list-type=") => all.lists += 1.0,
                 ("GET", _) => all.gets += 1.0,
@@ -46,16 +47,16 @@ impl Requests {
 
 #[test]
 fn an_idle_publisher_costs_half_a_dollar_a_month() {
-    const SIGNS: usize = 60;
+    const HEARTBEATS: usize = 60;
     let (s3, site) = (S3::start(), curated());
     let place = Place::s3(&s3);
     place.once(&site);
     let _publisher = place.start(&site, "--every 0s --heartbeat 100ms");
-    let signs =
+    let heartbeats =
         || s3.requests().iter().filter(|request| request.starts_with("PUT") && request.ends_with("/alive")).count();
-    let begun = wait_until("the first heartbeat", SOON, || Some(signs()).filter(|signs| *signs >= 3));
+    let begun = wait_until("the first heartbeat", SOON, || Some(heartbeats()).filter(|heartbeats| *heartbeats >= 3));
     let before = s3.requests().len();
-    wait_until("many heartbeats", SOON, || (signs() >= begun + SIGNS).then_some(()));
+    wait_until("many heartbeats", SOON, || (heartbeats() >= begun + HEARTBEATS).then_some(()));
     let requests = s3.requests().split_off(before);
     // Each heartbeat is one put.
     let all = Requests::of(&requests);
@@ -75,7 +76,7 @@ fn a_commit_is_one_put() {
         let before = s3.requests().len();
         commit(&site, version);
         wait_until("it is noted", SOON, || (note(&site).slot == version + 1).then_some(()));
-        // The first commit ends the requests of the start.
+        // The first commit also counts the requests of the start.
         if version == 1 {
             continue;
         }
@@ -104,7 +105,7 @@ fn a_refused_start_puts_nothing_into_the_bucket() {
     let again = requests_of(&site, "--once", 0);
     let cost = Requests::of(&again);
     println!("the first start: {first:?}, ${:.5}; a further one: {cost:?}, ${:.6}", first.dollars(), cost.dollars());
-    // Eight creations of one name.
+    // The start creates one name eight times at once.
     assert!(cost.puts <= 10.0 && cost.lists <= 4.0, "{again:?}");
     let first_put = again.iter().find(|request| request.starts_with("PUT"));
     assert!(first_put.is_some_and(|request| request.contains("/probe/")), "{again:?}");
@@ -119,7 +120,7 @@ fn a_refused_start_puts_nothing_into_the_bucket() {
 }
 
 #[test]
-fn a_replica_looks_once_a_poll() {
+fn a_poll_of_a_replica_is_one_request() {
     const POLLS: usize = 100;
     let (s3, site) = (S3::start(), curated());
     let place = Place::s3(&s3);
@@ -133,7 +134,7 @@ fn a_replica_looks_once_a_poll() {
     wait_until("many polls", SOON, || (polls() >= begun + POLLS).then_some(()));
     let requests = Requests::of(&s3.requests().split_off(before));
     assert!(requests.lists + requests.puts + requests.others == 0.0, "{requests:?}");
-    // Besides, the heartbeat is read every 15 s, whatever the interval.
+    // The heartbeat is also read every 15 s, whatever the interval.
     assert!(requests.gets <= 1.03 * 100.0 + 3.0, "{requests:?}");
     server.stop();
 }

@@ -1,4 +1,4 @@
-//! Buckets, over a folder and over S3: the same cases; then what only one of them can do.
+//! Buckets in a folder and in S3: the same cases for both, then the cases of only one of them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -32,10 +32,10 @@ fn names(bucket: &Bucket, folder: &str, after: Option<&str>) -> Vec<String> {
     bucket.list(folder, after).unwrap().into_iter().map(|listed| listed.name).collect()
 }
 
-/// The name with which stores are tested.
+/// The name that tests of the store create.
 const PROBE: &str = "probe/0123456789abcdef";
 
-/// Runs a test over every kind of bucket: each is new and has been probed.
+/// Runs a test with every kind of bucket. Each is new and has been probed.
 fn with_each(test: impl Fn(&str, &Bucket)) {
     let site = Site::new();
     let key = || Some(SealKey::load(&seal_key(&site, "seal-key", 0)).unwrap());
@@ -58,7 +58,7 @@ fn with_each(test: impl Fn(&str, &Bucket)) {
 }
 
 #[test]
-fn a_bucket_keeps_what_is_put_into_it() {
+fn a_bucket_returns_its_stored_objects() {
     with_each(|kind, bucket| {
         assert_eq!(names(bucket, "probe", None), [""; 0], "{kind}: probing leaves nothing behind");
         assert_eq!(bytes(bucket, "log/1"), None, "{kind}");
@@ -101,7 +101,7 @@ fn a_bucket_keeps_what_is_put_into_it() {
 }
 
 #[test]
-fn one_of_many_creates_a_name() {
+fn one_of_many_concurrent_creates_succeeds() {
     with_each(|kind, bucket| {
         for round in 0..10 {
             let name = format!("log/{round}");
@@ -118,11 +118,11 @@ fn one_of_many_creates_a_name() {
 }
 
 #[test]
-fn a_folder_is_its_owners_alone_and_stays_the_same() {
+fn a_bucket_folder_is_private_and_must_stay_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("some/bucket");
     let bucket = in_folder(&place, None);
-    // Nothing is written where a disk may be missing.
+    // Nothing is written if a disk may be missing.
     for error in [bucket.get("log/1").unwrap_err(), bucket.create("log/1", b"x").unwrap_err()] {
         assert!(matches!(&error, BucketError::Unreachable(text) if text.contains("there is no folder")), "{error}");
     }
@@ -130,19 +130,19 @@ fn a_folder_is_its_owners_alone_and_stays_the_same() {
     bucket.create("log/1", b"x").unwrap();
     let mode = |path: &str| fs::metadata(place.join(path)).unwrap().permissions().mode() & 0o777;
     assert_eq!([mode(""), mode("log"), mode("log/1")], [0o700, 0o700, 0o600]);
-    // Whoever made the folder beforehand has decided who may read.
+    // The mode of an existing folder decides who may read new files.
     fs::set_permissions(&place, fs::Permissions::from_mode(0o750)).unwrap();
     bucket.put("replicas/a", b"x").unwrap();
     assert_eq!([mode("replicas"), mode("replicas/a")], [0o750, 0o640]);
     fs::set_permissions(&place, fs::Permissions::from_mode(0o770)).unwrap();
     bucket.put("parts/a/0", b"x").unwrap();
     assert_eq!(["parts", "parts/a", "parts/a/0"].map(mode), [0o770, 0o770, 0o660]);
-    // What a killed program left is neither listed nor kept for ever.
+    // A draft that a killed program left is not listed, and is removed after a day.
     let draft = place.join(".draft-killed");
     fs::write(&draft, b"x").unwrap();
     let two_days_ago = fs::metadata(&draft).unwrap().modified().unwrap() - std::time::Duration::from_secs(2 * 86_400);
     bucket.probe(PROBE).unwrap();
-    assert!(draft.exists(), "somebody may be writing it");
+    assert!(draft.exists(), "another program may be writing it");
     fs::File::options().write(true).open(&draft).unwrap().set_modified(two_days_ago).unwrap();
     bucket.probe(PROBE).unwrap();
     let mut left: Vec<_> = fs::read_dir(&place).unwrap().map(|file| file.unwrap().file_name()).collect();
@@ -161,13 +161,13 @@ fn a_folder_is_its_owners_alone_and_stays_the_same() {
 }
 
 #[test]
-fn a_store_sees_nothing_of_what_is_sealed() {
+fn a_store_cannot_read_or_change_sealed_objects() {
     let (site, s3) = (Site::new(), S3::start());
     let bucket = in_s3(&s3, "/x", Some(SealKey::load(&seal_key(&site, "seal-key", 0)).unwrap()));
     bucket.create("log/1", b"secret text").unwrap();
     let stored = s3.object("x/log/1").unwrap();
     assert!(!stored.windows(6).any(|window| window == b"secret"));
-    // Objects that somebody swaps, changes or replaces.
+    // Objects that another program swaps, changes or replaces.
     bucket.create("log/2", b"another text").unwrap();
     let mut flipped = stored.clone();
     *flipped.last_mut().unwrap() ^= 1;
@@ -181,13 +181,13 @@ fn a_store_sees_nothing_of_what_is_sealed() {
 }
 
 #[test]
-fn faults_of_a_store_are_told_apart() {
+fn temporary_and_lasting_faults_of_a_store_are_distinguished() {
     let s3 = S3::start();
     let bucket = in_s3(&s3, "", None);
     let always = usize::MAX;
     bucket.create("log/1", b"first entry").unwrap();
 
-    // One that passes is not noticed.
+    // A temporary failure is retried unnoticed.
     for (method, fault) in [
         ("GET", Fault::Status(503)),
         ("GET", Fault::Status(429)),
@@ -201,17 +201,17 @@ fn faults_of_a_store_are_told_apart() {
     s3.fail("PUT", "log/2", Fault::Status(503), 1);
     assert_eq!(bucket.create("log/2", b"second"), Ok(Created::New));
 
-    // The answer to our own put is lost: it is sent again, and exists; its bytes are ours.
+    // The answer to our own put is lost. It is sent again, and the name exists; its bytes are ours.
     s3.fail("PUT", "log/3", Fault::LostAnswer, 1);
     let created = bucket.create("log/3", b"third");
     assert!(matches!(created, Ok(Created::Exists) | Err(BucketError::Unreachable(_))), "{created:?}");
     assert_eq!(bytes(&bucket, "log/3").as_deref(), Some(&b"third"[..]));
-    // A conflict is not yet an object.
+    // A conflict does not mean that the object exists.
     s3.fail("PUT", "log/4", Fault::Code(409, "ConditionalRequestConflict"), 1);
     assert_eq!(bucket.create("log/4", b"fourth"), Ok(Created::Exists));
     assert_eq!(bytes(&bucket, "log/4"), None);
     assert_eq!(bucket.create("log/4", b"fourth"), Ok(Created::New));
-    // Others that meet a request that is under way may pass.
+    // Other conflicts with a running request are temporary.
     for method in ["PUT", "DELETE"] {
         s3.fail(method, "alive", Fault::Code(409, "OperationAborted"), 1);
         let done = || if method == "PUT" { bucket.put("alive", b"x") } else { bucket.delete("alive") };
@@ -219,22 +219,22 @@ fn faults_of_a_store_are_told_apart() {
         assert!(error.may_pass() && error.to_string().contains("another request is in progress"), "{method}: {error}");
         done().unwrap();
     }
-    // Slow is not lost.
+    // A slow request is not lost.
     s3.fail("PUT", "log/5", Fault::Held, 1);
     thread::scope(|scope| {
         let slow = scope.spawn(|| bucket.create("log/5", b"fifth"));
         s3.wait_for_held();
-        assert_eq!(bytes(&bucket, "log/5").as_deref(), Some(&b"fifth"[..]), "others go on");
+        assert_eq!(bytes(&bucket, "log/5").as_deref(), Some(&b"fifth"[..]), "other requests are answered");
         s3.release();
         assert_eq!(slow.join().unwrap(), Ok(Created::New));
     });
 
-    // A look at what is not there yet is one request.
+    // Reading an object that does not exist yet takes one request.
     let before = s3.requests().len();
     assert_eq!(bytes(&bucket, "log/6"), None);
     assert_eq!(s3.requests()[before..], ["GET feed/log/6"]);
 
-    // What lasts.
+    // Failures that last through all attempts.
     let cases = [
         ("GET", Fault::Status(503), true, "cannot be reached to read `log/1` (503"),
         ("GET", Fault::HalfBody, true, "to read `log/1`"),
@@ -260,7 +260,7 @@ fn faults_of_a_store_are_told_apart() {
 }
 
 #[test]
-fn wrong_settings_are_told_with_what_to_do() {
+fn wrong_bucket_settings_are_refused_with_a_remedy() {
     let s3 = S3::start();
     let environment = s3.environment();
     let with = |name: &str, value: Option<&str>| {
@@ -297,7 +297,7 @@ fn wrong_settings_are_told_with_what_to_do() {
 }
 
 #[test]
-fn the_url_names_the_bucket_whatever_the_environment_names() {
+fn the_url_of_the_bucket_overrides_the_environment() {
     let s3 = S3::start();
     for name in ["AWS_BUCKET", "AWS_BUCKET_NAME"] {
         let mut environment = s3.environment();

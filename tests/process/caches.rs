@@ -78,13 +78,13 @@ fn build() -> (Site, Vec<(&'static str, String)>) {
     (site, keys.to_vec())
 }
 
-/// Puts a copy of an earlier file in the database's place, by rename.
+/// Replaces the database by a copy of an earlier file, by rename.
 fn roll_back(site: &Site, earlier: &[u8]) {
     let draft = site.write("earlier.redb", earlier);
     fs::rename(draft, site.db()).unwrap();
 }
 
-/// Compares a server that has answered all the time with a new one.
+/// Compares a server that has run all the time with a new one.
 fn compare(step: &str, site: &Site, running: &Server, keys: &[(&str, String)]) {
     let encodings = ["identity", "gzip"];
     let clients = |server: &Server, key: &str| {
@@ -95,12 +95,14 @@ fn compare(step: &str, site: &Site, running: &Server, keys: &[(&str, String)]) {
     for (_, key) in keys {
         let mut bare = clients(&fresh, key);
         for target in TARGETS {
-            expected.extend(bare.each_mut().map(|client| client.get(target).told()));
+            expected.extend(bare.each_mut().map(|client| client.get(target).comparable()));
         }
-        // A visible change moves the token, so the state is published when both tokens are the new ones.
+        // A visible change changes the token, so the server shows the state once both tokens are the new ones.
         for target in ["/v1/conferences/changes", "/v1/journals/changes"] {
-            let told = bare[0].get(target).told();
-            wait_until("the commit is served", SOON, || (running.client(key).get(target).told() == told).then_some(()));
+            let told = bare[0].get(target).comparable();
+            wait_until("the commit is served", SOON, || {
+                (running.client(key).get(target).comparable() == told).then_some(())
+            });
         }
     }
     for turn in ["first", "second"] {
@@ -109,7 +111,7 @@ fn compare(step: &str, site: &Site, running: &Server, keys: &[(&str, String)]) {
             let mut cached = clients(running, key);
             for target in TARGETS {
                 for (client, encoding) in cached.iter_mut().zip(encodings) {
-                    let (told, expected) = (client.get(target).told(), expected.next().expect("as many"));
+                    let (told, expected) = (client.get(target).comparable(), expected.next().expect("as many"));
                     assert!(
                         told == *expected,
                         "{step}: {target} of `{name}` in {encoding}, the {turn} time:\n{:?} {}\nbut of a new server:\n{:?} {}",
@@ -125,11 +127,11 @@ fn compare(step: &str, site: &Site, running: &Server, keys: &[(&str, String)]) {
 }
 
 #[test]
-fn a_server_answers_as_one_that_keeps_nothing() {
+fn a_server_with_caches_answers_like_one_without() {
     let (site, mut keys) = build();
     let running = site.serve();
     compare("the beginning", &site, &running, &keys);
-    // One whose cache is small, so that it drops entries all the time.
+    // A server whose cache is small, so that it drops entries all the time.
     let little = site.serve_with("--cache-bytes 320000");
 
     site.import("conferences.jsonl", conferences([2, 5, 8].into_iter(), "another hall"));
@@ -140,7 +142,7 @@ fn a_server_answers_as_one_that_keeps_nothing() {
     site.import("conferences.jsonl", "{\"id\":6,\"deleted\":true}\n{\"id\":7,\"deleted\":true}\n");
     compare("a renamed organization and removals", &site, &running, &keys);
 
-    // Another history takes the same seqs.
+    // Another history uses the same seqs.
     let earlier = fs::read(site.db()).unwrap();
     for venue in ["a lost hall", "the hall of now"] {
         roll_back(&site, &earlier);
@@ -149,7 +151,7 @@ fn a_server_answers_as_one_that_keeps_nothing() {
         compare(venue, &site, &running, &keys);
     }
 
-    // The same, by licenses.
+    // The same, with changes of licenses.
     let earlier = fs::read(site.db()).unwrap();
     for scope in ["--year 2026", "--therapy-area Cardiology"] {
         roll_back(&site, &earlier);

@@ -8,8 +8,8 @@ use flate2::read::MultiGzDecoder;
 use serde_json::Value;
 use socket2::{Domain, Socket, Type};
 
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(40);
+/// The time limit of an answer.
+const TIME_LIMIT: Duration = Duration::from_secs(40);
 
 /// An answer.
 #[derive(Clone, Debug)]
@@ -47,9 +47,9 @@ impl Answer {
         content
     }
 
-    /// What the answer tells, by which answers of different servers can be compared: status, tags and counts, and the content
-    /// without the clock, the request's id and the server's port.
-    pub fn told(&self) -> (u16, Vec<String>, Vec<u8>) {
+    /// The parts of the answer that are equal at different servers: status, tags and counts, and the content without
+    /// the clock, the request's id and the server's port.
+    pub fn comparable(&self) -> (u16, Vec<String>, Vec<u8>) {
         let headers = [
             "content-type",
             "etag",
@@ -74,7 +74,7 @@ impl Answer {
         (self.status, headers, json.to_string().into_bytes())
     }
 
-    /// The records of a JSONL export; their number is the one that the answer tells.
+    /// The records of a JSONL export. Their number must be the announced one.
     pub fn lines(&self) -> Vec<Value> {
         let content = String::from_utf8(self.gunzip()).expect("UTF-8");
         let lines: Vec<Value> = content.lines().map(|line| serde_json::from_str(line).expect("JSON lines")).collect();
@@ -82,7 +82,7 @@ impl Answer {
         lines
     }
 
-    /// The error code, after a look at what every problem carries.
+    /// The error code. Checks the headers and members that every problem has.
     pub fn problem(&self) -> String {
         assert!(self.status >= 400, "{} is no error", self.status);
         assert_eq!(self.header("content-type"), Some("application/problem+json"), "{self:?}");
@@ -103,7 +103,7 @@ pub struct Client {
     key: Option<String>,
     /// More header lines, each with its end.
     headers: String,
-    /// The address that connections come from, where it matters.
+    /// The source address of connections, if it matters.
     from: Option<IpAddr>,
     connection: Option<BufReader<TcpStream>>,
 }
@@ -130,12 +130,12 @@ impl Client {
         self
     }
 
-    /// Asks for a path and query.
+    /// Requests a path and query.
     pub fn get(&mut self, target: &str) -> Answer {
         self.try_get(target).unwrap_or_else(|error| panic!("GET {target}: {error}"))
     }
 
-    /// Asks for a path and query, over the connection that is open if it still is.
+    /// Requests a path and query, over the open connection if it is still open.
     pub fn try_get(&mut self, target: &str) -> io::Result<Answer> {
         if let Some(mut connection) = self.connection.take()
             && let Ok(answer) = self.exchange(&mut connection, target)
@@ -168,12 +168,12 @@ impl Client {
     }
 }
 
-/// A connection that does not wait for ever.
+/// Connects, with time limits.
 pub fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     prepared(TcpStream::connect(address)?)
 }
 
-/// A connection from one of this machine's addresses, with a receive buffer of a size where one is given.
+/// Connects from one of this machine's addresses, optionally with a receive buffer of `buffer` bytes.
 pub fn connect_from(source: IpAddr, address: SocketAddr, buffer: Option<usize>) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     if let Some(bytes) = buffer {
@@ -185,13 +185,13 @@ pub fn connect_from(source: IpAddr, address: SocketAddr, buffer: Option<usize>) 
 }
 
 fn prepared(stream: TcpStream) -> io::Result<TcpStream> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIME_LIMIT))?;
+    stream.set_write_timeout(Some(TIME_LIMIT))?;
     stream.set_nodelay(true)?;
     Ok(stream)
 }
 
-/// Reads one answer. `headless` answers (to HEAD) have no body, whatever their length says.
+/// Reads one answer. Answers to HEAD (`to_head`) have no body, whatever their length says.
 pub fn read_answer(reader: &mut impl BufRead, to_head: bool) -> io::Result<Answer> {
     let (status, headers) = read_head(reader)?;
     let mut answer = Answer { status, headers, body: Vec::new() };
@@ -221,7 +221,7 @@ pub fn read_head(reader: &mut impl BufRead) -> io::Result<(u16, Vec<(String, Str
     if line == "\r\n" { Ok((status, headers)) } else { Err(malformed(&line)) }
 }
 
-/// Sends a request over a connection and reads its answer.
+/// Sends a request over a connection. Returns its answer.
 pub fn ask(connection: &mut BufReader<TcpStream>, request: &str) -> io::Result<Answer> {
     connection.get_mut().write_all(request.as_bytes())?;
     read_answer(connection, false)

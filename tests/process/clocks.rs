@@ -1,5 +1,5 @@
-//! Clocks that are wrong: libfaketime (Debian's package of that name) shifts the wall clock that a program reads, and no other
-//! clock, and may shift it again while the program runs.
+//! Clocks that are wrong: libfaketime (Debian's package of that name) shifts the wall clock that a program reads, and
+//! no other clock. It can shift the clock again while the program runs.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use super::client::Client;
 use super::site::{SOON, Server, Site, wait_until};
 use medfeed::model::time::{now, parse_time};
 
-/// Where distributions put the library, for programs of several threads.
+/// The folders in which distributions install the library, for programs with several threads.
 const FOLDERS: [&str; 5] = [
     "/usr/lib/x86_64-linux-gnu/faketime",
     "/usr/lib/aarch64-linux-gnu/faketime",
@@ -18,20 +18,20 @@ const FOLDERS: [&str; 5] = [
     "/usr/local/lib/faketime",
 ];
 
-/// How far a shown time may be from the one that is meant, in seconds: what a busy machine takes to answer.
+/// The maximum difference between a shown time and the expected one, in seconds. A busy machine takes time to answer.
 const TOLERANCE_S: i64 = 300;
 
 /// A wall clock that a test sets.
 #[derive(Debug)]
 pub struct Clock {
     library: PathBuf,
-    /// Holds by how many seconds it is wrong.
+    /// The file with the number of seconds by which the clock is wrong.
     file: PathBuf,
     draft: PathBuf,
 }
 
 impl Clock {
-    /// A clock in a site's folder, which is right so far; `None` where the library is missing, which is told.
+    /// A clock in a site's folder, correct at first. `None`, with a message, if the library is missing.
     pub fn new(site: &Site) -> Option<Clock> {
         let mut found = FOLDERS.iter().map(|folder| PathBuf::from(folder).join("libfaketimeMT.so.1"));
         let Some(library) = found.find(|library| library.exists()) else {
@@ -43,23 +43,24 @@ impl Clock {
         Some(clock)
     }
 
-    /// Makes it wrong by so many seconds.
+    /// Sets the clock ahead by `ahead_s` seconds.
     pub fn set(&self, ahead_s: i64) {
         fs::write(&self.draft, format!("{ahead_s:+}\n")).unwrap();
         fs::rename(&self.draft, &self.file).unwrap();
     }
 
-    /// Has a command go by this clock.
-    pub fn wind(&self, command: &mut Command) {
+    /// Makes a command use this clock.
+    pub fn apply_to(&self, command: &mut Command) {
         command.env("LD_PRELOAD", &self.library).env("FAKETIME_TIMESTAMP_FILE", &self.file);
-        // Set anew it is read anew. Clocks that count from the start, and the times of files, stay right.
+        // The file is read at each use of the clock. Clocks that count from the start, and the times of files, stay
+        // right.
         for name in ["FAKETIME_NO_CACHE", "FAKETIME_DONT_FAKE_MONOTONIC", "DONT_FAKE_MONOTONIC", "NO_FAKE_STAT"] {
             command.env(name, "1");
         }
     }
 }
 
-/// Waits until a server's clock is wrong by so many seconds, or it tells no time any more.
+/// Waits until a server's clock is ahead by `ahead_s` seconds, or the server answers 503.
 pub fn wait_for_clock(server: &Server, ahead_s: i64) {
     let mut client = Client::new(server.address, None);
     wait_until("the server's clock is set", SOON, || {

@@ -1,4 +1,4 @@
-//! The command line: exit codes and what is printed.
+//! The command line: exit codes and output.
 
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +8,7 @@ use std::process::Stdio;
 use super::other_users::can_be_nobody;
 use super::site::{Done, STATUSES, Site, conferences_of_version};
 
-/// Where the text is expected.
+/// The stream of the expected text.
 #[derive(Clone, Copy, Debug)]
 enum On {
     Out,
@@ -16,7 +16,7 @@ enum On {
 }
 use On::{Err as OnErr, Out};
 
-/// A line of a table: the arguments, the exit code, and a piece of what is printed.
+/// A line of a table: the arguments, the exit code, the stream, and a part of its text.
 type Case<'a> = (&'a str, i32, On, &'a str);
 
 /// Runs the lines one after the other on one database; `_` in an argument stands for a blank.
@@ -38,7 +38,7 @@ fn check_cases(site: &Site, cases: &[Case<'_>]) {
 }
 
 #[test]
-fn commands_without_a_database_say_what_to_do() {
+fn commands_without_a_database_name_a_remedy() {
     let site = Site::new();
     let missing = "create one with `medfeed import --create`";
     check_cases(
@@ -83,7 +83,7 @@ fn commands_without_a_database_say_what_to_do() {
 }
 
 #[test]
-fn licenses_and_keys() {
+fn license_and_key_commands_have_the_listed_results() {
     let site = Site::new();
     let rows = format!(
         "{{\"id\":1,\"name\":\"A\",\"year\":2026,\"country\":\"South Korea\",\"therapy_areas\":[\"Oncology\"],{STATUSES}}}\n\
@@ -147,7 +147,7 @@ fn licenses_and_keys() {
     );
     let listed = site.json(["key", "list"]).to_string();
     assert!(!listed.contains("mfk_"), "keys are not shown again: {listed}");
-    // A license goes with its expired keys.
+    // Removing a license removes its expired keys.
     site.license("e", "--dataset journals");
     site.expired_key("e");
     check_cases(
@@ -191,7 +191,7 @@ fn a_replaced_key_is_listed_with_the_end_of_its_overlap() {
 }
 
 #[test]
-fn imports_and_exports() {
+fn import_and_export_commands_have_the_listed_results() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(40, 0));
     let broken = "id,name,start_date,nmae\n41,X,2026-13-01,x\n,,,\n";
@@ -277,7 +277,7 @@ fn imports_and_exports() {
 }
 
 #[test]
-fn standard_input_is_read() {
+fn an_import_reads_standard_input() {
     let site = Site::new();
     let mut command = site.command(["import", "-", "--create", "--dataset", "journals", "--format", "jsonl", "--json"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -289,13 +289,13 @@ fn standard_input_is_read() {
 }
 
 #[test]
-fn options_have_variables() {
+fn options_that_configure_have_variables() {
     let site = Site::new();
     site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
     let run = |args: &[&str], variables: &[(&str, &str)]| {
         site.command(args).envs(variables.iter().copied()).output().unwrap()
     };
-    // What one call does takes no variable.
+    // Options that select what a single command does have no variable.
     let output = run(&["license", "set", "x"], &[("MEDFEED_DATASET", "journals")]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let set = ["license", "set", "x", "--dataset", "journals"];
@@ -333,7 +333,7 @@ fn help_lists_options_and_examples() {
 }
 
 #[test]
-fn scripts_and_pages_are_printed() {
+fn completions_and_manual_pages_are_printed() {
     let site = Site::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let done = site.run(["completions", shell]);
@@ -371,7 +371,7 @@ fn scripts_and_pages_are_printed() {
 }
 
 #[test]
-fn the_history_tells_who_did_what() {
+fn the_log_names_the_user_of_each_commit() {
     let site = Site::new();
     site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
     site.license("acme", "--dataset journals");
@@ -403,9 +403,9 @@ fn the_history_tells_who_did_what() {
     }
     let text = site.run(["log", "--limit", "2"]).stdout;
     assert!(text.lines().count() == 3 && text.contains("license remove acme"), "{text}");
-    assert!(!told.to_string().contains(&key) && !told.to_string().contains("mfk_"), "no key stands in the history");
+    assert!(!told.to_string().contains(&key) && !told.to_string().contains("mfk_"), "the history contains no key");
 
-    // Cron, systemd and containers set no USER. A user without a name has a number.
+    // Cron, systemd and containers set no USER. A user without a name is shown by number.
     let who = |command: &mut std::process::Command| {
         command.env_remove("USER").env_remove("LOGNAME").env_remove("SUDO_USER");
         assert_eq!(Done::of(command).code, Some(0));

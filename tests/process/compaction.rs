@@ -1,4 +1,4 @@
-//! Compaction: the same database in a smaller file, and no writer is lost on the way.
+//! Compaction: the same database in a smaller file. No writer is lost meanwhile.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -46,7 +46,9 @@ fn a_compaction_changes_nothing_but_the_size() {
         assert!(again == *before, "{target}: {:.2000} became {:.2000}", text(before), text(&again));
     }
     site.import("conferences.jsonl", conferences_of_version(400, 7));
-    wait_until("the running server follows", SOON, || (version_of(&client.get(&since).items()) == 7).then_some(()));
+    wait_until("the running server shows the commit", SOON, || {
+        (version_of(&client.get(&since).items()) == 7).then_some(())
+    });
     let fresh = site.serve();
     assert_eq!(version_of(&fresh.client(&key).get(&since).items()), 7);
     fresh.stop();

@@ -1,4 +1,4 @@
-//! What helps curators: lint, dry runs that show the change, `show` and `log`.
+//! Help for curators: lint, dry runs that show the change, `show` and `log`.
 
 use serde_json::{Value, json};
 
@@ -58,7 +58,7 @@ fn files_and_the_database_are_linted() {
     assert_eq!((&strict["committed"], &strict["error_count"]), (&json!(false), &json!(2)), "{strict}");
     assert_eq!(log(), commits, "nothing was committed");
 
-    // What is in the database is no news for an import, and what lint is for.
+    // An import warns only about changes; lint also checks stored rows.
     site.json(["import", file]);
     assert_eq!(site.json(["import", file, "--strict"])["warnings"], json!([]));
     let told = site.run(["lint", "--json"]).json();
@@ -69,14 +69,14 @@ fn files_and_the_database_are_linted() {
     let told = site.run(["lint", file, "--json"]).json();
     assert_eq!(rules(&told["findings"]), ["no_address", "area_spelling"], "{told}");
 
-    // Lint removes nothing, so it needs no permission for that.
+    // Lint removes nothing, so it needs no permission to remove many records.
     let removals: String = (2..=12).map(|id| format!("{{\"id\":{id},\"deleted\":true}}\n")).collect();
     let removals = site.write("removals/conferences.jsonl", removals);
     assert_eq!(site.run(["import".as_ref(), removals.as_os_str(), "--dry-run".as_ref()]).code, Some(1));
     let linted = site.run(["lint".as_ref(), removals.as_os_str()]);
     assert_eq!((linted.code, linted.stdout.trim_end()), (Some(0), "No findings."), "{linted:?}");
 
-    // Faults are told as an import tells them.
+    // Lint reports faults as an import reports them.
     let bad = site.write("journals.jsonl", "{\"id\":0}\n");
     let refused = site.run(["lint", bad.to_str().unwrap()]);
     assert!(refused.code == Some(1) && refused.stderr.contains("journals.jsonl:1: id"), "{refused:?}");
@@ -95,7 +95,7 @@ fn files_are_linted_without_a_database() {
 }
 
 #[test]
-fn an_import_corrects_what_it_is_asked_to() {
+fn an_import_corrects_values_only_with_fix() {
     let site = oncology();
     let rows =
         "id,name,issn_print,issn_online\n1,Heart &amp; Lung ,00284793,\n2,SociÃ©tÃ©,0140–6736,0000-0000\n3,TBD,,\n";
@@ -122,7 +122,7 @@ fn an_import_corrects_what_it_is_asked_to() {
     assert_eq!((fixes[2].get("to"), &fixes[2]["field"]), (Some(&Value::Null), &json!("issn_online")));
     let linted = site.run(["lint", "--json"]).json();
     assert_eq!(rules(&linted["findings"]), ["placeholder"], "{linted}");
-    // Nothing is corrected unasked.
+    // Without `--fix`, nothing is corrected.
     let told = site.json(["import", file]);
     assert_eq!((&told["datasets"]["journals"]["changed"], &told["fixes"]), (&json!(2), &json!([])), "{told}");
 }
@@ -164,14 +164,14 @@ fn a_dry_run_shows_the_change() {
     let lengths = ["entering", "changed", "leaving"].map(|list| acme[list].as_array().unwrap().len());
     assert_eq!((&acme["license"], lengths), (&json!("acme"), [26, 1, 2]), "{acme}");
     assert_eq!(acme["leaving"][1], json!({"id": 3, "name": "Congress 3"}));
-    // What it shows is what comes.
+    // The import then makes the shown changes.
     let done = site.json(["import", file]);
     assert_eq!(done["licenses"], told["licenses"], "{done}");
     assert_eq!((&done["committed"], &done["changes"]), (&json!(true), &Value::Null));
 }
 
 #[test]
-fn a_dry_run_shows_what_a_linked_row_changes() {
+fn a_dry_run_shows_the_records_that_a_linked_row_changes() {
     let site = oncology();
     site.import("organizations.csv", "id,name,url\n1,ASCO,\n");
     site.import("conferences.csv", "id,organizations\n1,ASCO\n");
@@ -217,7 +217,7 @@ fn a_record_is_shown_with_its_licenses_and_history() {
     let told = site.json(["show", "conferences", "1"]);
     assert_eq!((&told["record"]["id"], &told["record"]["formats"]["oral"]), (&json!(1), &Value::Null), "{told}");
     assert_eq!((&told["last_change"]["seq"], &told["licenses"][0]["visible"]), (&json!(12), &json!(true)), "{told}");
-    // As `license explain` words it.
+    // In the words of `license explain`.
     let explained = site.json(["license", "explain", "hearts", "conferences", "1"]);
     assert_eq!(told["licenses"][1]["reasons"], explained["reasons"]);
 
@@ -266,7 +266,7 @@ fn a_record_is_shown_with_its_licenses_and_history() {
     for expected in expected {
         assert!(text.contains(expected), "{expected}\n{text}");
     }
-    // The limit counts the commits that were asked for, from the newest on.
+    // The limit counts the matching commits, from the newest on.
     assert_eq!(whats(&["log", "conferences", "5", "--limit", "1"]), ["license set acme:"]);
     assert_eq!(whats(&["log", "--limit", "0"]).len(), 0);
     let all = site.json(["log", "--limit", "999"])["commits"].as_array().unwrap().clone();
@@ -289,7 +289,7 @@ fn a_record_is_shown_with_its_licenses_and_history() {
 fn a_removed_record_is_shown_with_the_commit_by_which_it_left_its_last_license() {
     let site = oncology();
     site.license("all", "--dataset conferences");
-    // Two leave `acme`, one by its own change and one by another scope. Then both are removed.
+    // Two records leave `acme`, one by its own change and one by another scope. Then both are removed.
     let steps: [&dyn Fn(); 4] = [
         &|| drop(site.import("conferences.jsonl", "{\"id\":1,\"therapy_areas\":[\"Cardiology\"]}\n")),
         &|| drop(site.license("acme", "--dataset conferences --therapy-area Oncology --year 2027")),

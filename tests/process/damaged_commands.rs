@@ -9,7 +9,7 @@ use crate::harness::counted;
 
 const PAGE: usize = 4096;
 
-/// Damages a copy as disks and cables do, and as nobody would expect.
+/// Damages a copy: in ways of disks and cables, and in unexpected ways.
 pub fn damage(whole: &[u8], random: &mut Random) -> (&'static str, Vec<u8>) {
     let mut bytes = whole.to_vec();
     let pages = bytes.len() / PAGE;
@@ -53,8 +53,8 @@ pub fn damage(whole: &[u8], random: &mut Random) -> (&'static str, Vec<u8>) {
     (what, bytes)
 }
 
-/// A command's end is one that it chose.
-fn is_told(what: &str, done: &Done) {
+/// Checks that a command ended with exit code 0, or with 1 and an error, and did not panic.
+fn assert_reported(what: &str, done: &Done) {
     assert!(matches!(done.code, Some(0 | 1)), "{what}: {done:?}");
     for noise in ["panicked", "RUST_BACKTRACE", "stack backtrace"] {
         assert!(!done.stdout.contains(noise) && !done.stderr.contains(noise), "{what}: {done:?}");
@@ -67,7 +67,7 @@ fn is_told(what: &str, done: &Done) {
 }
 
 #[test]
-fn damage_is_told() {
+fn commands_on_a_damaged_file_report_an_error() {
     let (cases, seed) = cases_and_seed(12, 11);
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(700, 0));
@@ -76,7 +76,7 @@ fn damage_is_told() {
     site.import("conferences.jsonl", conferences_of_version(700, 1));
     site.key("all", &[]);
     let backup = site.backup("backup.redb");
-    // Without room for growth most damages hit something.
+    // Without room for growth, most damages hit used bytes.
     site.json(["compact"]);
     let whole = fs::read(site.db()).unwrap();
     let (mut found, mut failed) = (0, 0);
@@ -86,14 +86,14 @@ fn damage_is_told() {
         let run = |args: &[&str]| {
             fs::write(site.db(), &bytes).unwrap();
             let done = site.run([args, &["--json"]].concat());
-            is_told(&format!("{what}, {args:?}"), &done);
+            assert_reported(&format!("{what}, {args:?}"), &done);
             done
         };
         let checked = run(&["check"]);
         let damaged = checked.code == Some(1);
         found += u32::from(damaged);
-        // The damaged file as the check left it is no trap either.
-        is_told(&format!("{what}, listing after the check"), &site.run(["key", "list", "--json"]));
+        // Commands do not panic on the damaged file as the check left it either.
+        assert_reported(&format!("{what}, listing after the check"), &site.run(["key", "list", "--json"]));
         let mut commands =
             vec![&["key", "create", "--license", "all"][..], &["key", "list"], &["import", "conferences.jsonl"]];
         if case % 4 == 0 {
@@ -104,10 +104,10 @@ fn damage_is_told() {
             failed += u32::from(done.code == Some(1));
             assert!(done.code == Some(0) || damaged, "{what}: {args:?} fails, and the check is content: {done:?}");
         }
-        // However damaged: a restore is the way out.
+        // A restore works after any damage.
         if case % 4 == 0 {
             let done = run(&["restore", backup.to_str().unwrap(), "--yes"]);
-            // A format that was damaged may be another program's, which is never replaced.
+            // A file whose format is damaged may be another program's, which is never replaced.
             if done.code == Some(1) && done.stdout.contains("was written by a") {
                 continue;
             }

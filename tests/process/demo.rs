@@ -1,4 +1,4 @@
-//! `medfeed demo`: what it prints works when pasted.
+//! `medfeed demo`: the printed lines work when pasted.
 
 use std::io::BufRead;
 use std::path::PathBuf;
@@ -9,7 +9,8 @@ use super::client::{Answer, Client};
 use super::operators_page::get_from;
 use super::site::{Process, SOON, Server, Site, wait_until, wait_until_every};
 
-/// The words of a printed shell line: blanks part them, single quotes keep blanks, a backslash keeps the next sign.
+/// The words of a printed shell line: blanks separate them, single quotes keep blanks, a backslash keeps the next
+/// character.
 fn words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quoted = false;
@@ -27,7 +28,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// Does what a printed curl line does.
+/// Sends the request of a printed curl line.
 fn curl(line: &str, server: &Server) -> Answer {
     let base = format!("http://{}", server.address);
     let mut key = None;
@@ -52,7 +53,7 @@ fn curl(line: &str, server: &Server) -> Answer {
     Client::new(server.address, key.as_deref()).get(&target)
 }
 
-/// What a demo prints before it edits anything.
+/// The lines that a demo prints before its first edit.
 fn introduction(server: &mut Server) -> Vec<String> {
     let mut lines = Vec::new();
     while !lines.last().is_some_and(|line: &String| line.contains("Ctrl-C")) {
@@ -64,7 +65,7 @@ fn introduction(server: &mut Server) -> Vec<String> {
 }
 
 #[test]
-fn a_curator_edits_what_two_licenses_see() {
+fn demo_edits_reach_the_feeds_of_both_licenses() {
     let site = Site::new();
     let server = site.start(site.command(["demo", "--listen", "127.0.0.1:0", "--log", "warn"]));
     let anyone = || Client::new(server.address, None);
@@ -74,7 +75,7 @@ fn a_curator_edits_what_two_licenses_see() {
     let token = |client: &mut Client| {
         client.get("/v1/conferences/changes").json()["next_sync_token"].as_str().unwrap().to_owned()
     };
-    // Read from the start each time: whoever is told of an edit finds it in the feed, at the latest then.
+    // Read from the start each time. A caller that sees an edit in the list of edits finds it in the feed by then.
     let (since_full, since_narrow) = (token(&mut full), token(&mut narrow));
     let first = anyone().get("/demo.json").json()["edits"].as_array().unwrap().len();
 
@@ -98,7 +99,7 @@ fn a_curator_edits_what_two_licenses_see() {
             items.next().map_or("-", |item| if item["deleted"] == true { "tombstone" } else { "live" })
         };
         let (wide, narrow) = (read(&mut full, &since_full), read(&mut narrow, &since_narrow));
-        assert_ne!(wide, "-", "whoever is told of an edit finds it in the feed: {edit}");
+        assert_ne!(wide, "-", "each listed edit is in the feed: {edit}");
         seen.insert(format!("{wide} {narrow}"));
         expected.iter().all(|kind| seen.contains(*kind)).then_some(())
     });
@@ -106,7 +107,7 @@ fn a_curator_edits_what_two_licenses_see() {
     server.stop();
 }
 
-/// Whether the server has the thread that edits.
+/// Whether the server has the thread that makes edits.
 fn has_curator(server: &Server) -> bool {
     let threads = std::fs::read_dir(format!("/proc/{}/task", server.process.id())).unwrap();
     let mut names =
@@ -114,7 +115,7 @@ fn has_curator(server: &Server) -> bool {
     names.any(|name| name.trim() == "curator")
 }
 
-/// A demo that keeps its folder in the site's.
+/// A demo whose temporary folder is in the site's folder.
 fn demo_inside(site: &Site) -> Command {
     let mut command = site.command(["demo", "--listen", "127.0.0.1:0", "--quiet-data"]);
     command.env("TMPDIR", site.folder());
@@ -132,7 +133,7 @@ fn a_demo_ends_with_its_terminal_and_leaves_nothing() {
         let mut server = site.start(demo_inside(&site));
         assert!(has_folder(&site));
         server.process.signal(signal);
-        let status = server.process.ended_within(SOON).unwrap_or_else(|| panic!("SIG{signal}: it goes on"));
+        let status = server.process.ended_within(SOON).unwrap_or_else(|| panic!("SIG{signal}: it is still running"));
         assert_eq!((status.code(), has_folder(&site)), (Some(0), false), "SIG{signal}");
     }
 }
@@ -148,7 +149,7 @@ fn a_demo_that_is_stopped_while_it_starts_leaves_nothing() {
 }
 
 #[test]
-fn a_server_that_is_no_demo_tells_no_keys() {
+fn a_server_that_is_no_demo_shows_no_keys() {
     let site = Site::new();
     site.open_key();
     let server = site.serve();
@@ -159,7 +160,7 @@ fn a_server_that_is_no_demo_tells_no_keys() {
     server.stop();
 }
 
-/// Runs lines in a shell, in an empty folder; returns the names of what they made there.
+/// Runs lines in a shell, in an empty folder. Returns the names of the files that they made there.
 fn made_by_shell(lines: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let done = std::process::Command::new("sh").arg("-c").arg(lines).current_dir(&folder).output().unwrap();
@@ -196,14 +197,19 @@ fn a_quiet_demo_edits_nothing_and_works_in_any_folder() {
         (format!("localhost.evil.example:{port}"), 421),
     ];
     for (host, status) in cases {
-        let answer = get_from(server.address, &host, "/demo.json");
-        assert_eq!(answer.status, status, "{host}");
-        let has_keys = String::from_utf8_lossy(&answer.body).contains("mfk_");
-        assert_eq!(has_keys, status == 200, "{host}");
-        if status != 200 {
-            assert!(answer.json()["detail"].as_str().unwrap().contains("with this machine's address"), "{answer:?}");
+        for path in ["/demo.json", "/%64emo.json"] {
+            let answer = get_from(server.address, &host, path);
+            assert_eq!(answer.status, status, "{host} {path}");
+            let has_keys = String::from_utf8_lossy(&answer.body).contains("mfk_");
+            assert_eq!(has_keys, status == 200, "{host} {path}");
+            if status != 200 {
+                assert!(
+                    answer.json()["detail"].as_str().unwrap().contains("with this machine's address"),
+                    "{answer:?}"
+                );
+            }
         }
-        // The page itself holds nothing that is not public.
+        // The page itself has only public content.
         assert_eq!(get_from(server.address, &host, "/").status, 200, "{host}");
     }
 
@@ -220,7 +226,7 @@ fn a_quiet_demo_edits_nothing_and_works_in_any_folder() {
 }
 
 #[test]
-fn the_printed_lines_work() {
+fn the_lines_that_a_demo_prints_work() {
     let site = Site::new();
     let mut server = site.start(site.command(["demo", "--listen", "127.0.0.1:0", "--log", "warn"]));
     let lines = introduction(&mut server);
@@ -245,14 +251,14 @@ fn the_printed_lines_work() {
     let narrow = curls.iter().find(|line| line.contains("therapy-areas")).expect("the narrow license");
     assert!(curl(narrow, &server).json()["data"].to_string().contains("Oncology"), "{narrow}");
 
-    // Changing the data while it is served.
+    // Changes the data while it is served.
     let echo = lines.iter().find(|line| line.starts_with("echo ")).expect("a change");
     let import = lines.iter().find(|line| line.contains(" import ")).expect("an import");
     assert_eq!(words(import)[0], env!("CARGO_BIN_EXE_medfeed"), "the program that runs");
     assert_eq!(
         made_by_shell(&[echo.as_str(), import].join("\n")),
         <[&str; 0]>::default(),
-        "nobody's files are touched"
+        "no file is written to the current folder"
     );
     let record = curls.iter().find(|line| line.contains("/v1/conferences/")).expect("a single record");
     wait_until("the change is served", SOON, || {

@@ -1,4 +1,4 @@
-//! What `deploy` has for containers: its variables are the program's, and its commands run with them.
+//! The files for containers in `deploy`: the program knows their variables, and their commands run with them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,7 +20,7 @@ fn words(list: &str) -> Vec<String> {
     inner.split(',').map(|word| word.trim().trim_matches('"').to_owned()).collect()
 }
 
-/// What the image sets.
+/// The variables that the image sets.
 fn image_variables() -> BTreeMap<String, String> {
     let image = read("Dockerfile");
     let (_, last_stage) = image.split_once("FROM scratch").unwrap();
@@ -28,7 +28,7 @@ fn image_variables() -> BTreeMap<String, String> {
     line.split_whitespace().map(|pair| pair.split_once('=').unwrap()).map(|(a, b)| (a.into(), b.into())).collect()
 }
 
-/// What replicas are given beyond that.
+/// The further variables of replicas.
 fn replica_variables(compose: &str) -> BTreeMap<String, String> {
     let (_, block) = compose.split_once("x-environment: &environment\n").unwrap();
     let lines = block.lines().take_while(|line| line.starts_with("  ")).map(str::trim);
@@ -53,7 +53,7 @@ fn every_variable_is_one_of_the_program() {
 }
 
 #[test]
-fn composed_replicas_follow_what_is_composed_to_publish() {
+fn composed_replicas_follow_the_composed_publisher() {
     let compose = read("compose.replicas.yaml");
     let commands: Vec<_> =
         compose.lines().filter_map(|line| line.trim().strip_prefix("command: ")).map(words).collect();
@@ -63,7 +63,7 @@ fn composed_replicas_follow_what_is_composed_to_publish() {
     let command = |site: &Site, name: &str, variables: &BTreeMap<String, String>| -> Command {
         let mut command = site.command(of(name).iter().map(|word| word.replace("file:///feed", &url)));
         command.envs(image_variables()).envs(variables);
-        // What containers have to themselves.
+        // Each container has a database, a port and a temporary folder of its own.
         command.env("MEDFEED_DB", site.db()).env("MEDFEED_LISTEN", "127.0.0.1:0").env("TMPDIR", site.folder());
         if variables.contains_key("MEDFEED_ADMIN_LISTEN") {
             command.env("MEDFEED_ADMIN_LISTEN", "127.0.0.1:0");
@@ -72,7 +72,7 @@ fn composed_replicas_follow_what_is_composed_to_publish() {
     };
     origin.import("conferences.jsonl", conferences_of_version(3, 0));
     let key = origin.open_key();
-    // The origin has the same variables: in an object store's place they hold what it takes.
+    // The origin has the same variables: with an object store they hold its credentials.
     let variables = replica_variables(&compose);
     let of_origin = "    environment: *environment\n    command: [publish";
     assert!(compose.contains(of_origin), "{of_origin}");
@@ -80,11 +80,11 @@ fn composed_replicas_follow_what_is_composed_to_publish() {
     assert!(published.status.success(), "{}", String::from_utf8_lossy(&published.stderr));
     let server = replica.start(command(&replica, "serve", &variables));
     assert_eq!(server.client(&key).get("/v1/conferences/1").json()["data"]["venue"], "version 0");
-    // It logs as the image says.
+    // It logs in the format that the image sets.
     server.wait_for_log("\"replica_of\"");
-    let admin = wait_until("the log tells where monitoring is", SOON, || admin_address(&server.logged()));
+    let admin = wait_until("the log names the address of monitoring", SOON, || admin_address(&server.logged()));
 
-    // The balancer asks who is there, where they are ready.
+    // The balancer's replicas are those of the compose file, and it checks their readiness at their monitoring port.
     let balancer = read("Caddyfile.replicas");
     let asked: Vec<_> = balancer.split_whitespace().filter_map(|word| word.strip_suffix(":8080")).collect();
     assert_eq!(asked, ["replica-1", "replica-2", "replica-2", "replica-1", "replica-1", "replica-2"]);
@@ -101,14 +101,14 @@ fn composed_replicas_follow_what_is_composed_to_publish() {
 }
 
 #[test]
-fn the_units_hide_nothing_that_the_program_reads() {
+fn the_units_hide_no_file_that_the_program_reads() {
     for unit in ["medfeed.service", "medfeed-publish.service"] {
         assert!(read(unit).contains("\nProcSubset=pid\n"), "{unit}");
     }
     let sources: String = all_sources().into_values().collect();
     let names: Vec<_> = sources.split("\"/proc/").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
     assert!(names.len() >= 4, "{names:?}");
-    // Of /proc, these units leave the processes.
+    // These units leave only the processes in /proc.
     assert!(names.iter().all(|name| name.starts_with("self/")), "{names:?}");
 }
 

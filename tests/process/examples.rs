@@ -9,14 +9,14 @@ use std::sync::{Arc, LazyLock, Mutex};
 use super::client::Client;
 use super::site::{Process, Site, conferences_of_version};
 
-/// Runs a Python script; `None` where there is no Python with SQLite.
+/// Runs a Python script; `None` without Python with SQLite.
 fn python(args: &[&str], key: &str) -> Option<String> {
     let output = try_python(args, key)?;
     assert!(output.status.success(), "{output:?}");
     Some(String::from_utf8(output.stdout).unwrap().trim_end().to_owned())
 }
 
-/// Runs a Python script, which may fail; `None` where there is no Python with SQLite.
+/// Runs a Python script, which may fail; `None` without Python with SQLite.
 fn try_python(args: &[&str], key: &str) -> Option<Output> {
     static HAS_SQLITE: LazyLock<bool> = LazyLock::new(|| {
         let found = Command::new("python3").args(["-c", "import sqlite3, json"]).output();
@@ -26,7 +26,7 @@ fn try_python(args: &[&str], key: &str) -> Option<Output> {
         .then(|| Command::new("python3").args(args).env("MEDFEED_KEY", key).env("NO_PROXY", "*").output().unwrap())
 }
 
-/// The records of a copy, by id, as it keeps them.
+/// The stored JSON of a copy's records, by id.
 fn copied(copy: &Path) -> Vec<String> {
     const READ: &str = "import sqlite3, sys\nfor (text,) in sqlite3.connect(sys.argv[1])\
                         .execute('SELECT json FROM records ORDER BY id'): print(text)";
@@ -36,7 +36,7 @@ fn copied(copy: &Path) -> Vec<String> {
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/follow.py");
 
-/// Answers one connection after the other with these bytes; returns the address.
+/// Answers one connection after the other with these bytes. Returns the address.
 pub fn answering(answers: Vec<Vec<u8>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -51,7 +51,7 @@ pub fn answering(answers: Vec<Vec<u8>>) -> String {
     format!("http://{address}")
 }
 
-/// An answer of a gzip file with one record; its headers tell of so many, and may tell more.
+/// An answer with a gzip file of one record, whose headers announce `count` records. `more` are further headers.
 pub fn export_of(count: usize, more: &str) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(b"{\"id\":7}\n").unwrap();
@@ -68,7 +68,7 @@ fn requests_broken_by_a_restart_are_retried() {
     let site = Site::new();
     let copy = site.path("copy.sqlite");
     let busy = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n";
-    // Nothing, a part of an answer, a refusal, and then the file.
+    // No answer, a part of an answer, a refusal, and then the file.
     let url = answering(vec![Vec::new(), export_of(1, "")[..90].to_vec(), busy.to_vec(), export_of(1, "")]);
     let told = python(&[SCRIPT, &url, "conferences", copy.to_str().unwrap()], "mfk_x");
     assert!(told.is_none_or(|told| told == "1 records loaded"));
@@ -96,7 +96,7 @@ fn a_failure_is_one_line_and_changes_nothing() {
     }
 }
 
-/// A service that redirects every request to another host, and that host. Both note what is asked.
+/// A service that redirects every request to another host, and that host. Both record their requests.
 pub struct TwoHosts {
     pub first: String,
     pub second: String,
@@ -106,22 +106,25 @@ pub struct TwoHosts {
 impl TwoHosts {
     pub fn new(status: &'static str) -> TwoHosts {
         let (second, seen) =
-            noting("127.0.0.2", |_| b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}".to_vec());
+            recording("127.0.0.2", |_| b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}".to_vec());
         let to = second.clone();
-        let (first, asked) = noting("127.0.0.1", move |head| redirect(status, &to, head));
+        let (first, asked) = recording("127.0.0.1", move |head| redirect(status, &to, head));
         TwoHosts { first, second, heads: [asked, seen] }
     }
 
-    /// The key came to the first host, once, and nothing to the second.
+    /// Checks that the first host got the key, once, and the second host got no request.
     pub fn assert_kept(&self, key: &str, what: &str) {
         let [asked, seen] = self.heads.each_ref().map(|heads| std::mem::take(&mut *heads.lock().unwrap()));
         assert!(asked.len() == 1 && asked[0].contains(key), "{what}: {asked:?}");
-        assert!(seen.is_empty(), "{what}: the second host was asked: {seen:?}");
+        assert!(seen.is_empty(), "{what}: the second host got a request: {seen:?}");
     }
 }
 
-/// Listens on an address; returns its URL and the heads of all requests. `answer` takes a head.
-pub fn noting(address: &str, answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> (String, Arc<Mutex<Vec<String>>>) {
+/// Listens on an address. Returns its URL and the heads of all requests. `answer` takes a head.
+pub fn recording(
+    address: &str,
+    answer: impl Fn(&str) -> Vec<u8> + Send + 'static,
+) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind((address, 0)).unwrap();
     let (url, heads) = (format!("http://{}", listener.local_addr().unwrap()), Arc::<Mutex<Vec<String>>>::default());
     let noted = Arc::clone(&heads);
@@ -168,7 +171,7 @@ fn the_key_is_sent_to_no_other_host() {
 }
 
 #[test]
-fn a_pause_until_a_time_is_heeded() {
+fn retry_after_with_a_time_pauses_until_then() {
     let site = Site::new();
     let copy = site.path("copy.sqlite");
     // The time is the present one by the service's clock.
@@ -240,7 +243,7 @@ fn a_dataset_that_leaves_the_license_leaves_the_copy() {
 }
 
 #[test]
-fn an_assistant_asks_a_copy() {
+fn an_assistant_queries_a_copy() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let installed = folder.join("target/recipes/mcp/bin/python");
     let has_package = |python: &&Path| {
@@ -279,7 +282,7 @@ fn a_copy_follows_the_feed() {
     let copied = || copied(&copy).iter().map(|line| format!("{line}\n")).collect::<String>();
 
     let settle = |what: &str| {
-        // The server follows a commit a moment later.
+        // The server shows a commit a moment later.
         super::site::wait_until(what, super::site::SOON, || (run().unwrap() == what).then_some(()));
     };
     assert_eq!(run().unwrap(), "0 changes applied");
@@ -295,7 +298,7 @@ fn a_copy_follows_the_feed() {
         assert_eq!(copied(), exported());
     }
 
-    // Numbers and characters stay as they are written; the news comes long before a minute is over.
+    // Numbers and characters stay as they are written. The news arrives long before a minute is over.
     let mut command = Command::new("python3");
     command.args([SCRIPT, &url, "conferences", copy.to_str().unwrap(), "--every", "60"]);
     let mut follower = Process::spawn(command.env("MEDFEED_KEY", &key).env("NO_PROXY", "*"));
@@ -308,11 +311,11 @@ fn a_copy_follows_the_feed() {
     follower.kill();
     assert_eq!(verify(), "0 changes applied; equal to the service's");
 
-    // A change of the license brings what differs; a restore brings all.
+    // A change of the license brings only the differences; a restore brings everything.
     let backup = site.backup("backup.redb");
     site.license("all", "--dataset conferences --year 2026");
     super::site::wait_until("narrowed", super::site::SOON, || {
-        assert!(run().unwrap().ends_with("changes applied"), "the license changed, so only what differs is sent");
+        assert!(run().unwrap().ends_with("changes applied"), "the license changed, so only the difference is sent");
         (copied() == exported() && copied().lines().count() < 100).then_some(())
     });
     site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);

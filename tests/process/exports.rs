@@ -1,4 +1,4 @@
-//! `medfeed export`: who may read what was taken out.
+//! `medfeed export`: the permissions of exported files.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -20,7 +20,7 @@ fn exports_are_as_private_as_the_database() {
         fs::set_permissions(site.db(), Permissions::from_mode(database)).unwrap();
         for format in ["jsonl", "csv"] {
             let name = format!("out-{database:o}-{format}");
-            // Under a parent that is missing too, and again over what is there.
+            // Under a parent folder that is missing too, and again over the existing files.
             for _ in 0..2 {
                 site.json(["export", &format!("{name}/new/../inner"), "--format", format]);
                 for part in [name.clone(), format!("{name}/inner")] {
@@ -39,7 +39,7 @@ fn exports_are_as_private_as_the_database() {
             assert_eq!(mode(&site.path(&book)), database, "{book}");
         }
     }
-    // A folder that was there keeps its own.
+    // An existing folder keeps its mode.
     fs::create_dir(site.path("shared")).unwrap();
     fs::set_permissions(site.path("shared"), Permissions::from_mode(0o777)).unwrap();
     site.json(["export", "shared"]);

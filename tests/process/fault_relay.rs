@@ -59,7 +59,7 @@ impl FaultRelay {
         std::thread::spawn(move || {
             for caller in listener.incoming() {
                 let shared = Arc::clone(&shared);
-                // An error is an end of the connection.
+                // An error ends the connection.
                 std::thread::spawn(move || caller.and_then(|caller| carry(&caller, server, &shared)));
             }
         });
@@ -167,7 +167,7 @@ pub fn run_lanes<L: Sync, C: Send>(lanes: Vec<(&L, Vec<C>)>, run: impl Fn(&L, C)
     assert_eq!(failures.into_inner(), 0, "cases that failed");
 }
 
-/// Carries the exchanges of a connection until a fault or the client closes it.
+/// Forwards the exchanges of a connection until a fault or the client closes it.
 fn carry(caller: &TcpStream, server: SocketAddr, state: &Mutex<RelayState>) -> std::io::Result<()> {
     caller.set_nodelay(true)?;
     let mut reader = BufReader::new(caller);
@@ -248,8 +248,8 @@ fn read_request(reader: &mut impl BufRead) -> std::io::Result<Option<Sent>> {
     Ok(Some(Sent { head, body }))
 }
 
-/// Sends a request over a connection of its own, and reads the whole answer. Its length is removed. No answer to HTTP/1.0 has
-/// chunks.
+/// Sends a request over a connection of its own, and reads the whole answer. Removes its length. Answers to HTTP/1.0
+/// have no chunks.
 fn forward(sent: &Sent, server: SocketAddr) -> std::io::Result<Answer> {
     let mut stream = TcpStream::connect(server)?;
     stream.set_nodelay(true)?;

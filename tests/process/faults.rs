@@ -16,7 +16,7 @@ use super::site::{SOON, STATUSES, Site, conferences_of_version, version_of, wait
 pub struct Disk(PathBuf);
 
 impl Disk {
-    /// `None`, which is said, where that is not permitted.
+    /// Mounts a disk. `None`, with a message, if that is not permitted.
     pub fn mount(folder: &Path, bytes: u64) -> Option<Disk> {
         let size = format!("size={bytes}");
         let mut command = Command::new("mount");
@@ -28,7 +28,7 @@ impl Disk {
         Some(Disk(folder.to_owned()))
     }
 
-    /// Fills the disk up to some bytes.
+    /// Fills the disk up to some free bytes.
     pub fn fill(&self, free: u64) {
         let filler = self.0.join("filler");
         let mut file = OpenOptions::new().create(true).append(true).open(&filler).unwrap();
@@ -40,7 +40,7 @@ impl Disk {
         file.set_len(length.saturating_sub(free)).unwrap();
     }
 
-    /// Removes what fills it.
+    /// Removes the file that fills the disk.
     pub fn free_all(&self) {
         fs::remove_file(self.0.join("filler")).unwrap();
     }
@@ -48,7 +48,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // Lazily, since a server may still have files there when a test fails.
+        // Lazily, because a server may still have open files there when a test fails.
         let _ = Command::new("umount").arg("-l").arg(&self.0).status();
     }
 }
@@ -61,7 +61,7 @@ pub fn roomy_conferences(count: u64, version: u64) -> String {
 }
 
 #[test]
-fn a_file_that_goes_is_served_on_until_another_comes() {
+fn a_removed_file_is_served_until_another_replaces_it() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(5, 7));
     let key = site.open_key();
@@ -78,17 +78,17 @@ fn a_file_that_goes_is_served_on_until_another_comes() {
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.stderr.contains("there is no database"), "{done:?}");
 
-    // Back again.
+    // The file is back.
     fs::rename(&away, site.db()).unwrap();
     site.import("conferences.jsonl", conferences_of_version(5, 8));
-    wait_until("the file is followed again", SOON, || {
+    wait_until("the server reads the file again", SOON, || {
         (version_of(&client.get("/v1/conferences").items()) == 8).then_some(())
     });
 
     // An import without a file makes a new one, with other content and without this key.
     fs::rename(site.db(), &away).unwrap();
     site.import("conferences.jsonl", conferences_of_version(2, 9));
-    wait_until("the new file is followed", SOON, || {
+    wait_until("the server shows the new file", SOON, || {
         let status = client.get("/v1/status").json();
         (status["datasets"]["conferences"]["records"] == 2).then_some(())
     });
@@ -104,7 +104,7 @@ fn a_file_that_goes_is_served_on_until_another_comes() {
 }
 
 #[test]
-fn a_file_that_may_not_be_read_is_told() {
+fn an_unreadable_file_is_reported() {
     let site = Site::new();
     site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
     fs::set_permissions(site.db(), Permissions::from_mode(0o000)).unwrap();
@@ -133,7 +133,7 @@ pub fn rot(path: &Path, text: &str) -> io::Result<usize> {
 }
 
 #[test]
-fn a_rotten_row_fails_alone() {
+fn a_damaged_row_fails_only_the_answers_that_need_it() {
     let site = Site::new();
     let lines = |ids: std::ops::RangeInclusive<u64>| -> String {
         let line =
@@ -147,7 +147,7 @@ fn a_rotten_row_fails_alone() {
     assert_eq!(intact.status, 200);
 
     assert!(rot(&site.db(), "\"venue\":\"the venue of 7 stands\"").unwrap() > 0, "the row is in the file");
-    // The running server may have the sound bytes in memory; a wrong record it never gives out.
+    // The running server may have the sound bytes in memory. It never sends a wrong record.
     let answer = running.client(&key).get("/v1/conferences/7");
     match answer.status {
         200 => assert_eq!(answer.json()["data"]["venue"], "the venue of 7 stands"),
@@ -175,7 +175,7 @@ fn a_rotten_row_fails_alone() {
     }
     assert_eq!(client.get("/v1/status").status, 200);
 
-    // A commit elsewhere makes the running server look at the file again.
+    // A commit to another dataset makes the running server read the file again.
     site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
     for server in [&running, &fresh] {
         wait_until("the commit is served", SOON, || {
@@ -191,7 +191,7 @@ fn a_rotten_row_fails_alone() {
 }
 
 #[test]
-fn a_damage_that_the_engine_panics_at_is_told_and_gone_on_from() {
+fn a_server_recovers_from_damage_at_which_the_engine_panics() {
     const HEADER: usize = 4096;
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(300, 0));
@@ -200,7 +200,7 @@ fn a_damage_that_the_engine_panics_at_is_told_and_gone_on_from() {
     let mut client = server.client(&key);
     assert_eq!(version_of(&client.get("/v1/conferences").items()), 0);
 
-    // The same file with a commit more, written over the one that is served: first with nothing but its header.
+    // The same file with one more commit, written over the served one: first with only its header intact.
     let newer = site.path("newer.redb");
     fs::copy(site.db(), &newer).unwrap();
     let input = site.write("conferences.jsonl", conferences_of_version(300, 1));
@@ -208,7 +208,7 @@ fn a_damage_that_the_engine_panics_at_is_told_and_gone_on_from() {
     let newer = fs::read(newer).unwrap();
     let mut damaged = newer.clone();
     damaged[HEADER..].fill(0xff);
-    // The header comes last: a poll between the two writes sees no new commit, and so no file that is cut short.
+    // The header is written last: a poll between the two writes sees no new commit, and so no truncated file.
     let file = OpenOptions::new().write(true).open(site.db()).unwrap();
     file.write_all_at(&damaged[HEADER..], HEADER as u64).unwrap();
     file.write_all_at(&damaged[..HEADER], 0).unwrap();
@@ -222,7 +222,7 @@ fn a_damage_that_the_engine_panics_at_is_told_and_gone_on_from() {
     assert_eq!(client.get("/docs").status, 200);
 
     file.write_all_at(&newer, 0).unwrap();
-    wait_until("the file is followed again", SOON, || {
+    wait_until("the server reads the file again", SOON, || {
         let answer = client.get("/v1/conferences?year=2025");
         (answer.status == 200 && version_of(&answer.items()) == 1).then_some(())
     });

@@ -1,4 +1,4 @@
-//! Files that are not this program's: refused, with a reason, and untouched.
+//! Files that are not this program's: refused, with a reason, and unchanged.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub fn open(path: &Path) -> Database {
     builder.create(path).unwrap()
 }
 
-/// Makes a database look like one of another format.
+/// Sets the format number of a database.
 pub fn set_format(path: &Path, format: u32) {
     let database = open(path);
     let transaction = database.begin_write().unwrap();
@@ -28,7 +28,7 @@ pub fn set_format(path: &Path, format: u32) {
     transaction.commit().unwrap();
 }
 
-/// Every command on the file is refused with the texts, and changes neither the file nor its folder.
+/// Checks that every command on the file is refused with the texts, and changes neither the file nor its folder.
 fn is_refused(site: &Site, what: &str, expected: &[&str]) {
     let commands = [
         "serve --listen 127.0.0.1:0",
@@ -45,7 +45,7 @@ fn is_refused(site: &Site, what: &str, expected: &[&str]) {
     are_refused(&commands, site, what, expected);
 }
 
-/// These commands on the file are refused with the texts, and change neither the file nor its folder.
+/// Checks that these commands on the file are refused with the texts, and change neither the file nor its folder.
 pub fn are_refused(commands: &[&str], site: &Site, what: &str, expected: &[&str]) {
     site.write("conferences.jsonl", conferences_of_version(2, 0));
     let before = fs::read(site.db()).unwrap();
@@ -71,7 +71,7 @@ fn a_newer_format_is_refused() {
     let expected =
         format!("{FILE} has format {}, made by a newer medfeed; medfeed {version} reads format {SCHEMA}", SCHEMA + 1);
     is_refused(&site, "newer format", &[&expected]);
-    // While a writer has it open, the file is as a killed writer leaves it.
+    // While a writer has the file open, its bytes are those that a killed writer leaves.
     let writer = open(&site.db());
     let left = fs::read(site.db()).unwrap();
     drop(writer);
@@ -83,7 +83,7 @@ fn a_newer_format_is_refused() {
 }
 
 #[test]
-fn older_formats_are_refused_with_what_to_do() {
+fn older_formats_are_refused_with_a_remedy() {
     let version = env!("CARGO_PKG_VERSION");
     for format in 1..SCHEMA {
         let site = Site::new();
@@ -94,14 +94,14 @@ fn older_formats_are_refused_with_what_to_do() {
         );
         is_refused(&site, "older format", &[&expected, "`medfeed export FOLDER`", "import the files here"]);
 
-        // As a backup it is no damaged one.
+        // As a backup it does not count as damaged.
         let other = Site::new();
         other.import("conferences.jsonl", conferences_of_version(2, 0));
         let backup = site.db();
         let done = other.run(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
         assert!(done.code == Some(1) && done.stderr.contains(&expected), "{done:?}");
         other.check();
-        // Nor is it replaced by a backup.
+        // It is not replaced by a backup either.
         let source = other.backup("backup.redb");
         let before = fs::read(site.db()).unwrap();
         let done = site.run(["restore".as_ref(), source.as_os_str(), "--yes".as_ref()]);

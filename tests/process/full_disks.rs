@@ -1,4 +1,5 @@
-//! Disks that fill up at any byte: whatever writes is refused with advice or has done all it says, and the file is sound.
+//! Disks that fill up at any byte: each command that writes is refused with advice or does everything, and the file is
+//! sound.
 //!
 //! `MEDFEED_CASES` sets the number of full disks, `MEDFEED_SEED` how much is left on each.
 
@@ -8,7 +9,7 @@ use super::faults::Disk;
 use super::site::{Random, Site, cases_and_seed, conferences_of_version, version_of};
 use crate::harness::counted;
 
-/// What writes: the arguments, with the folder's files.
+/// The commands that write: their arguments, with the folder's files.
 const COMMANDS: [&[&str]; 7] = [
     &["import", "conferences.jsonl", "--create"],
     &["key", "create", "--license", "all"],
@@ -39,7 +40,7 @@ fn commands_on_a_full_disk_finish_or_refuse() {
             let _ = std::fs::remove_file(site.path(name));
             let _ = std::fs::remove_dir_all(site.path(name));
         }
-        // From nothing up to what suffices, as often little as much.
+        // From no bytes up to enough for the command. Small sizes are as frequent as large ones.
         let free = random.next() % (1 << (10 + random.below(13)));
         let what = format!("MEDFEED_SEED={seed}, case {case}: {args:?} with {free} bytes free");
         let before = (head(), site.files());
@@ -55,7 +56,7 @@ fn commands_on_a_full_disk_finish_or_refuse() {
             }
             _ => panic!("{what}: {ended:?}"),
         }
-        // Reading goes on meanwhile: all records are of one version.
+        // Reading continues meanwhile: all records are of one version.
         let export = client.get("/v1/exports/conferences");
         assert_eq!(export.status, 200, "{what}");
         version_of(&export.lines());

@@ -9,7 +9,7 @@ use super::https::{Authority, shake_hands, site_with};
 use super::monitoring::{scrape, serve_watched};
 use super::site::{SOON, Server, Site, conferences_of_version, wait_until};
 
-/// Sends a request, and nothing after it. The server has to end the connection after its answer.
+/// Sends a request, and closes the sending half. The server must end the connection after its answer.
 fn ask_and_close(server: &Server, request: &str) -> Answer {
     let mut stream = connect(server.address).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
@@ -50,7 +50,7 @@ fn a_half_closed_connection_is_answered() {
     stream.write_all(metrics.as_bytes()).unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
     assert_eq!(read_to_end(stream).status, 200);
-    // Nothing is left of them, and nobody had to wait for a time limit.
+    // No connection is left, and no caller had to wait for a time limit.
     wait_until("no connection", SOON, || (scrape(&mut admin)["medfeed_connections"] == 0.0).then_some(()));
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     // An incomplete request gets no answer.
@@ -66,7 +66,7 @@ fn a_half_closed_connection_is_answered() {
 }
 
 #[test]
-fn a_wait_ends_with_the_sending_half() {
+fn closing_the_sending_half_ends_a_wait() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     let key = site.open_key();
@@ -76,7 +76,7 @@ fn a_wait_ends_with_the_sending_half() {
     let is_waiting = |count: f64| move |admin: &mut _| (scrape(admin)["medfeed_waiting"] == count).then_some(());
     let ended =
         |admin: &mut _| scrape(admin).get("medfeed_waits_ended_total{by=\"left\"}").copied().unwrap_or_default();
-    // With the request, and while it waits.
+    // The sending half is closed with the request, and while it waits.
     let begun = Instant::now();
     let answer = ask_and_close(&server, &request);
     assert!(answer.items().is_empty() && answer.json()["next_sync_token"] == token.as_str(), "{answer:?}");
@@ -87,7 +87,7 @@ fn a_wait_ends_with_the_sending_half() {
     assert!(read_to_end(stream).items().is_empty());
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     assert_eq!(ended(&mut admin), 2.0);
-    // Callers that closed or reset their connection take no place.
+    // Callers that closed or reset their connection free their places.
     let gone: Vec<TcpStream> = (0..5)
         .map(|_| {
             let mut stream = connect(server.address).unwrap();
@@ -104,7 +104,7 @@ fn a_wait_ends_with_the_sending_half() {
 }
 
 #[test]
-fn over_https_too() {
+fn a_half_closed_https_connection_is_answered() {
     let authority = Authority::new();
     let site = site_with(&authority.pair());
     let server = site.serve_with("--tls-cert cert.pem --tls-key key.pem");

@@ -20,16 +20,16 @@ fn a_server_is_healthy_as_long_as_it_answers() {
     let ok = (Some(0), "ok\n".to_owned());
     let (api, monitored) = (server.address.to_string(), admin.address().to_string());
     assert_eq!(health(&api, &[]), ok);
-    // A server that listens everywhere is asked here.
+    // A server that listens on all addresses is requested at this machine's.
     assert_eq!(health(&format!("0.0.0.0:{}", server.address.port()), &[]), ok);
     assert_eq!(site.json(["health", "--listen", &api]), serde_json::json!({"healthy": true}));
 
-    // A proxy is for other machines.
+    // A proxy is only for other machines.
     let closed = "http://127.0.0.1:1";
     let proxied = [("http_proxy", closed), ("ALL_PROXY", closed), ("NO_PROXY", ""), ("no_proxy", "")];
     assert_eq!(health(&api, &proxied), ok);
 
-    // /readyz is asked where there is one: it knows more.
+    // With monitoring, `/readyz` is requested, because it checks more.
     let ready = [("MEDFEED_ADMIN_LISTEN", monitored.as_str()), ("MEDFEED_TLS_CERT", "none.pem")];
     assert_eq!(health("127.0.0.1:1", &ready), ok);
     std::fs::rename(site.db(), site.path("away")).unwrap();
@@ -48,7 +48,7 @@ fn a_server_is_healthy_as_long_as_it_answers() {
         let (code, told) = health(listen, &[]);
         assert!(code == Some(1) && told.starts_with("error: ") && told.contains(piece), "{listen}: {told}");
     }
-    // Nobody answers.
+    // A listener that does not answer.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap().to_string();
     let done = site.run(["health", "--listen", &address]);
@@ -57,11 +57,11 @@ fn a_server_is_healthy_as_long_as_it_answers() {
 }
 
 #[test]
-fn the_servers_own_certificate_is_the_one_that_is_accepted() {
+fn health_accepts_only_the_servers_own_certificate() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     for name in ["own", "other"] {
-        // It is long over. Only the key counts.
+        // The certificate has expired long ago. Only its key counts.
         let pair = Authority::new().pair_for_years(1975, 2001);
         site.write(&format!("{name}.pem"), pair.certificate);
         site.write(&format!("{name}-key.pem"), pair.key);
@@ -96,7 +96,7 @@ fn a_server_may_start_before_the_first_import() {
     let mut command = site.serve_command("");
     command.env("MEDFEED_CREATE", "1");
     let server = site.start(command);
-    wait_until("the log says what to do", SOON, || {
+    wait_until("the log names the remedy", SOON, || {
         let log = server.logged();
         ["medfeed import", "license set", "key create"].iter().all(|piece| log.contains(piece)).then_some(())
     });
@@ -107,7 +107,7 @@ fn a_server_may_start_before_the_first_import() {
         (answer.status == 200 && answer.items().len() == 3).then_some(())
     });
     server.stop();
-    // It is there now, and stays as it is.
+    // The database exists now, and stays as it is.
     let commits = || site.json(["log"])["commits"].as_array().unwrap().len();
     let before = commits();
     let server = site.serve_with("--create");

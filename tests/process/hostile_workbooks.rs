@@ -1,4 +1,4 @@
-//! Workbooks that are made to hurt, or damaged, are refused in little memory and time, with a message that says why.
+//! Workbooks made to do harm, or damaged, are refused in little memory and time, with a message that names the reason.
 
 use std::fmt::Write;
 use std::process::{Command, Stdio};
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use super::site::{Random, Site};
 use super::workbook_parts::{HEADER, Parts};
 
-/// The most address space that an import of any of them may take, in KiB. The program itself maps half of it.
+/// The maximum address space of an import of any of them, in KiB. The program itself maps half of it.
 const MEMORY_KIB: u32 = 200_000;
 
-/// The time within which each is refused, by a program that is not optimized on a machine that does other things too.
+/// The time limit of each refusal, for a program that is not optimized on a machine that is busy.
 const SOON: Duration = Duration::from_secs(60);
 
 const SHEET: &str = "xl/worksheets/sheet1.xml";
@@ -19,7 +19,7 @@ const TEXTS: &str = "xl/sharedStrings.xml";
 /// The title of a case, the file's content, and a piece of the expected message.
 type Case = (&'static str, Vec<u8>, &'static str);
 
-/// A sheet with rows, and with more behind them.
+/// A sheet with rows, and with more elements after them.
 fn sheet(rows: &str, behind: &str) -> String {
     format!("{HEADER}{rows}</sheetData>{behind}</worksheet>")
 }

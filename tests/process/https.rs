@@ -1,4 +1,4 @@
-//! HTTPS: which connections are served, and what happens when the certificate's files change.
+//! HTTPS: which connections are served, and changes of the certificate's files.
 
 use std::io::{self, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -58,7 +58,7 @@ impl Authority {
         Pair { der: certificate.der().clone(), certificate: certificate.pem(), key: key.serialize_pem() }
     }
 
-    /// A caller that trusts this authority alone and speaks one version.
+    /// A caller that trusts only this authority and speaks one version.
     pub fn caller(&self, version: &'static SupportedProtocolVersion) -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();
         roots.add(self.0.der().clone()).unwrap();
@@ -102,7 +102,7 @@ fn write(site: &Site, pair: &Pair) {
 
 const FILES: &str = "--tls-cert cert.pem --tls-key key.pem";
 
-/// Whether a new connection is shown this certificate.
+/// Whether a new connection gets this certificate.
 fn shows(server: &Server, caller: &Arc<ClientConfig>, pair: &Pair) -> bool {
     let connection = shake_hands(server.address, caller).expect("HTTPS is served");
     let shown = connection.conn.peer_certificates().and_then(|chain| chain.first().cloned());
@@ -110,7 +110,7 @@ fn shows(server: &Server, caller: &Arc<ClientConfig>, pair: &Pair) -> bool {
 }
 
 #[test]
-fn both_versions_are_served() {
+fn tls_1_2_and_1_3_are_served() {
     let authority = Authority::new();
     let site = site_with(&authority.pair());
     let server = site.serve_with(FILES);
@@ -154,7 +154,7 @@ fn the_whole_chain_of_the_file_is_sent() {
 }
 
 #[test]
-fn malformed_requests_are_told_to_come_by_https_too() {
+fn answers_to_malformed_requests_require_https_too() {
     let authority = Authority::new();
     let site = site_with(&authority.pair());
     let server = site.serve_with(FILES);
@@ -196,7 +196,7 @@ fn malformed_requests_are_told_to_come_by_https_too() {
 }
 
 #[test]
-fn a_new_pair_is_taken() {
+fn a_renewed_certificate_is_loaded() {
     let authority = Authority::new();
     let caller = authority.caller(&version::TLS13);
     let first = authority.pair();
@@ -279,7 +279,7 @@ fn a_broken_pair_leaves_the_old_one_in_use() {
 }
 
 #[test]
-fn a_certificate_that_ends_and_a_reload_that_fails_are_seen() {
+fn metrics_show_the_end_of_the_certificate_and_failed_reloads() {
     let authority = Authority::new();
     // The years, the piece of a warning, and the end in seconds since 1970.
     let cases = [
@@ -296,7 +296,7 @@ fn a_certificate_that_ends_and_a_reload_that_fails_are_seen() {
         let warnings = || server.logged().lines().filter(|line| line.contains("WARN")).count();
         assert_eq!(warnings(), usize::from(!warning.is_empty()), "{}", server.logged());
         assert!(server.logged().contains(warning), "{warning}: {}", server.logged());
-        // The old pair stays in use, and the figures say so until a good one comes.
+        // The old pair stays in use, and the metrics report the failure until a good pair comes.
         site.write("cert.pem", "");
         server.process.signal("HUP");
         wait_until("a failure", SOON, || (seen(&mut admin) == [end, 1.0]).then_some(()));
@@ -316,11 +316,11 @@ fn a_connection_without_tls_is_closed() {
     let mut plain = connect(server.address).unwrap();
     plain.write_all(b"GET /v1/status HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
     let mut told = Vec::new();
-    // The connection may be reset while there is something to be read.
+    // The connection may be reset while bytes are unread.
     let _ = io::Read::read_to_end(&mut plain, &mut told);
     assert!(!told.starts_with(b"HTTP"), "an answer in plain text");
 
-    // A record header that promises more than comes.
+    // A record header that promises more bytes than are sent.
     for begun in [&b""[..], b"\x16", b"\x16\x03\x01\x02\x00\x01"] {
         let mut stalled = connect(server.address).unwrap();
         let since = Instant::now();
@@ -335,7 +335,7 @@ fn a_connection_without_tls_is_closed() {
 }
 
 #[test]
-fn wrong_files_are_told_at_the_start() {
+fn wrong_certificate_files_are_refused_at_the_start() {
     let authority = Authority::new();
     let (first, other) = (authority.pair(), authority.pair());
     let site = site_with(&first);
@@ -366,10 +366,10 @@ fn wrong_files_are_told_at_the_start() {
 }
 
 #[test]
-fn plain_text_stays_on_this_machine() {
+fn plain_http_beyond_this_machine_needs_an_option() {
     let authority = Authority::new();
     let site = site_with(&authority.pair());
-    // Monitoring speaks plain HTTP whether there is a certificate or not, so its address is no reason to add one.
+    // Monitoring speaks plain HTTP with and without a certificate, so its address is no reason to add one.
     let cases = [
         ("--listen 0.0.0.0:0", true),
         ("--listen [::]:0", true),

@@ -1,5 +1,5 @@
-//! An import reads, checks and asks without the writer's lock. If another commit comes in between, it checks the rows
-//! that it has read again, under the lock.
+//! An import reads, checks and asks without the writer's lock. If there was another commit meanwhile, it checks the
+//! rows that it has read again, under the lock.
 
 use std::process::Command;
 use std::time::Duration;
@@ -19,12 +19,12 @@ fn keyed_site() -> Site {
     site
 }
 
-/// A conference of a certain name.
+/// A conference with a certain name.
 fn named_both(id: u64) -> String {
     format!("{{\"id\":{id},\"name\":\"Both\",\"year\":2026,{STATUSES}}}\n")
 }
 
-/// Commits another conference of that name, and gives the lock back.
+/// Commits another conference of that name, and releases the lock.
 fn commit_another(site: &Site, writer: Writer) {
     let file = site.write("between/conferences.jsonl", named_both(901));
     let sources = medfeed::import::Source::find(&[file], medfeed::import::SourceOptions::default()).unwrap();
@@ -74,7 +74,7 @@ fn an_import_is_merged_with_the_state_that_it_changes() {
         site.write("nine/conferences.jsonl", conferences_of_version(9, 3));
         site.write("ten/conferences.jsonl", conferences_of_version(10, 3));
         site.write("removal/conferences.jsonl", "{\"id\":1,\"deleted\":true}\n");
-        // It sets the city alone. All other values are those of the database.
+        // The row sets only the city. All other values are those of the database.
         site.write("new/conferences.jsonl", "{\"id\":1,\"city\":\"Paris \"}\n");
         let Some(mut import) = Terminal::start(&site, "import new") else { return };
         import.wait_for("Commit nevertheless? [y/N]");
@@ -101,7 +101,7 @@ fn a_warning_that_another_commit_causes_is_refused_by_strict() {
     site.write("new/conferences.jsonl", named_both(900));
     let writer = Writer::open(&site.db(), Duration::ZERO).unwrap();
     let Some(mut import) = Terminal::start(&site, "import new --strict --wait 5m") else { return };
-    // It has read the rows, and has found no fault.
+    // The import has read the rows, and has found no fault.
     import.wait_for("waiting for the writer's lock");
     commit_another(&site, writer);
     let (code, told) = import.end();
@@ -120,7 +120,7 @@ fn a_named_pipe_is_read_once_though_another_commit_came_between() {
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let writer = Writer::open(&site.db(), Duration::ZERO).unwrap();
     let Some(mut import) = Terminal::start(&site, "import pipe --dataset conferences --yes --wait 5m") else { return };
-    // The pipe is there for the one who reads it first. Opening it waits for that.
+    // The pipe can be read only once. Opening it waits for the reader.
     std::thread::spawn(move || std::fs::write(pipe, named_both(900)));
     import.wait_for("waiting for the writer's lock");
     commit_another(&site, writer);

@@ -1,4 +1,4 @@
-//! The steps at which somebody is killed between a write and the answers of replicas.
+//! The steps at which a process is killed between a write and the answers of replicas.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use medfeed::replicate::layout;
 
 use super::s3::Fault;
 
-/// The steps that are met in every long run, besides those of [`Moment::all`].
+/// The steps that every long run reaches, besides those of [`Moment::all`].
 const OTHERS: [&str; 9] = [
     "publisher starting",
     "replica applying: new position",
@@ -19,7 +19,7 @@ const OTHERS: [&str; 9] = [
     "writer before its commit",
 ];
 
-/// All steps that are met in every long run, over the network or in a folder.
+/// All steps that every long run reaches, over the network or in a folder.
 pub fn steps(is_s3: bool) -> BTreeSet<String> {
     let is_met = |moment: &Moment| if is_s3 { !moment.method.is_empty() } else { moment.folder().is_some() };
     let moments = Moment::all(!is_s3).into_iter().filter(is_met);
@@ -28,20 +28,20 @@ pub fn steps(is_s3: bool) -> BTreeSet<String> {
     moments.map(|moment| step(moment.method, moment.name, moment.fault, moment.restores)).chain(others).collect()
 }
 
-/// The moment of a publisher's death: a request that it makes, in a folder what is seen of it.
+/// The moment at which a publisher is killed: a request that it makes, or in a folder the visible result of it.
 #[derive(Clone, Copy)]
 pub struct Moment {
     /// Empty for any.
     pub method: &'static str,
-    /// What the name holds.
+    /// A part of the object's name.
     pub name: &'static str,
     pub fault: Fault,
-    /// Whether what is published is a restored state.
+    /// Whether the published state is a restored one.
     pub restores: bool,
 }
 
 impl Moment {
-    /// All moments; what is deleted is chosen later. In a folder it is seen when something is done, not when it is about to be.
+    /// All moments. The name of a deleted object is chosen later. In a folder, a step is visible only after it is done.
     pub fn all(is_folder: bool) -> Vec<Moment> {
         let objects = ["/log/", "/parts/", "/states/"];
         let mut moments = Vec::new();
@@ -56,13 +56,13 @@ impl Moment {
         moments
     }
 
-    /// The folder of the bucket that is looked into.
+    /// The folder of the bucket that is observed.
     pub fn folder(&self) -> Option<&'static str> {
         [layout::LOG, layout::STATES, layout::PARTS].into_iter().find(|folder| self.name == format!("/{folder}/"))
     }
 }
 
-/// The ways in which a replica dies.
+/// The moments at which a replica is killed.
 #[derive(Clone, Copy)]
 pub enum Death {
     Anytime,
@@ -84,7 +84,7 @@ pub const DEATHS: [Death; 8] = [
     Death::Starting,
 ];
 
-/// What the store fails at meanwhile: method, what the name holds, and how.
+/// Faults of the store meanwhile: the method, a part of the name, and the fault.
 pub const FAULTS: [(&str, &str, Fault); 9] = [
     ("PUT", "/log/", Fault::LostAnswer),
     ("PUT", "/log/", Fault::Code(409, "ConditionalRequestConflict")),
@@ -97,7 +97,7 @@ pub const FAULTS: [(&str, &str, Fault); 9] = [
     ("DELETE", "", Fault::LostAnswer),
 ];
 
-/// What a publisher was at.
+/// The name of a publisher's step.
 pub fn step(method: &str, target: &str, fault: Fault, restores: bool) -> String {
     let when = if fault == Fault::Waiting { "before" } else { "after" };
     let what = match (method, target) {

@@ -1,5 +1,5 @@
-//! Writers killed at random moments, and two servers on one file. `MEDFEED_CASES` sets the number of kills, `MEDFEED_SEED` the
-//! seed.
+//! Writers killed at random moments, and two servers on one file. `MEDFEED_CASES` sets the number of kills,
+//! `MEDFEED_SEED` the seed.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,7 +45,7 @@ fn a_killed_import_leaves_the_state_before_or_after() {
             lost += u32::from(found == stands);
             stands = found;
             site.check();
-            wait_until("the running server follows", SOON, || {
+            wait_until("the running server shows the commit", SOON, || {
                 let seen = version_of([&server.client(&key).get("/v1/conferences/1").json()["data"]]);
                 (seen == stands || reader.is_finished()).then_some(())
             });
@@ -58,7 +58,7 @@ fn a_killed_import_leaves_the_state_before_or_after() {
     println!("{killed} of {rounds} imports killed, {lost} of them before their commit");
     assert!(killed > 0, "the kills came too late: no import was killed");
 
-    // After all of it the next writer goes on.
+    // After all kills, the next writer continues.
     site.import("conferences.jsonl", conferences_of_version(COUNT, 999));
     wait_until("the last import", SOON, || {
         (version_of([&server.client(&key).get("/v1/conferences/1").json()["data"]]) == 999).then_some(())
@@ -97,7 +97,7 @@ fn a_token_of_one_server_works_at_the_other_at_once() {
     let mut ids = BTreeSet::new();
     for version in 1..=12 {
         site.import("conferences.jsonl", conferences_of_version(20, version));
-        // The first server that has it hands out a token, and the other may be a moment behind.
+        // The first server that shows the import hands out a token, and the other one may be a moment behind.
         let first = usize::try_from(version % 2).unwrap();
         let page = wait_until("the import in the feed", SOON, || {
             let answer = clients[first].get(&format!("/v1/conferences/changes?since={token}"));

@@ -1,5 +1,5 @@
-//! A server with smaller limits than the program's constants: the same code in a process of its own, started from the binary of
-//! the tests.
+//! A server with smaller limits than the program's constants: the same code in a process of its own, started from the
+//! binary of the tests.
 
 use std::process::{Command, ExitCode};
 use std::time::Duration;
@@ -11,10 +11,10 @@ use super::site::{Server, Site};
 /// The variables with the limits and the arguments of such a server.
 const LIMITS: &str = "LIMITED_SERVER";
 const ARGUMENTS: &str = "LIMITED_SERVER_ARGUMENTS";
-/// Between arguments.
+/// Separates arguments.
 const SEPARATOR: char = '\u{1f}';
 
-/// Limits such as `connections=8 request=300ms`, the others as the program has them.
+/// Parses limits such as `connections=8 request=300ms`. The others have the program's values.
 fn limits_of(text: &str) -> Limits {
     let mut limits = Limits::default();
     for (name, value) in text.split_whitespace().map(|limit| limit.split_once('=').expect("NAME=VALUE")) {
@@ -61,7 +61,7 @@ fn serves() -> ExitCode {
 }
 
 #[test]
-fn limits_are_those_of_the_program_but_for_the_named() {
+fn limits_without_a_value_are_those_of_the_program() {
     let limits = limits_of("connections=3 request=300ms");
     assert_eq!((limits.connections, limits.request), (3, Duration::from_millis(300)));
     assert_eq!(limits.connections_per_address, Limits::default().connections_per_address);

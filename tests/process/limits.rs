@@ -21,14 +21,14 @@ fn small_site() -> Site {
     site
 }
 
-/// Asserts that 300 ms have passed, with room for a busy machine.
+/// Checks that 300 ms have passed, with room for a busy machine.
 fn assert_300ms(since: Instant, case: &str) {
     let took = since.elapsed();
     assert!((250..3000).contains(&took.as_millis()), "{case}: closed after {took:?}");
 }
 
 #[test]
-fn a_head_comes_in_time_or_not_at_all() {
+fn a_connection_without_a_whole_head_in_time_is_closed() {
     let site = small_site();
     let server = serve(&site, "request=300ms", "");
     for begun in ["", "G", "GET /v1/status HTTP/1.1\r\n", "GET /v1/status HTTP/1.1\r\nhost: x\r\n"] {
@@ -36,7 +36,7 @@ fn a_head_comes_in_time_or_not_at_all() {
         let since = Instant::now();
         stream.write_all(begun.as_bytes()).unwrap();
         let mut told = Vec::new();
-        // It may be closed or reset.
+        // The connection may be closed or reset.
         let _ = stream.read_to_end(&mut told);
         assert_300ms(since, begun);
         assert!(!told.starts_with(b"HTTP/1.1 2"), "{begun:?} is no request");
@@ -49,7 +49,7 @@ fn a_head_comes_in_time_or_not_at_all() {
         assert!(is_closed(&mut idle, SOON), "still open after {requests} requests");
         assert_300ms(since, "idle");
     }
-    // One byte at a time wins no more of it; neither does it for a second request.
+    // One byte at a time does not extend the time limit, for the first request and for a second one.
     for first in [false, true] {
         let mut stream = BufReader::new(connect(server.address).unwrap());
         if !first {
@@ -64,7 +64,7 @@ fn a_head_comes_in_time_or_not_at_all() {
             if sent.is_err() || is_closed(&mut stream, Duration::ZERO) {
                 break;
             }
-            assert!(bytes.size_hint().0 > 0 && since.elapsed() < SOON, "it goes on");
+            assert!(bytes.size_hint().0 > 0 && since.elapsed() < SOON, "the connection is still open");
         }
         assert_300ms(since, "byte by byte");
     }
@@ -72,18 +72,19 @@ fn a_head_comes_in_time_or_not_at_all() {
 }
 
 #[test]
-fn a_connection_that_takes_an_answer_is_not_idle() {
+fn a_connection_that_reads_an_answer_is_not_idle() {
     let (site, key) = large_site();
     let server = serve(&site, "request=300ms", "");
     let (mut slow, length) = begin_export(&server, &key, [127, 0, 0, 1]);
-    // More time passes than a caller may be idle, or send a head.
+    // Longer than a caller may be idle, or send a head.
     std::thread::sleep(Duration::from_millis(900));
-    slow.read_exact(&mut vec![0; length]).expect("the answer goes on");
+    slow.read_exact(&mut vec![0; length]).expect("the rest of the answer");
     assert_eq!(ask(&mut slow, STATUS).expect("and then another request").status, 200);
     server.stop();
 }
 
-/// Asks for an export from an address, with a small receive buffer, and reads its head. Returns the length of its body, too.
+/// Requests an export from an address, with a small receive buffer, and reads its head. Also returns the length of its
+/// body.
 fn begin_export(server: &Server, key: &str, source: [u8; 4]) -> (BufReader<TcpStream>, usize) {
     let mut stream = BufReader::new(connect_from(IpAddr::from(source), server.address, Some(16 << 10)).unwrap());
     stream.get_mut().write_all(server.client(key).request("/v1/exports/conferences").as_bytes()).unwrap();
@@ -93,7 +94,7 @@ fn begin_export(server: &Server, key: &str, source: [u8; 4]) -> (BufReader<TcpSt
     (stream, length.expect("a length").1.parse().expect("a number"))
 }
 
-/// Reads the rest of an export, by pieces of some bytes with pauses between them, while they are asked for.
+/// Reads the rest of an export in pieces of some bytes, with pauses between them while `is_slow` returns true.
 fn read_slowly(stream: &mut impl Read, mut left: usize, piece: usize, pause: Duration, is_slow: impl Fn() -> bool) {
     let mut bytes = vec![0; piece];
     while left > 0 {
@@ -107,7 +108,7 @@ fn read_slowly(stream: &mut impl Read, mut left: usize, piece: usize, pause: Dur
 }
 
 #[test]
-fn a_reader_that_takes_nothing_is_closed_and_a_slow_one_is_served() {
+fn a_reader_that_reads_nothing_is_closed_and_a_slow_one_is_served() {
     let (site, key) = large_site();
     let server = serve(&site, "response=500ms", "--log debug");
     let begin = || begin_export(&server, &key, [127, 0, 0, 1]);
@@ -126,7 +127,7 @@ fn a_reader_that_takes_nothing_is_closed_and_a_slow_one_is_served() {
         assert!(took > Duration::from_millis(1200), "{took:?} is not slow");
     });
     let mut taken = Vec::new();
-    // It may be closed or reset.
+    // The connection may be closed or reset.
     let _ = stalled.read_to_end(&mut taken);
     assert!(taken.len() < length, "the stalled reader got everything");
     server.stop();
@@ -140,23 +141,23 @@ fn served_from(server: &Server, source: [u8; 4]) -> io::Result<BufReader<TcpStre
     Ok(connection)
 }
 
-/// The same where one of the address's own must make room. A busy machine may let the server note late that an answer is out,
-/// and while all of them are being answered a further one is refused.
+/// Like `served_from`, where another connection of the address must be closed first. On a busy machine the server may
+/// record late that an answer is sent. While all of them are being answered, a further one is refused.
 fn served_in_time_from(server: &Server, source: [u8; 4]) -> BufReader<TcpStream> {
     wait_until("one of its own makes room", SOON, || served_from(server, source).ok())
 }
 
-/// Holds that one connection is closed, takes it out, and holds that the others stay.
+/// Checks that one connection is closed, removes it, and checks that the others stay.
 fn assert_one_closed(held: &mut Vec<BufReader<TcpStream>>, case: &str) {
-    let patience = |held: &[BufReader<TcpStream>], time| {
+    let set_timeout = |held: &[BufReader<TcpStream>], time| {
         held.iter().for_each(|connection| connection.get_ref().set_read_timeout(Some(time)).unwrap());
     };
-    patience(held, Duration::from_millis(20));
+    set_timeout(held, Duration::from_millis(20));
     let closed = wait_until(&format!("{case}: one is closed"), SOON, || {
         held.iter_mut().position(|connection| is_closed(connection, Duration::ZERO))
     });
     held.remove(closed);
-    patience(held, SOON);
+    set_timeout(held, SOON);
     for connection in held {
         assert_eq!(ask(connection, STATUS).unwrap_or_else(|error| panic!("{case}: another: {error}")).status, 200);
     }
@@ -181,7 +182,7 @@ fn an_address_makes_room_among_its_own() {
     let proxied = serve(&site, "per-address=2", "--trusted-proxy 127.0.0.1/32");
     let mut of_proxy: Vec<_> = (0..6).map(|_| served_from(&proxied, HERE).unwrap()).collect();
     let mut direct: Vec<_> = (0..3).map(|_| served_in_time_from(&proxied, [127, 0, 0, 2])).collect();
-    assert_one_closed(&mut direct, "who is no proxy has two");
+    assert_one_closed(&mut direct, "an address that is no proxy has two");
     for connection in &mut of_proxy {
         assert_eq!(ask(connection, STATUS).expect("a proxy has any number").status, 200);
     }
@@ -189,11 +190,11 @@ fn an_address_makes_room_among_its_own() {
 }
 
 #[test]
-fn half_open_connections_lock_nobody_out() {
+fn half_open_connections_do_not_block_new_callers() {
     let site = small_site();
     let key = site.open_key();
     let begun = ["", "G", "GET /v1/status HTTP/1.1\r\n", "GET /v1/status HTTP/1.1\r\nhost: x\r\n"];
-    // Of the customer's own address, and of many. No time limit of a connection is over before the test is.
+    // From the customer's own address, and from many. No time limit of a connection ends during the test.
     for (limits, addresses, message) in [
         ("per-address=8 request=300s", 1, "an address has reached its connection limit"),
         ("connections=4 request=300s", 40, "all connection slots are taken"),
@@ -218,7 +219,7 @@ fn half_open_connections_lock_nobody_out() {
 }
 
 #[test]
-fn a_download_at_a_good_rate_makes_no_room() {
+fn a_download_at_a_good_rate_keeps_its_slot() {
     let (site, key) = large_site();
     let server = serve(&site, "per-address=2", "");
     let began = Barrier::new(3);
@@ -261,14 +262,14 @@ fn a_reader_below_the_least_rate_is_closed() {
         start_watched(&site, command(&site, "response=1s", "--admin-listen 127.0.0.1:0 --log info"));
     let begin = || begin_export(&server, &key, [127, 0, 0, 1]);
     std::thread::scope(|scope| {
-        // 1 MB a second is enough, however long it takes; 25 KB a second is not, though there is progress all the time.
+        // 1 MB a second is enough, however long it takes. 25 KB a second is not, although bytes arrive all the time.
         let slow = scope.spawn(|| {
             let begun = Instant::now();
             let _ = trickle(&mut begin().0, 500, || begun.elapsed() > SOON);
-            assert!(begun.elapsed() < SOON, "not given up");
+            assert!(begun.elapsed() < SOON, "not closed");
         });
         let (mut fast, length) = begin();
-        // Long enough for some checks of the time.
+        // Long enough for several checks of the rate.
         let begun = Instant::now();
         let is_slow = || begun.elapsed() < Duration::from_secs(4);
         read_slowly(&mut fast, length, 20_000, Duration::from_millis(20), is_slow);
@@ -280,21 +281,21 @@ fn a_reader_below_the_least_rate_is_closed() {
 }
 
 #[test]
-fn slow_readers_shut_nobody_out() {
+fn slow_readers_do_not_block_new_callers() {
     let site = small_site();
     let key = site.open_key();
     let (server, mut admin) =
         start_watched(&site, command(&site, "connections=24", "--admin-listen 127.0.0.1:0 --log warn,medfeed=info"));
     let requests = "GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n".repeat(350);
     let (done, begun) = (AtomicBool::new(false), Instant::now());
-    // The attack ends when the test fails, too.
+    // The attack also ends when the test fails.
     let is_over = || done.load(Ordering::Relaxed) || begun.elapsed() > 3 * SOON;
     std::thread::scope(|scope| {
-        // Eight of each address, so that a customer has fewer connections, also if its last one is not gone yet.
+        // Eight from each address, so that a customer has fewer connections, even if its last one is still open.
         for number in 0_u8..48 {
             let (server, requests, is_over) = (&server, &requests, &is_over);
             scope.spawn(move || {
-                // An attacker that was closed connects again.
+                // An attacker whose connection was closed connects again.
                 while !is_over() {
                     let source = IpAddr::from([127, 0, 1, 1 + number % 6]);
                     let mut stream = connect_from(source, server.address, Some(4 << 10)).unwrap();
@@ -313,14 +314,14 @@ fn slow_readers_shut_nobody_out() {
             assert_eq!(answer.status, 200, "round {round}");
         }
         assert!(asked.elapsed() < SOON, "20 callers waited {:?}", asked.elapsed());
-        wait_until("slow ones are given up", SOON, || {
+        wait_until("slow ones are closed", SOON, || {
             let samples = scrape(&mut admin);
             let slow = samples["medfeed_connections_given_up_total{reason=\"slow\",cause=\"capacity\"}"];
             (slow > 0.0 && samples["medfeed_connections_at_limit_total{limit=\"total\"}"] > 0.0).then_some(())
         });
         done.store(true, Ordering::Relaxed);
     });
-    assert_eq!(server.logged().matches("all connection slots are taken").count(), 1, "it is told once");
+    assert_eq!(server.logged().matches("all connection slots are taken").count(), 1, "it is logged once");
     server.stop();
 }
 
@@ -332,13 +333,13 @@ fn the_connection_that_idles_longest_makes_room() {
     for number in 0..3 {
         held.push(served_from(&server, [127, 0, 0, 1 + number]).unwrap());
     }
-    // The others ask again: the second one is idle for longest now. They do so more than once, since a busy machine may let a
-    // server's thread note late that an answer is out.
+    // The others send further requests, so the second one is idle for longest. They do so more than once, because on a
+    // busy machine a server's thread may record late that an answer is sent.
     for number in [0, 2].repeat(5) {
         assert_eq!(ask(&mut held[number], STATUS).unwrap().status, 200);
     }
     let _fourth = served_from(&server, [127, 0, 0, 9]).expect("a slot is made free");
-    assert!(is_closed(&mut held[1], SOON), "who idled longest");
+    assert!(is_closed(&mut held[1], SOON), "the connection that idled longest");
     for number in [0, 2] {
         assert_eq!(ask(&mut held[number], STATUS).expect("the others stay").status, 200, "{number}");
     }
@@ -367,7 +368,7 @@ fn a_connection_that_is_served_keeps_its_slot() {
 }
 
 #[test]
-fn heads_have_sizes() {
+fn heads_and_targets_beyond_their_sizes_are_refused() {
     let site = small_site();
     let server = site.serve();
     let headers = |count: usize| (1..count).map(|number| format!("x-{number}: 1\r\n")).collect::<String>();
@@ -402,7 +403,7 @@ fn heads_have_sizes() {
 }
 
 #[test]
-fn connections_take_no_file_that_the_database_needs() {
+fn connections_leave_open_files_for_the_database() {
     let site = small_site();
     let key = site.open_key();
     let start = |command| site.start(site.in_shell("ulimit -n 80; exec \"$@\"", &command));
@@ -427,7 +428,7 @@ fn connections_take_no_file_that_the_database_needs() {
     assert!(since.elapsed() < Duration::from_secs(2), "a new caller waited {:?}", since.elapsed());
     let log = server.stop_and_read();
     assert!(!log.contains("could not be accepted"), "{log}");
-    // The log says that fewer are possible than usual.
+    // The log warns that fewer connections are possible than usual.
     let warning = "the limit of open files allows 40 connections, fewer than 1024; raise LimitNOFILE";
     assert!(log.contains(warning), "{log}");
     let log = start(command(&site, "connections=40", "")).stop_and_read();
@@ -447,7 +448,7 @@ fn a_key_is_checked_again_after_a_wait() {
         stream.get_mut().write_all(server.client(key).request(target).as_bytes()).unwrap();
         stream
     };
-    // Exports of other keys hold the permit.
+    // Exports of other keys hold the permits.
     let [export, csv] = ["/v1/exports/conferences", "/v1/exports/conferences?format=csv"];
     let mut others: Vec<_> = keys[..2].iter().flat_map(|(_, key)| [send(key, export), send(key, csv)]).collect();
     let (id, key) = &keys[2];

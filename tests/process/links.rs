@@ -1,4 +1,5 @@
-//! Databases behind symbolic links: commands replace the file that the link points to, and never make a second database.
+//! Databases behind symbolic links: commands replace the file that the link points to, and never make a second
+//! database.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -49,11 +50,11 @@ fn replacing_a_linked_file_keeps_the_link() {
         assert!(is_link(&site.db()) && is_link(&site.path("one link")), "{command:?}: the link was replaced");
         assert_ne!(fs::metadata(&real).unwrap().ino(), before, "{command:?}: the file was not replaced");
         assert_eq!(fs::metadata(site.db()).unwrap().ino(), fs::metadata(&real).unwrap().ino());
-        // An import by one path is seen by the other, by servers too.
+        // An import by one path is visible by the other, also at servers.
         site.import("conferences.jsonl", conferences_of_version(50, version));
         assert_eq!(version_of(&site.conferences_in(&real)), version, "{command:?}");
         for server in &servers {
-            wait_until("the server follows", SOON, || {
+            wait_until("the server shows the file", SOON, || {
                 let seen = server.client(&key).get("/v1/conferences/1").json();
                 (version_of([&seen["data"]]) == version).then_some(())
             });
@@ -70,7 +71,7 @@ fn replacing_a_linked_file_keeps_the_link() {
     assert!(site.files().iter().all(|name| !name.contains("usage")), "{:?}", site.files());
 
     let writer = Writer::open(&site.db(), Duration::ZERO).unwrap();
-    assert!(folder.join("feed.redb.writer").exists(), "the note of who writes stands beside the file");
+    assert!(folder.join("feed.redb.writer").exists(), "the writer's note is next to the file");
     let done = site.run(["compact", "--wait", "0s"]);
     assert!(done.stderr.contains(&format!("process {}", std::process::id())), "{done:?}");
     drop(writer);
@@ -84,7 +85,7 @@ fn replacing_a_linked_file_keeps_the_link() {
 }
 
 #[test]
-fn a_link_to_nowhere_is_told_until_an_import_fills_it() {
+fn a_dangling_link_is_an_error_until_an_import_fills_it() {
     let site = linked();
     for command in [&["check"][..], &["license", "list"], &["compact"], &["serve", "--listen", "127.0.0.1:0"]] {
         let done = site.ends(command);
@@ -119,7 +120,7 @@ fn a_file_with_two_names_is_not_replaced() {
         assert!(done.stderr.contains("feed.redb cannot be used: it has 2 names (hard links)"), "{command:?}: {done:?}");
         assert_eq!((site.files(), fs::metadata(site.db()).unwrap().ino()), (files.clone(), inode), "{command:?}");
     }
-    // What writes in place is seen by both names.
+    // A write in place is visible by both names.
     site.import("conferences.jsonl", conferences_of_version(5, 1));
     assert_eq!(version_of(&site.conferences_in(&site.path("second name"))), 1);
     fs::remove_file(site.path("second name")).unwrap();
@@ -128,7 +129,7 @@ fn a_file_with_two_names_is_not_replaced() {
 }
 
 #[test]
-fn a_link_that_is_pointed_elsewhere_brings_the_notes_of_its_new_file() {
+fn a_link_with_a_new_target_uses_the_notes_of_the_new_file() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(5, 0));
     let key = site.open_key();
@@ -157,17 +158,17 @@ fn a_link_that_is_pointed_elsewhere_brings_the_notes_of_its_new_file() {
     assert!(shows(0));
     for (folder, version) in [("new", 1), ("old", 0)] {
         point(folder);
-        wait_until("the server follows", SOON, || shows(version).then_some(()));
+        wait_until("the server shows the file", SOON, || shows(version).then_some(()));
     }
     point("new");
-    wait_until("the server follows", SOON, || shows(1).then_some(()));
-    // The use of keys is noted next to the new file.
+    wait_until("the server shows the file", SOON, || shows(1).then_some(()));
+    // The use of keys is recorded next to the new file.
     wait_until("the use is noted", SOON, || {
         names(&site.path("new")).iter().any(|name| name.starts_with("feed.redb.usage-")).then_some(())
     });
-    // A takeover is noticed there.
+    // The server notices a takeover in the note there.
     let note = PublishedNote::read(&site.db()).unwrap().unwrap();
     PublishedNote { fenced: Some("host b".to_owned()), ..note }.write(&site.db()).unwrap();
-    wait_until("it is told", SOON, || readyz(&mut admin).1.contains("will answer 503 soon: host b").then_some(()));
+    wait_until("it is reported", SOON, || readyz(&mut admin).1.contains("will answer 503 soon: host b").then_some(()));
     server.stop();
 }

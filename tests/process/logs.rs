@@ -21,7 +21,7 @@ fn small_site() -> (Site, String) {
     (site, key)
 }
 
-/// A port that is free now, of an address that no other test listens on.
+/// A port that is free now, of an address on which no other test listens.
 fn free_port(host: u8) -> SocketAddr {
     TcpListener::bind(SocketAddr::from(([127, 11, 7, host], 0)))
         .and_then(|listener| listener.local_addr())
@@ -41,8 +41,8 @@ fn serve(site: &Site, host: u8, script: Option<&str>, stderr: Stdio) -> (Server,
     (site.start_logging_to(command, stderr, log), Client::new(admin, None))
 }
 
-/// Asks as often as it must for the log to fill; returns how many answers failed.
-fn ask_often(server: &Server, key: &str) -> usize {
+/// Sends enough requests to fill the log. Returns the number of failed answers.
+fn fill_log(server: &Server, key: &str) -> usize {
     let ask = || {
         let mut client = server.client(key);
         let failed = |_: &usize| !client.try_get("/v1/conferences/1").is_ok_and(|answer| answer.status == 200);
@@ -55,7 +55,7 @@ fn ask_often(server: &Server, key: &str) -> usize {
 }
 
 #[test]
-fn a_log_that_cannot_be_written_ends_nothing() {
+fn a_log_that_cannot_be_written_fails_no_answer() {
     let (site, key) = small_site();
     let gone = || Stdio::from(pipe().unwrap().1);
     // Whether its lines are lost: a closed standard error is opened on /dev/null at the start.
@@ -66,7 +66,7 @@ fn a_log_that_cannot_be_written_ends_nothing() {
     ];
     for (number, (case, script, stderr, lost)) in cases.into_iter().enumerate() {
         let (server, mut admin) = serve(&site, u8::try_from(number).unwrap() + 1, script, stderr);
-        assert_eq!(ask_often(&server, &key), 0, "{case}: failed answers");
+        assert_eq!(fill_log(&server, &key), 0, "{case}: failed answers");
         let told = wait_until(case, SOON, || {
             let told = scrape(&mut admin)["medfeed_log_lines_lost_total"];
             (!lost || told >= REQUESTS as f64).then_some(told)
@@ -78,11 +78,11 @@ fn a_log_that_cannot_be_written_ends_nothing() {
 }
 
 #[test]
-fn a_log_that_nobody_reads_keeps_nobody_waiting() {
+fn a_log_without_a_reader_delays_no_answer() {
     let (site, key) = small_site();
     let (_reader, writer) = pipe().unwrap();
     let (server, mut admin) = serve(&site, 10, None, writer.into());
-    assert_eq!(ask_often(&server, &key), 0, "failed answers");
+    assert_eq!(fill_log(&server, &key), 0, "failed answers");
     assert_eq!(admin.get("/livez").status, 200);
     let asked = Instant::now();
     server.stop();
@@ -93,14 +93,14 @@ fn a_log_that_nobody_reads_keeps_nobody_waiting() {
 fn the_log_is_complete_at_the_end() {
     let (site, key) = small_site();
     let server = site.serve_with("--log info");
-    assert_eq!(ask_often(&server, &key), 0);
+    assert_eq!(fill_log(&server, &key), 0);
     let log = server.stop_and_read();
     assert_eq!(log.matches("answered").count(), REQUESTS, "lines of answers");
     assert!(log.lines().last().is_some_and(|line| line.contains("stopping")), "{:?}", log.lines().last());
 }
 
 #[test]
-fn a_first_line_that_nobody_reads_keeps_nobody_waiting() {
+fn a_first_line_without_a_reader_delays_no_answer() {
     let (site, key) = small_site();
     let (_reader, mut writer) = pipe().unwrap();
     writer.write_all(&vec![b'.'; PIPE_BYTES]).unwrap();

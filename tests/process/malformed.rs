@@ -6,7 +6,7 @@ use std::net::Shutdown;
 use super::client::{Answer, connect, read_answer};
 use super::site::{Server, Site, conferences_of_version};
 
-/// What happens to the connection after the answer.
+/// The state of the connection after the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum After {
     Open,
@@ -22,10 +22,10 @@ fn setup() -> (Site, Server, String) {
     (site, server, key)
 }
 
-/// Sends bytes and reads the first answer; then whether a proper request still works on the connection.
+/// Sends bytes and reads the first answer. Then checks whether a proper request still works on the connection.
 fn send(server: &Server, bytes: &[u8]) -> (Answer, After) {
     let mut connection = BufReader::new(connect(server.address).unwrap());
-    // A server that refuses a long head may close before it has read all.
+    // A server that refuses a long head may close before it has read everything.
     let _ = connection.get_mut().write_all(bytes);
     let answer = read_answer(&mut connection, bytes.starts_with(b"HEAD")).unwrap_or_else(|error| {
         let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(120)]);
@@ -36,15 +36,15 @@ fn send(server: &Server, bytes: &[u8]) -> (Answer, After) {
     (answer, if open { Open } else { Closed })
 }
 
-/// The bytes of a request whose lines are separated by `|`, and by `||` from its body. `AUTH` stands for a host and a key.
-/// A character up to U+00FF is one byte.
+/// The bytes of a request whose lines are separated by `|`, and from its body by `||`. `AUTH` stands for a host and a
+/// key. A character up to U+00FF is one byte.
 fn bytes(request: &str, key: &str) -> Vec<u8> {
     let whole = if request.contains("||") { request.to_owned() } else { format!("{request}||") };
     let text = whole.replace("AUTH", &format!("host: x|authorization: Bearer {key}")).replace('|', "\r\n");
     text.chars().map(|letter| u8::try_from(u32::from(letter)).unwrap()).collect()
 }
 
-/// Requests that are answered by 400 `invalid_request`, and the end of the connection.
+/// Requests that get 400 `invalid_request`, and whose connection is closed.
 const INVALID: [&str; 22] = [
     "\0\u{1}\u{2} nonsense",
     // TLS.
@@ -130,7 +130,7 @@ fn requests_sent_ahead_are_answered_in_their_order() {
     assert_eq!(answers[3].json()["data"]["id"], 4);
     assert_eq!(answers[4].json()["status"], "ok");
 
-    // Proper requests before a malformed one get their answers; then comes the problem, then the end.
+    // Proper requests before a malformed one get their answers. Then come the problem and the end.
     let mut connection = BufReader::new(connect(server.address).unwrap());
     let bytes = [client.request("/v1/conferences/3").as_bytes(), b"\x01\x02\r\n\r\n"].concat();
     connection.get_mut().write_all(&bytes).unwrap();
@@ -141,7 +141,7 @@ fn requests_sent_ahead_are_answered_in_their_order() {
 }
 
 #[test]
-fn older_callers_and_heads_are_served() {
+fn http_1_0_and_head_requests_are_served() {
     let (_site, server, key) = setup();
     let cases = [
         ("GET /v1/conferences/3 HTTP/1.0|x-api-key: KEY", 200, Closed),
@@ -174,7 +174,7 @@ fn older_callers_and_heads_are_served() {
         }
     }
 
-    // A caller that leaves in the middle of a request, or says nothing, hurts nobody.
+    // A caller that leaves in the middle of a request, or sends nothing, affects no other.
     let mut half = connect(server.address).unwrap();
     half.write_all(b"GET /v1/conf").unwrap();
     half.shutdown(Shutdown::Write).unwrap();

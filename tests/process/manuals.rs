@@ -1,4 +1,5 @@
-//! The manuals: short, in short sentences, linked to each other, and true to the program's commands and options.
+//! The manuals: short, in short sentences, linked to each other, and in agreement with the program's commands and
+//! options.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::site::Site;
 
-/// The manuals of users, each with the most words that it may have.
+/// The manuals of users, each with its maximum number of words.
 pub const MANUALS: [(&str, usize); 12] = [
     ("README.md", 900),
     ("docs/backups.md", 1500),
@@ -33,7 +34,7 @@ const FURTHER: [&str; 7] = [
     "examples/mcp/README.md",
 ];
 
-/// The most words of a sentence.
+/// The maximum number of words of a sentence.
 const MAX_SENTENCE: usize = 30;
 
 /// Options in the manuals that belong to other programs.
@@ -192,7 +193,7 @@ pub fn words(line: &str) -> Vec<String> {
     words.into_iter().filter(|word| !word.is_empty()).take_while(|word| !ends(word)).collect()
 }
 
-/// The commands of the program that a manual names, in code blocks and between backticks.
+/// The commands of the program in a manual, in code blocks and between backticks.
 fn commands(text: &str) -> BTreeSet<String> {
     let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let spans = one_line.split('`').skip(1).step_by(2).map(str::to_owned);
@@ -216,7 +217,7 @@ fn commands_in_manuals_are_commands_of_the_program() {
             }
             *word = word.replace("$PWD", "/folder");
         }
-        // With this last word nothing is done; what comes before is parsed.
+        // With this last word the command does nothing, but the words before it are parsed.
         if arguments.first().is_none_or(|command| command != "help") {
             arguments.push("--help".to_owned());
         }
@@ -285,7 +286,7 @@ fn files_that_the_architecture_names_are_there() {
         let text = read(name);
         let spans = text.split('`').skip(1).step_by(2).filter(|span| span.ends_with(".rs") && !span.contains(' '));
         for span in spans {
-            // Steps of upgrades to come are named too.
+            // Steps of future upgrades are named too.
             assert!(
                 span.contains("from_3") || found.iter().any(|path| path.ends_with(span)),
                 "{name}: there is no file {span}"

@@ -1,9 +1,9 @@
 //! The real program: its file, its sockets, its signals.
 //!
-//! In reading order: `site` (a folder with a database, and commands on it), `client` (a small HTTP client), `s3` (an object
-//! store), then the tests, one file per theme.
+//! In reading order: `site` (a folder with a database, and commands on it), `client` (a small HTTP client), `s3` (an
+//! object store), then the tests, one file per theme.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what goes wrong in a test is told by a panic")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking")]
 
 pub mod added_fields;
 mod answer_faults;

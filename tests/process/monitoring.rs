@@ -18,7 +18,7 @@ use crate::harness::{World, conference};
 
 const DAY_S: i64 = 86_400;
 
-/// Serves with a monitoring listener. Returns a client of it, too.
+/// Serves with a monitoring listener. Also returns a client of it.
 pub fn serve_watched(site: &Site, more: &[&str]) -> (Server, Client) {
     serve_on(site, "127.0.0.1:0", more)
 }
@@ -28,10 +28,10 @@ fn serve_on(site: &Site, address: &str, more: &[&str]) -> (Server, Client) {
     start_watched(site, site.command([&args, more].concat()))
 }
 
-/// Starts a command that serves monitoring too.
+/// Starts a command with a monitoring listener.
 pub fn start_watched(site: &Site, command: Command) -> (Server, Client) {
     let server = site.start(command);
-    let admin = wait_until("the log tells where monitoring is", SOON, || admin_address(&server.logged()));
+    let admin = wait_until("the log names the address of monitoring", SOON, || admin_address(&server.logged()));
     (server, Client::new(admin, None))
 }
 
@@ -63,7 +63,7 @@ pub fn admin_address(log: &str) -> Option<SocketAddr> {
     told.split(|letter: char| !letter.is_ascii_digit() && !".:[]".contains(letter)).next()?.parse().ok()
 }
 
-/// The samples of a scrape, after a look at the form of every line.
+/// The samples of a scrape. Checks the form of every line.
 pub fn scrape(admin: &mut Client) -> BTreeMap<String, f64> {
     let answer = accepting(admin, "application/openmetrics-text").get("/metrics");
     assert_eq!(answer.status, 200);
@@ -104,7 +104,7 @@ fn accepting(admin: &Client, formats: &str) -> Client {
     Client::new(admin.address(), None).with_header("accept", formats)
 }
 
-/// Has promtool read and judge a scrape, where it is installed.
+/// Checks a scrape with promtool, if it is installed.
 pub fn check_with_promtool(admin: &Client) {
     let text = accepting(admin, "text/plain;version=0.0.4").get("/metrics").body;
     let mut command = Command::new("promtool");
@@ -126,7 +126,7 @@ pub fn check_with_promtool(admin: &Client) {
 fn a_scrape_has_the_format_that_it_asks_for() {
     let site = Site::new();
     let Loader { server, admin, mut client, token, .. } = serve_a_loader(&site);
-    // A name that needs escapes where it is a label.
+    // A name that needs escapes in a label.
     site.license("a \\ \"quoted\" name # {x=\"1\"}", "--dataset conferences");
     let quoted = site.key("a \\ \"quoted\" name # {x=\"1\"}", &[]).1;
     client.get(&format!("/v1/conferences/changes?since={token}"));
@@ -171,7 +171,7 @@ fn requests(route: &str, status: u16, license: &str) -> String {
 }
 
 #[test]
-fn counters_rise_by_what_was_asked() {
+fn counters_rise_by_the_requests() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(10, 0));
     let key = site.open_key();
@@ -233,7 +233,7 @@ fn counters_rise_by_what_was_asked() {
 }
 
 #[test]
-fn the_program_and_its_process_are_told() {
+fn metrics_contain_version_and_process_figures() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(10, 0));
     let key = site.open_key();
@@ -247,7 +247,7 @@ fn the_program_and_its_process_are_told() {
     let (resident, addressed) = (before["process_resident_memory_bytes"], before["process_virtual_memory_bytes"]);
     assert!(resident > 1e6 && addressed > resident && resident < 1e9, "{resident} {addressed}");
     assert!(before["process_threads"] >= 2.0 && before["process_max_fds"] > before["process_open_fds"], "{before:#?}");
-    // Connections are files, and work takes time.
+    // Connections are open files, and work takes processor time.
     let mut clients: Vec<Client> = (0..5).map(|_| server.client(&key)).collect();
     clients.iter_mut().for_each(|client| assert_eq!(client.get("/v1/status").status, 200));
     let during = scrape(&mut admin);
@@ -263,7 +263,7 @@ fn the_program_and_its_process_are_told() {
 }
 
 #[test]
-fn a_feed_that_falls_behind_is_seen() {
+fn metrics_show_a_feed_that_falls_behind() {
     let site = Site::new();
     let Loader { server, mut admin, mut client, id, token } = serve_a_loader(&site);
     let labels = format!("{{license=\"all\",key=\"{id}\",dataset=\"conferences\"}}");
@@ -289,13 +289,16 @@ fn a_feed_that_falls_behind_is_seen() {
     assert!(scrape(&mut admin)[&behind] >= 1.0, "two entries are left");
     let newest = client.get(&since(&token)).json()["next_sync_token"].as_str().unwrap().to_owned();
     let samples = scrape(&mut admin);
-    assert_eq!((samples[&position], samples[&behind]), (stood, 0.0), "it has all, by the same token");
+    assert_eq!((samples[&position], samples[&behind]), (stood, 0.0), "with the last page fetched, the lag is 0");
     client.get(&since(&newest));
     let samples = scrape(&mut admin);
     assert!(samples[&position] > stood && samples[&behind] == 0.0, "{samples:#?}");
     assert_eq!(scrape(&mut admin)["medfeed_database_followed"], 1.0);
-    // A revoked key has no lag.
-    site.json(["key", "revoke", &id]);
+    // A revoked key has no lag, also if the clock was set back since.
+    let writer = Writer::open(&site.db(), SOON).unwrap();
+    let mut edit = writer.begin_at(now().plus_s(DAY_S)).unwrap();
+    edit.revoke_key(&id).unwrap();
+    edit.commit().unwrap();
     wait_until("no figure of the revoked key", SOON, || {
         scrape(&mut admin).keys().all(|name| !name.contains(&id)).then_some(())
     });
@@ -329,7 +332,7 @@ impl OldSite {
         (OldSite { site, id: key.id, key: key.text, token, visible, hidden }, server, admin)
     }
 
-    /// Removes a conference, so many days ago.
+    /// Removes a conference in a commit of `days` days ago.
     fn remove(&self, id: u64, days: i64) {
         let writer = Writer::open(&self.site.db(), SOON).unwrap();
         let mut edit = writer.begin_at(now().plus_s(-days * DAY_S)).unwrap();
@@ -337,7 +340,7 @@ impl OldSite {
         edit.commit().unwrap();
     }
 
-    /// The days that the caller is behind, once the newest commit is served.
+    /// The days that the caller is behind, once the server shows the newest commit.
     fn behind_days(&self, admin: &mut Client) -> Option<f64> {
         let newest = Writer::open(&self.site.db(), SOON).unwrap().snapshot().unwrap().commit().seq as f64;
         let samples = wait_until("the commit is served", SOON, || {
@@ -369,7 +372,7 @@ fn a_client_that_died_is_behind_by_the_age_of_the_oldest_entry_that_it_lacks() {
         let texts: String = files.map(|name| fs::read_to_string(old.site.path(&name)).unwrap_or_default()).collect();
         (texts.contains("behind_since") && !texts.contains("\"behind_since\":null")).then_some(())
     });
-    // The record changes again. Its old entry is gone, and the client lacks it as before.
+    // The record changes again. Its old entry is gone, and the client still lacks the record.
     let record = conference(old.visible[0], json!({"therapy_areas": ["Oncology"]}));
     old.site.import("conferences.jsonl", record);
     let lag = old.behind_days(&mut admin);
@@ -396,7 +399,7 @@ fn a_client_that_died_is_behind_by_the_age_of_the_oldest_entry_that_it_lacks() {
     let later = since(page["next_sync_token"].as_str().unwrap());
     wait_until("the later commit", SOON, || (client.get(&later).items().len() == 1).then_some(()));
     old.site.json(["restore", backup.to_str().unwrap(), "--yes"]);
-    // The restored database has as many seqs.
+    // The restore takes one seq, so the seq of the token exists again.
     wait_until("no figure of a lost history", SOON, || old.behind_days(&mut admin).is_none().then_some(()));
     let listed = old.site.json(["key", "list"]);
     let keys = listed["keys"].as_array().unwrap();
@@ -406,7 +409,7 @@ fn a_client_that_died_is_behind_by_the_age_of_the_oldest_entry_that_it_lacks() {
 }
 
 #[test]
-fn readiness_follows_the_database_file() {
+fn readyz_gets_503_while_the_database_file_is_missing() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     let key = site.open_key();
@@ -422,7 +425,7 @@ fn readiness_follows_the_database_file() {
         fs::rename(site.db(), site.path("away")).unwrap();
         ready(&mut admin, 503, 0.0);
         let page = admin.get("/").body;
-        assert!(String::from_utf8_lossy(&page).contains("cannot be followed"), "the page for operators tells, too");
+        assert!(String::from_utf8_lossy(&page).contains("cannot be followed"), "the operators' page reports it, too");
         for target in ["/v1/conferences", "/v1/conferences/2", "/v1/exports/conferences"] {
             assert_eq!(client.get(target).status, 200, "{target} while the file is away");
         }
@@ -447,7 +450,7 @@ fn readiness_follows_the_database_file() {
 }
 
 #[test]
-fn the_log_tells_where_monitoring_is() {
+fn the_log_names_the_address_of_monitoring() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(2, 0));
     for (address, format) in [("127.0.0.1:0", "json"), ("127.0.0.2:0", "pretty")] {

@@ -1,4 +1,4 @@
-//! The dashboard and the alerts in `deploy/monitoring`: what they ask for, a server has.
+//! The dashboard and the alerts in `deploy/monitoring`: servers have all metrics that they use.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,13 +14,13 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/monitoring").join(name)).unwrap()
 }
 
-/// The names of metrics that a text holds.
+/// The names of metrics in a text.
 fn metrics_in(text: &str) -> BTreeSet<&str> {
     let words = text.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'));
     words.filter(|word| word.starts_with("medfeed_") || word.starts_with("process_")).collect()
 }
 
-/// The names of the samples of a server that was asked for all that is counted, of one with a certificate, and of a
+/// The names of the samples of a server after requests of every counted kind, of a server with a certificate, and of a
 /// replica.
 fn samples() -> BTreeSet<String> {
     let site = Site::new();
@@ -53,7 +53,7 @@ fn all_samples() -> BTreeSet<String> {
 }
 
 #[test]
-fn every_metric_that_is_asked_for_is_there() {
+fn every_metric_of_dashboard_alerts_and_manuals_exists() {
     let samples = all_samples();
     let (alerts, tests, dashboard) = (read("alerts.yml"), read("alerts_test.yml"), read("dashboard.json"));
     for (file, text, least) in
@@ -64,7 +64,7 @@ fn every_metric_that_is_asked_for_is_there() {
         let unknown: Vec<_> = named.iter().filter(|name| !samples.contains(**name)).collect();
         assert!(unknown.is_empty(), "{file} asks for {unknown:?}, which no program has: {samples:#?}");
     }
-    // What is worth an alert has one, and each alert is tried.
+    // Each metric in the manuals' tables of alerts has an alert, and each alert is tested.
     let watched = metrics_in(&alerts);
     for manual in ["docs/operate.md", "docs/replicas.md"] {
         let text = manuals::read(manual);
@@ -103,7 +103,7 @@ fn the_dashboard_can_be_imported() {
     let ids: BTreeSet<u64> = panels.iter().map(|panel| panel["id"].as_u64().unwrap()).collect();
     assert_eq!(ids.len(), panels.len(), "ids of panels");
     for panel in panels.iter().filter(|panel| panel["type"] != "row") {
-        // No data source of one installation alone.
+        // No data source of a single installation.
         assert_eq!(panel["datasource"]["uid"], "${datasource}", "{panel}");
         for target in panel["targets"].as_array().unwrap() {
             let asked = target["expr"].as_str().unwrap();

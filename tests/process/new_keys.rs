@@ -17,7 +17,7 @@ fn made_up() -> String {
     ApiKey::generate().unwrap().reveal().to_owned()
 }
 
-/// Uses up what an address may send of unusable keys.
+/// Uses up the limit of an address for unusable keys.
 fn flood(address: SocketAddr) {
     let mut client = Client::new(address, Some("mfk_none"));
     for _ in 0..100 {
@@ -26,7 +26,8 @@ fn flood(address: SocketAddr) {
     assert_eq!(client.get("/v1/conferences").problem(), "rate_limited");
 }
 
-/// A valid key is answered from an address that is beyond its limit, and by its own window; others tell nothing.
+/// From an address beyond its limit, a valid key is answered, within its own window. Answers to other keys are all
+/// alike.
 fn expect_only_valid_keys(address: SocketAddr, valid: &str) {
     let get = |key: &str| Client::new(address, Some(key)).get("/v1/conferences");
     for (status, left) in [(200, "1"), (200, "0"), (429, "0")] {
@@ -50,7 +51,7 @@ fn a_new_key_works_at_once_from_an_address_beyond_its_limit() {
     site.json(["license", "set", "all", "--yes", "--dataset", "conferences", "--rate-limit", "2"]);
     let server = site.serve();
     flood(server.address);
-    // Several, since the server looks at the file ten times a second.
+    // Several keys, because the server polls the file ten times a second.
     let keys: Vec<String> = (0..6)
         .map(|_| {
             let (_, key) = site.key("all", &[]);
@@ -66,7 +67,7 @@ fn a_new_key_works_at_once_from_an_address_beyond_its_limit() {
 }
 
 #[test]
-fn a_replica_looks_for_new_keys_of_an_address_beyond_its_limit() {
+fn a_replica_polls_for_new_keys_of_an_address_beyond_its_limit() {
     let (mut origin, _) = origin();
     origin.site.json(["license", "set", "slow", "--yes", "--dataset", "conferences", "--rate-limit", "2"]);
     origin.publish();
@@ -76,7 +77,7 @@ fn a_replica_looks_for_new_keys_of_an_address_beyond_its_limit() {
     let (_, key) = origin.site.key("slow", &[]);
     origin.publish();
     expect_only_valid_keys(server.address, &key);
-    // Many made-up keys at once are answered, and leave other addresses their places.
+    // Many made-up keys at once are answered, and use up no places of other addresses.
     std::thread::scope(|scope| {
         for _ in 0..24 {
             scope.spawn(|| assert_eq!(server.client(&made_up()).get("/v1/conferences").problem(), "rate_limited"));
@@ -86,7 +87,7 @@ fn a_replica_looks_for_new_keys_of_an_address_beyond_its_limit() {
 }
 
 #[test]
-fn a_new_key_has_the_replica_look() {
+fn an_unknown_key_makes_the_replica_poll() {
     let (mut origin, _) = origin();
     let replica = origin.replica();
     let (server, _) = serve(&replica, "--poll 1h");
@@ -122,7 +123,7 @@ fn unknown_keys_end_no_change_delay() {
 }
 
 #[test]
-fn made_up_keys_drive_no_requests_and_hold_nobody_up() {
+fn made_up_keys_cause_few_polls_and_delay_no_caller() {
     const CALLERS: usize = 24;
     let (origin, key) = origin();
     let store = S3::start();
@@ -132,8 +133,8 @@ fn made_up_keys_drive_no_requests_and_hold_nobody_up() {
     command.envs(store.environment());
     let server = replica.site.start(command);
     let name = layout::log(origin.slot + 1);
-    let looks = || store.requests().iter().filter(|request| request.contains(&name)).count();
-    let (before, begun) = (looks(), Instant::now());
+    let polls = || store.requests().iter().filter(|request| request.contains(&name)).count();
+    let (before, begun) = (polls(), Instant::now());
     std::thread::scope(|scope| {
         for _ in 0..CALLERS {
             scope.spawn(|| {
@@ -143,20 +144,20 @@ fn made_up_keys_drive_no_requests_and_hold_nobody_up() {
             });
         }
     });
-    let (made, most) = (looks() - before, begun.elapsed().as_secs() + 1);
-    assert!((1..=most).contains(&u64::try_from(made).unwrap()), "{made} looks where {most} may be");
-    // What cannot be a key is not worth one.
-    let before = looks();
+    let (made, most) = (polls() - before, begun.elapsed().as_secs() + 1);
+    assert!((1..=most).contains(&u64::try_from(made).unwrap()), "{made} polls, and at most {most} are allowed");
+    // A text that cannot be a key causes no poll.
+    let before = polls();
     for key in ["mfk_none", "Bearer", "x"] {
         assert_eq!(server.client(key).get("/v1/conferences").problem(), "invalid_api_key");
     }
-    assert_eq!(looks(), before);
+    assert_eq!(polls(), before);
 
-    // While the bucket does not answer, good callers are answered.
+    // While the bucket does not answer, callers with valid keys are answered.
     store.fail("GET", &name, Fault::Held, 1);
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| server.client(&made_up()).get("/v1/conferences").status);
-        wait_until("a look that is held", SOON, || (looks() > before).then_some(()));
+        wait_until("a poll that is held back", SOON, || (polls() > before).then_some(()));
         for _ in 0..20 {
             assert_eq!(server.client(&key).get("/v1/conferences").status, 200);
         }

@@ -23,7 +23,7 @@ fn send(server: &Server, key: &str, target: &str) -> Stream {
     stream
 }
 
-/// A request that waits for what comes after the present moment.
+/// Sends a request that waits for entries after the present moment.
 fn wait(server: &Server, key: &str, more: &str) -> Stream {
     send(server, key, &waiting_target(server, key, more))
 }
@@ -36,7 +36,7 @@ fn token(server: &Server, key: &str) -> String {
     server.client(key).get(FEED).json()["next_sync_token"].as_str().unwrap().to_owned()
 }
 
-/// The answer, which comes before the time of the wait is over, since the client's patience is shorter.
+/// Reads the answer. It comes before the time of the wait is over, because the client's time limit is shorter.
 fn answer(stream: &mut Stream) -> Answer {
     read_answer(stream, false).expect("an answer")
 }
@@ -48,12 +48,12 @@ fn is_silent(stream: &Stream) -> bool {
     stream.buffer().is_empty() && peeked.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
 }
 
-/// Waits until so many requests wait.
+/// Waits until `count` requests are waiting.
 fn until_waiting(admin: &mut Client, count: u32) {
     wait_until("requests that wait", SOON, || (scrape(admin)["medfeed_waiting"] == f64::from(count)).then_some(()));
 }
 
-/// How many requests waited no more for a reason.
+/// The number of waits that ended for a reason.
 fn ended(admin: &mut Client, by: &str) -> f64 {
     scrape(admin).get(&format!("medfeed_waits_ended_total{{by=\"{by}\"}}")).copied().unwrap_or_default()
 }
@@ -83,16 +83,16 @@ fn an_entry_ends_the_wait() {
     for waiter in &mut waiters {
         let told = answer(waiter);
         assert_eq!((told.items().len(), version_of(&told.items())), (3, 1));
-        // More if a window has begun meanwhile.
+        // More requests remain if a new window has begun meanwhile.
         assert!(remaining(&told) >= before, "each request was counted once, when it came");
         next = told.json()["next_sync_token"].as_str().unwrap().to_owned();
     }
-    // The connection goes on, and a page with entries never waits.
+    // The connection stays open, and a page with entries never waits.
     let request = |query: &str| server.client(&key).request(&format!("{FEED}?{query}"));
     assert!(is_empty_page(&ask(&mut waiters[0], &request(&format!("since={next}"))).unwrap()));
     let told = ask(&mut waiters[0], &request(&format!("since={since}&wait=60"))).unwrap();
     assert_eq!(told.items().len(), 3);
-    // The present moment is there at once.
+    // Without `since`, the present moment is returned at once.
     assert!(is_empty_page(&ask(&mut waiters[0], &request("wait=60")).unwrap()));
     let head = request(&format!("since={next}&wait=60")).replacen("GET", "HEAD", 1);
     let mut stream = BufReader::new(connect(server.address).unwrap());
@@ -125,7 +125,7 @@ fn a_hidden_change_ends_no_wait() {
     for version in 1..=3 {
         let mut waiter = wait(&server, &cardiology, "");
         until_waiting(&mut admin, 2);
-        // Record 1 is of Cardiology; the journal and the key are nobody's business.
+        // Record 1 is of Cardiology. The journal and the new key concern no waiting request.
         site.import("conferences.jsonl", conferences_of_version(1, version));
         site.import("journals.jsonl", format!("{{\"id\":{version},\"name\":\"J\"}}\n"));
         site.key("Oncology", &["--label", "another"]);
@@ -142,7 +142,11 @@ fn a_hidden_change_ends_no_wait() {
         ]);
         assert_eq!(version_of(&answer(&mut waiter).items()), version);
         until_waiting(&mut admin, 1);
-        assert_eq!(ended(&mut admin, "change"), f64::from(u32::try_from(version).unwrap()), "nobody else was woken");
+        assert_eq!(
+            ended(&mut admin, "change"),
+            f64::from(u32::try_from(version).unwrap()),
+            "no other request was woken"
+        );
         assert_eq!(proof(), before);
         assert!(is_silent(&sleeper));
     }
@@ -156,7 +160,7 @@ fn a_hidden_change_ends_no_wait() {
 }
 
 #[test]
-fn a_change_of_key_or_license_is_told_at_once() {
+fn a_change_of_key_or_license_ends_the_wait_at_once() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(9, 0));
     type Change = fn(&Site, &str, &str);
@@ -204,7 +208,7 @@ fn a_change_of_key_or_license_is_told_at_once() {
 }
 
 #[test]
-fn a_history_that_is_gone_is_told_at_once() {
+fn a_restore_ends_waits_with_410_at_once() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     let key = site.open_key();
@@ -220,7 +224,7 @@ fn a_history_that_is_gone_is_told_at_once() {
 }
 
 #[test]
-fn commits_that_are_held_back_wake_nobody() {
+fn commits_that_are_held_back_end_no_wait() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     site.license("all", "--dataset conferences");
@@ -229,7 +233,7 @@ fn commits_that_are_held_back_wake_nobody() {
     let mut waiters = [wait(&server, &key, ""), wait(&server, &other, "")];
     until_waiting(&mut admin, 2);
     site.import("conferences.jsonl", conferences_of_version(3, 1));
-    // Keys are taken at once, and with them the commit has been seen.
+    // The server shows changes of keys at once. The answer proves that it has seen the commit.
     site.json(["key", "revoke", &id]);
     assert_eq!(answer(&mut waiters[0]).problem(), "revoked_api_key");
     assert!(is_silent(&waiters[1]));
@@ -239,7 +243,7 @@ fn commits_that_are_held_back_wake_nobody() {
 }
 
 #[test]
-fn a_server_that_stops_answers_who_waits() {
+fn a_server_that_stops_answers_waiting_requests() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     let key = site.open_key();
@@ -263,7 +267,7 @@ fn the_longest_wait_ends_when_its_connection_is_needed() {
     let limited = command(&site, "per-address=2 request=1s", "--admin-listen 127.0.0.1:0 --log info");
     let (server, mut admin) = start_watched(&site, limited);
     let target = waiting_target(&server, &key, "");
-    // On a busy machine the connection of the token may still take one of the two slots.
+    // On a busy machine the connection of the token may still use one of the two slots.
     wait_until("no connection", SOON, || (scrape(&mut admin)["medfeed_connections"] == 0.0).then_some(()));
     let mut first = send(&server, &key, &target);
     until_waiting(&mut admin, 1);

@@ -23,7 +23,7 @@ pub fn get_from(address: SocketAddr, host: &str, target: &str) -> Answer {
     ask(&mut connection, &format!("GET {target} HTTP/1.1\r\nhost: {host}\r\n\r\n")).unwrap()
 }
 
-/// The text of a table's row or a list's item that holds a piece, without its tags.
+/// The text of a table's row or a list's item that contains a piece, without its tags.
 fn text_around(page: &str, open: &str, close: &str, piece: &str) -> String {
     let mut items = page.split(open).skip(1).filter_map(|rest| rest.split_once(close)).map(|(item, _)| item);
     let item = items.find(|item| item.contains(piece)).unwrap_or_else(|| panic!("no {open} with {piece}: {page}"));
@@ -36,19 +36,19 @@ fn row(page: &str, piece: &str) -> String {
 }
 
 #[test]
-fn the_page_shows_what_is_served_and_to_whom() {
+fn the_page_lists_datasets_licenses_and_keys() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(1235, 0));
     site.license("all", "--dataset conferences --dataset journals");
     site.license("none", "--dataset conferences --country Nowhere");
-    // A removed record does not count, although the feed has a tombstone of it.
+    // A removed record is not counted, although the feed has its tombstone.
     site.import("conferences.jsonl", "{\"id\":1235,\"deleted\":true}\n");
     let hostile = "<script>alert(1)</script>";
     let (id, key) = site.key("all", &["--label", hostile]);
     let (unused, _) = site.key("none", &[]);
     let (ended, _) = site.key("all", &[]);
     site.json(["key", "revoke", ended.as_str()]);
-    // A replaced key works for a while, and counts like its successor.
+    // A replaced key works for a while. The license's number of keys includes it and its successor.
     let (replaced, _) = site.key("none", &[]);
     site.json(["key", "replace", &replaced, "--overlap", "1h"]);
     let (server, mut admin) = serve_watched(&site, &[]);
@@ -83,20 +83,20 @@ fn the_page_shows_what_is_served_and_to_whom() {
         "{shown}"
     );
     assert!(!shown.contains("further"), "all licenses and keys are shown");
-    // Texts of others stay texts, and keys are shown only by their ids.
+    // Texts of others are shown as text, and keys only by their ids.
     assert!(!shown.contains(hostile) && shown.contains("alert(1)"), "{shown}");
     assert!(!shown.contains("<script>") && !shown.contains("mfk_") && !shown.contains("style=\""), "{shown}");
     server.stop();
 }
 
 #[test]
-fn the_page_is_safe_to_open() {
+fn the_page_is_shown_only_under_its_own_names() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     let (server, admin) = serve_watched(&site, &["--admin-host", "feed-1.internal"]);
     let address = admin.address();
     let port = address.port();
-    // A page of the web may have its own name lead to this address.
+    // A page of the web may make its own name point to this address.
     let cases = [
         (format!("127.0.0.1:{port}"), 200),
         (format!("localhost:{port}"), 200),
@@ -136,7 +136,7 @@ fn a_key_with_two_feeds_is_sorted_by_its_largest_lag() {
     site.license("all", "--dataset conferences --dataset journals");
     let [(less, _), (more, _), (least, _), (lost, _)] = [(); 4].map(|()| site.key("all", &[]));
     let commit = Writer::open(&site.db(), SOON).unwrap().snapshot().unwrap().commit();
-    // A dead server left these lags.
+    // A dead server recorded these lags.
     let seen = |lineage, behind_s: i64| FeedSeen {
         at: now(),
         position: 1,
@@ -148,7 +148,7 @@ fn a_key_with_two_feeds_is_sorted_by_its_largest_lag() {
         (&less, vec![(Dataset::Conferences, own(630))]),
         (&more, vec![(Dataset::Conferences, own(7300)), (Dataset::Journals, own(0))]),
         (&least, vec![(Dataset::Journals, own(0))]),
-        // Of a history that was replaced.
+        // Lags in a history that was replaced.
         (&lost, vec![(Dataset::Conferences, seen([7; 16], 90_000)), (Dataset::Journals, seen([7; 16], 0))]),
     ]
     .into_iter()

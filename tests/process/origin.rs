@@ -1,4 +1,4 @@
-//! An origin with a bucket in a folder, which publishes when a test says so, and sites for replicas.
+//! An origin with a bucket in a folder, which publishes when the test calls it, and sites for replicas.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,13 +17,13 @@ use super::site::{Server, Site};
 pub struct Origin {
     pub site: Site,
     place: Place,
-    /// Where the database was before, and the bucket is.
+    /// The former site of the database, which has the bucket.
     former: Option<Site>,
     pub slot: u64,
 }
 
 impl Origin {
-    /// Publishes a site's database in the folder `bucket` beside it.
+    /// Publishes a site's database in the folder `bucket` next to it.
     pub fn new(site: Site) -> Origin {
         let place = Place::folder(&site);
         let mut origin = Origin { site, place, former: None, slot: 0 };
@@ -47,12 +47,12 @@ impl Origin {
         Reader::open(&self.site.db()).expect("a database").origin().expect("it can be read")
     }
 
-    /// Publishes all that was committed since the last time, and gives a heartbeat.
+    /// Publishes all commits since the last call, and writes a heartbeat.
     pub fn publish(&mut self) {
         self.publish_with("");
     }
 
-    /// The same, with a whole state after the log's end for those who start.
+    /// The same, with a whole state after the log's end for new replicas.
     pub fn add_state(&mut self) {
         self.publish_with("--state-every 0s");
     }
@@ -62,14 +62,14 @@ impl Origin {
         self.slot = note(&self.site).slot;
     }
 
-    /// Restores the database as it is, which is published whole.
+    /// Restores the database as it is, so that a whole state is published.
     pub fn publish_state(&mut self) {
         let backup = self.site.backup("present.redb");
         self.site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
         self.publish();
     }
 
-    /// The entry that would come next: a copy of the database puts it into a copy of the bucket.
+    /// The next entry of the log: a copy of the database publishes it into a copy of the bucket.
     pub fn next_entry(&self) -> (EntryHeader, Vec<Vec<u8>>) {
         let copy = copy_of(&self.site);
         let bucket = copy.path("bucket");
@@ -81,7 +81,7 @@ impl Origin {
         (entry.header, entry.changes)
     }
 
-    /// Puts an entry at the log's end, which may be none that a publisher puts.
+    /// Adds an entry at the log's end, also one that no publisher would write.
     pub fn put(&mut self, header: &EntryHeader, changes: &[Vec<u8>]) {
         let changes: Vec<&[u8]> = changes.iter().map(Vec::as_slice).collect();
         let (bytes, _) = entry::encode(header, &changes).expect("an entry");
@@ -90,19 +90,19 @@ impl Origin {
         self.slot = header.slot;
     }
 
-    /// Goes on with another file of the database, which has put the last entry.
+    /// Continues with another file of the database, which wrote the last entry.
     pub fn move_to(&mut self, site: Site) {
         self.former = Some(std::mem::replace(&mut self.site, site));
         self.slot = note(&self.site).slot;
     }
 
-    /// A place for a replica of this origin.
+    /// A site for a replica of this origin.
     pub fn replica(&self) -> Replica {
         Replica { site: Site::new(), url: self.url() }
     }
 }
 
-/// Copies what is in a folder into another one.
+/// Copies the content of a folder into another one.
 pub fn copy_into(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).expect("a folder").map(|entry| entry.expect("an entry")) {
         let target = to.join(entry.file_name());
@@ -123,7 +123,7 @@ pub struct Replica {
 }
 
 impl Replica {
-    /// Options that let a replica follow, and monitoring look at it.
+    /// Options with which a server follows as a replica, and has monitoring.
     pub fn options(&self, more: &str) -> String {
         format!("--from {} --admin-listen 127.0.0.1:0 --log info {more}", self.url)
     }

@@ -24,7 +24,7 @@ pub fn share(path: &Path) {
     fs::set_permissions(path, Permissions::from_mode(mode | (mode & 0o700) >> 3)).unwrap();
 }
 
-/// Whether tests can run commands as `nobody`. Says so if not.
+/// Whether tests can run commands as `nobody`. Prints a message if not.
 pub fn can_be_nobody(test: &str) -> bool {
     let site = Site::new();
     let can = rustix::process::geteuid().is_root() && {
@@ -56,7 +56,7 @@ fn a_publisher_that_does_not_own_the_file_writes_its_note() {
     }
     let site = shared_site();
     let place = Place::folder(&site);
-    // A user who does not own the files may replace them too, because the folder is writable for them.
+    // A user who does not own the files may also replace them, because the folder is writable for them.
     for slot in 1..3 {
         site.key("all", &["--publish-wait", "0s"]);
         let done = Done::of(as_nobody(&mut place.command(&site, "--once")));
@@ -89,7 +89,7 @@ fn only_its_owner_replaces_a_database() {
     }
 }
 
-/// Nobody can sync a folder that they cannot read. A command fails before it gives a file its name, not after.
+/// A user cannot sync a folder that they cannot read. A command fails before it gives a file its name, not after.
 #[test]
 fn a_folder_that_cannot_be_read_gets_no_file() {
     if !can_be_nobody("a_folder_that_cannot_be_read_gets_no_file") {
@@ -130,7 +130,7 @@ fn a_file_is_checked_without_the_right_to_write() {
     let site = shared_site();
     let backup = site.path("backup.redb");
     fs::set_permissions(&backup, Permissions::from_mode(0o444)).unwrap();
-    // In a folder that they cannot write to either.
+    // The folder is not writable for them either.
     fs::set_permissions(site.folder(), Permissions::from_mode(0o755)).unwrap();
     let before = (fs::read(&backup).unwrap(), site.files());
     let told = "every row was checked, but not redb's checksums of the pages: they need the right to write to the file";
@@ -139,11 +139,11 @@ fn a_file_is_checked_without_the_right_to_write() {
     assert!(plain.stdout.contains(&format!("\nwarning: {told}")), "{plain:?}");
     assert!(json.code == Some(0) && json.json()["ok"] == true && json.json()["warnings"][0] == told, "{json:?}");
     assert!((fs::read(&backup).unwrap(), site.files()) == before, "nothing changed");
-    // With the right to write, all is compared.
+    // With the right to write, everything is compared.
     let whole = site.run(["check", "--db", "backup.redb"]);
     assert!(whole.code == Some(0) && !whole.stdout.contains("warning"), "{whole:?}");
 
-    // Each row is read: a name that was changed is found.
+    // Each row is read: a changed name is found.
     let mut damaged = before.0;
     let name = b"Conference 7";
     let places: Vec<usize> = memchr::memmem::find_iter(&damaged, name).collect();
@@ -156,14 +156,14 @@ fn a_file_is_checked_without_the_right_to_write() {
     assert!(plain.code == Some(1) && plain.stdout.contains("is DAMAGED"), "{plain:?}");
     assert!(json.code == Some(1) && json.json()["ok"] == false, "{json:?}");
 
-    // A file that may not be read is not sound.
+    // A file that cannot be read is not sound.
     fs::set_permissions(&backup, Permissions::from_mode(0o600)).unwrap();
     let (plain, json) = check_as_nobody(&site, "backup.redb");
     assert!(plain.code == Some(1) && plain.stderr.contains("Permission denied"), "{plain:?}");
     assert!(json.code == Some(1) && json.json()["error"].is_string(), "{json:?}");
 }
 
-/// Runs a command after a script, with mounts of its own. `None` where nothing can be mounted.
+/// Runs a command after a script, with mounts of its own. `None` if nothing can be mounted.
 fn in_own_mounts(site: &Site, script: &str, args: &[&str]) -> Option<Done> {
     let unshare = |script: &str, args: &[&str]| {
         let mut command = site.command_of("unshare");

@@ -32,7 +32,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// A server that all tests share which run at the same time; none, and a word about it, where none can be started.
+    /// A server that all tests share that run at the same time. `None`, with a message, if none can be started.
     pub fn shared(test: &str) -> Option<Arc<Cluster>> {
         static SHARED: Mutex<Weak<Cluster>> = Mutex::new(Weak::new());
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -54,9 +54,9 @@ impl Cluster {
         started.inspect_err(|why| eprintln!("{test} is left out: PostgreSQL cannot be run here: {why}")).ok()
     }
 
-    /// Starts a server in a folder of its own. What keeps it from running is the machine's doing.
+    /// Starts a server in a folder of its own. Returns an error if the machine cannot run it.
     fn run_in_new_folder(programs: &Path) -> Result<Cluster, Box<dyn Error>> {
-        // It refuses to run as root.
+        // PostgreSQL refuses to run as root.
         let is_root = rustix::process::geteuid().is_root();
         let user = if is_root { Some(plain_user().ok_or("there is no user `nobody`")?) } else { None };
         let folder = tempfile::Builder::new().prefix("medfeed-pg-").tempdir()?;
@@ -82,7 +82,7 @@ impl Cluster {
             return Err(String::from_utf8_lossy(&made.stderr).into());
         }
         let program = programs.join("postgres");
-        // Somebody else may take the free port first.
+        // Another process may take the free port first.
         for _ in 0..10 {
             let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
             if let Some(process) = run(&program, user, folder.path(), port) {
@@ -92,7 +92,7 @@ impl Cluster {
         Err(fs::read_to_string(folder.path().join("log"))?.into())
     }
 
-    /// Makes an empty database; returns its name.
+    /// Creates an empty database. Returns its name.
     pub fn database(&self) -> String {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("d{}", COUNT.fetch_add(1, Ordering::Relaxed));
@@ -105,7 +105,7 @@ impl Cluster {
         format!("postgres:///{database}?host={}&port={}&user={USER}", self.folder.path().display(), self.port)
     }
 
-    /// The file of the certificate by which the server is known.
+    /// The file of the server's certificate.
     pub fn certificate(&self) -> PathBuf {
         self.folder.path().join("cert.pem")
     }
@@ -115,7 +115,7 @@ impl Cluster {
         Client::connect(&self.url(database), NoTls).unwrap_or_else(|error| panic!("{error:?}"))
     }
 
-    /// Stops the server, disconnecting everybody.
+    /// Stops the server, and disconnects all clients.
     pub fn stop(&self) {
         let mut process = self.process.lock().unwrap();
         process.signal("INT");
@@ -133,14 +133,14 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         let process = self.process.get_mut().unwrap_or_else(PoisonError::into_inner);
         if process.ended_within(std::time::Duration::ZERO).is_none() {
-            // At once, with all of its processes; a kill would leave them for a while.
+            // Ends at once, with all of its processes. After a kill they would remain for a while.
             process.signal("QUIT");
             process.ended_within(SOON);
         }
     }
 }
 
-/// Starts a server and waits until it takes connections; `None` when it ends by itself.
+/// Starts a server and waits until it accepts connections; `None` if it ends by itself.
 fn run(program: &Path, user: Option<u32>, folder: &Path, port: u16) -> Option<Process> {
     let log = fs::File::create(folder.join("log")).unwrap();
     let mut command = as_user(program, user);
@@ -183,7 +183,7 @@ fn find_programs() -> Option<PathBuf> {
     folders.into_iter().find(|folder| folder.join("initdb").is_file() && folder.join("postgres").is_file())
 }
 
-/// Whom to run as instead of root.
+/// The user that runs the server instead of root.
 fn plain_user() -> Option<u32> {
     let users = fs::read_to_string("/etc/passwd").ok()?;
     let fields = users.lines().map(|line| line.split(':').collect::<Vec<_>>());

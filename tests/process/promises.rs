@@ -17,7 +17,7 @@ fn names(cell: &str) -> Vec<&str> {
     cell.split('`').skip(1).step_by(2).collect()
 }
 
-/// Whether a source has a test that `cargo test` runs. A feature may be demanded in between, but no `#[ignore]`.
+/// Whether a source has a test that `cargo test` runs. It may require a feature, but must not be `#[ignore]`d.
 fn has_test(source: &str, function: &str) -> bool {
     let lines: Vec<&str> = source.lines().map(str::trim).collect();
     let starts = format!("fn {function}(");

@@ -1,5 +1,6 @@
-//! Promotions: the log stays one line of history, even if a promotion is killed or others write at the same time. A database
-//! that is not at its end says so. `MEDFEED_CASES` sets how many promotions are killed, `MEDFEED_SEED` the moments.
+//! Promotions: the log stays one line of history, even if a promotion is killed or others write at the same time. A
+//! database that is no longer the origin refuses to write. `MEDFEED_CASES` sets how many promotions are killed,
+//! `MEDFEED_SEED` the moments.
 
 use std::fs;
 use std::process::Stdio;
@@ -15,21 +16,21 @@ use super::s3::{Fault, S3};
 use super::site::{Process, Random, SOON, Site, cases_and_seed, wait_until};
 use crate::harness::counted;
 
-/// A replica that has followed to the end, and is not running.
+/// A replica that has followed the log to its end, and is not running.
 pub fn replica_of(place: &Place) -> Site {
     let replica = Replica { site: Site::new(), url: place.url.clone() };
-    replica.site.start(place.told(replica.site.serve_command(&replica.options("")))).stop();
+    replica.site.start(place.with_credentials(replica.site.serve_command(&replica.options("")))).stop();
     replica.site
 }
 
-/// Starts a promotion, whose messages are in the file `told`.
+/// Starts a promotion. Its messages go to the file `told`.
 fn promotion(place: &Place, site: &Site) -> Process {
-    let mut command = place.told(site.command(["promote", &place.url, "--yes"]));
+    let mut command = place.with_credentials(site.command(["promote", &place.url, "--yes"]));
     Process::spawn(command.stdout(Stdio::null()).stderr(fs::File::create(site.path("told")).unwrap()))
 }
 
-/// Starts a promotion that stands still with the answer of its last look, which found no entry in a slot.
-fn at_its_last_look(s3: &S3, place: &Place, site: &Site, slot: u64) -> Process {
+/// Starts a promotion and holds the response of its last read, which found no entry in a slot.
+fn at_its_last_read(s3: &S3, place: &Place, site: &Site, slot: u64) -> Process {
     s3.fail("GET", &layout::log(slot), Fault::Held, 2);
     let promoting = promotion(place, site);
     s3.wait_for_held();
@@ -44,12 +45,13 @@ pub fn promote(place: &Place, site: &Site) {
 }
 
 fn ends_with(mut process: Process, code: i32, what: &str) {
-    let ended = process.ended_within(SOON).unwrap_or_else(|| panic!("{what} goes on"));
+    let ended = process.ended_within(SOON).unwrap_or_else(|| panic!("{what} is still running"));
     assert_eq!(ended.code(), Some(code), "{what}");
 }
 
-/// A database publishes no more: another took over, which it is told by all that would write to it.
-fn is_fenced(place: &Place, site: &Site) {
+/// Checks that a database is no longer published, because another publisher took over. Each command that would write
+/// reports that.
+fn assert_fenced(place: &Place, site: &Site) {
     let published = place.run(site, "--once");
     assert_eq!(published.code, Some(4), "{published:?}");
     let by = note(site).fenced.expect("it is noted");
@@ -62,8 +64,8 @@ fn is_fenced(place: &Place, site: &Site) {
     assert!(by.contains(" published slot ") && by.contains('@'), "{by}");
 }
 
-/// A database is the end of the log, which is one line, and goes on.
-fn goes_on(place: &Place, site: &Site) {
+/// Checks that a database is the end of the log, that the log is one line, and that the next commit can be published.
+fn assert_continues(place: &Place, site: &Site) {
     place.check(site);
     commit(site, 100 + note(site).slot);
     assert_eq!(place.once(site), 1, "{}", place.kind);
@@ -104,14 +106,14 @@ fn a_promotion_that_is_killed_is_run_again() {
         s3.wait_for_held();
         killed.kill();
         s3.heal();
-        // What is not promoted is a replica still; what was put is followed.
+        // A killed promotion leaves a replica. An entry that it wrote is followed.
         let refused = promoted.run(["key", "create", "--license", "all"]);
         assert!(refused.code == Some(1) && refused.stderr.contains("medfeed promote"), "{request}: {refused:?}");
         promote(&place, &promoted);
-        is_fenced(&place, &old);
+        assert_fenced(&place, &old);
         let is_last = index + 1 == requests.len();
         assert_eq!(note(&promoted).slot, if is_last { 4 } else { 3 }, "{request}");
-        goes_on(&place, &promoted);
+        assert_continues(&place, &promoted);
     }
 }
 
@@ -142,8 +144,8 @@ fn a_promotion_that_is_killed_at_any_moment_is_run_again() {
                 after += 1;
             }
         }
-        is_fenced(&place, &origin);
-        goes_on(&place, &replica);
+        assert_fenced(&place, &origin);
+        assert_continues(&place, &replica);
         origin = replica;
     }
     println!("killed before it was put {before}, before it was promoted {between}, after it {after}");
@@ -157,8 +159,8 @@ fn an_overtaken_promotion_leaves_one_history() {
         let place = Place::s3(&s3);
         place.once(&site);
         let [replica, other] = [replica_of(&place), replica_of(&place)];
-        // Its last look finds nothing, and hears so only after somebody else has put an entry.
-        let promoting = at_its_last_look(&s3, &place, &replica, 2);
+        // Its last read finds nothing, and the response arrives only after another entry was written.
+        let promoting = at_its_last_read(&s3, &place, &replica, 2);
         if by_promotion {
             promote(&place, &other);
         } else {
@@ -167,7 +169,7 @@ fn an_overtaken_promotion_leaves_one_history() {
         }
         s3.release();
         if by_promotion {
-            // The other is the origin now; this one may still be promoted if that is lost too.
+            // The other one is the origin now. This one can still be promoted if that one is lost too.
             ends_with(promoting, 1, "the promotion");
             let told = fs::read_to_string(replica.path("told")).unwrap();
             for piece in
@@ -177,21 +179,21 @@ fn an_overtaken_promotion_leaves_one_history() {
             }
             let refused = replica.run(["key", "create", "--license", "all"]);
             assert!(refused.code == Some(1) && refused.stderr.contains("is a replica of"), "{refused:?}");
-            goes_on(&place, &other);
-            is_fenced(&place, &site);
+            assert_continues(&place, &other);
+            assert_fenced(&place, &site);
             promote(&place, &replica);
-            is_fenced(&place, &other);
+            assert_fenced(&place, &other);
         } else {
             ends_with(promoting, 0, "the promotion");
-            assert_eq!(note(&replica).slot, 3, "after what came in between");
+            assert_eq!(note(&replica).slot, 3, "after the entry of another publisher");
         }
-        is_fenced(&place, &site);
-        goes_on(&place, &replica);
+        assert_fenced(&place, &site);
+        assert_continues(&place, &replica);
     }
 }
 
 #[test]
-fn a_promotion_that_is_overtaken_does_not_heed_earlier_promotions() {
+fn an_overtaken_promotion_ignores_earlier_promotions() {
     let (s3, site) = (S3::start(), curated());
     let place = Place::s3(&s3);
     place.once(&site);
@@ -199,24 +201,25 @@ fn a_promotion_that_is_overtaken_does_not_heed_earlier_promotions() {
     promote(&place, &other);
     commit(&other, 1);
     assert_eq!(place.once(&other), 1);
-    // The promotion is passed over, since its origin has published; that origin then puts another entry first.
-    let promoting = at_its_last_look(&s3, &place, &away, 4);
+    // The promotion in slot 2 is passed over, because its origin has published since. That origin then writes another
+    // entry first.
+    let promoting = at_its_last_read(&s3, &place, &away, 4);
     commit(&other, 2);
     assert_eq!(place.once(&other), 1);
     s3.release();
     ends_with(promoting, 0, "the promotion");
-    assert_eq!(note(&away).slot, 5, "after what came in between");
-    is_fenced(&place, &other);
-    goes_on(&place, &away);
+    assert_eq!(note(&away).slot, 5, "after the entry of another publisher");
+    assert_fenced(&place, &other);
+    assert_continues(&place, &away);
 }
 
 #[test]
-fn a_promotion_that_is_overtaken_all_the_time_gives_up() {
+fn a_promotion_that_is_overtaken_again_and_again_ends_with_an_error() {
     let (s3, site) = (S3::start(), curated());
     let place = Place::s3(&s3);
     place.once(&site);
     let replica = replica_of(&place);
-    let promoting = at_its_last_look(&s3, &place, &replica, 2);
+    let promoting = at_its_last_read(&s3, &place, &replica, 2);
     for slot in 2..=4 {
         s3.wait_for_held();
         commit(&site, slot);
@@ -231,19 +234,19 @@ fn a_promotion_that_is_overtaken_all_the_time_gives_up() {
     assert!(told.contains("other publishers kept writing") && told.contains("run this command again"), "{told}");
     let refused = replica.run(["key", "create", "--license", "all"]);
     assert!(refused.code == Some(1) && refused.stderr.contains("medfeed promote"), "{refused:?}");
-    goes_on(&place, &site);
+    assert_continues(&place, &site);
     promote(&place, &replica);
-    is_fenced(&place, &site);
-    goes_on(&place, &replica);
+    assert_fenced(&place, &site);
+    assert_continues(&place, &replica);
 }
 
-/// A method, what becomes of its next requests, and of how many.
+/// A method, the fault of its next requests, and their number.
 type Planned = (&'static str, Fault, usize);
 
 #[test]
 fn a_promotion_finishes_or_can_run_again_after_any_store_answer() {
     let lost = ("PUT", Fault::LostAnswer, 1);
-    // What comes of the request that puts the entry, and of those that read it back; and what is told.
+    // The faults of the request that writes the entry and of those that read it back, and a part of the error.
     let cases: [(&[Planned], Option<&str>); 6] = [
         (&[lost], None),
         (&[("PUT", Fault::Code(409, "ConditionalRequestConflict"), 1)], None),
@@ -267,7 +270,7 @@ fn a_promotion_finishes_or_can_run_again_after_any_store_answer() {
         place.once(&site);
         let replica = replica_of(&place);
         let name = layout::log(2);
-        let promoting = at_its_last_look(&s3, &place, &replica, 2);
+        let promoting = at_its_last_read(&s3, &place, &replica, 2);
         faults.iter().for_each(|(method, fault, times)| s3.fail(method, &name, *fault, *times));
         s3.release();
         ends_with(promoting, i32::from(refusal.is_some()), &format!("{faults:?}"));
@@ -277,8 +280,8 @@ fn a_promotion_finishes_or_can_run_again_after_any_store_answer() {
             assert!(told.contains(refusal), "{faults:?}: {told}");
             promote(&place, &replica);
         }
-        is_fenced(&place, &site);
-        goes_on(&place, &replica);
+        assert_fenced(&place, &site);
+        assert_continues(&place, &replica);
     }
 }
 
@@ -299,7 +302,7 @@ fn a_replica_whose_bucket_cannot_be_read_stays_one() {
     commit(&site, 1);
     assert_eq!(place.once(&site), 1, "the origin is still the origin");
     promote(&place, &replica);
-    goes_on(&place, &replica);
+    assert_continues(&place, &replica);
 }
 
 #[test]
@@ -326,7 +329,7 @@ fn a_replica_does_not_start_over_in_another_bucket() {
     commit(&site, 1);
     assert_eq!(place.once(&site), 1, "the origin is still the origin");
     assert_eq!(place.json(&replica, &["promote", &place.url, "--start-over", "--yes"])["promoted"], true);
-    goes_on(&place, &replica);
+    assert_continues(&place, &replica);
 }
 
 #[test]
@@ -343,15 +346,15 @@ fn a_wait_for_replicas_ends_when_another_publisher_takes_over() {
     let waiting = Process::spawn(command.stdout(Stdio::null()).stderr(told));
     wait_until("it is done here", SOON, || (head() > before).then_some(()));
     promote(&place, &replica);
-    is_fenced(&place, &site);
-    ends_with(waiting, 4, "who waits");
+    assert_fenced(&place, &site);
+    ends_with(waiting, 4, "the waiting command");
     let told = fs::read_to_string(site.path("told")).unwrap();
     assert!(told.contains("which is no longer published: ") && told.contains(" published slot 2 at "), "{told}");
-    goes_on(&place, &replica);
+    assert_continues(&place, &replica);
 }
 
 #[test]
-fn a_former_origin_comes_back() {
+fn a_former_origin_returns_as_a_replica() {
     let site = curated();
     let place = Place::folder(&site);
     place.once(&site);
@@ -360,27 +363,27 @@ fn a_former_origin_comes_back() {
     commit(&site, 2);
     let promoted = place.ends(&other, &["promote", &place.url, "--yes"]);
     assert!(promoted.code == Some(0) && promoted.stdout.contains("stop the servers of the old origin"), "{promoted:?}");
-    // It tells what is in its file alone.
+    // It names the commits that only its own file has.
     let (first, last) = (note(&site).seq + 1, rows_of(&site.db()).1.seq);
     let refused = place.run(&site, "--once");
     let expected = format!("2 commits (seq {first} to {last})");
     assert!(refused.code == Some(4) && refused.stderr.contains(&expected), "{expected}: {refused:?}");
-    is_fenced(&place, &site);
+    assert_fenced(&place, &site);
     commit(&other, 1);
     place.once(&other);
-    // A backup in its place is no way around that. Without the note it is a database of its own.
+    // A backup in its place is refused too. Without the note it is a database of its own.
     fs::copy(site.backup("backup.redb"), site.db()).unwrap();
-    is_fenced(&place, &site);
+    assert_fenced(&place, &site);
     assert_eq!(site.run(["license", "list"]).code, Some(0));
     let alone = copy_of(&site);
     commit(&alone, 5);
     alone.check();
-    // It follows under the name that it had, where the notes of before stand.
+    // It follows under its old name, next to its old notes.
     fs::remove_file(site.db()).unwrap();
-    site.start(place.told(site.serve_command(&format!("--from {}", place.url)))).stop();
+    site.start(place.with_credentials(site.serve_command(&format!("--from {}", place.url)))).stop();
     commit(&other, 2);
     place.once(&other);
     promote(&place, &site);
-    goes_on(&place, &site);
-    is_fenced(&place, &other);
+    assert_continues(&place, &site);
+    assert_fenced(&place, &other);
 }

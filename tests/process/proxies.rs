@@ -1,21 +1,21 @@
-//! Callers behind a proxy: which address counts, and which proxies may name it.
+//! Callers behind a proxy: the address that counts, and the proxies that may name it.
 
 use std::net::IpAddr;
 
 use super::client::Client;
 use super::site::{Server, Site, conferences_of_version};
 
-/// The address that is no proxy's.
+/// The address of no proxy.
 const STRANGER: &str = "127.0.0.2";
 /// The only address that the key may be used from.
 const ALLOWED: &str = "198.51.100.7";
 
 struct Case {
-    /// Where the connection comes from.
+    /// The source of the connection.
     peer: &'static str,
     /// The headers that are sent.
     sent: &'static [(&'static str, &'static str)],
-    /// Whose request it is.
+    /// The expected caller.
     caller: &'static str,
 }
 
@@ -57,7 +57,7 @@ fn check_cases(server: &Server, [narrow, open]: &[String; 2], cases: &[Case]) {
 }
 
 #[test]
-fn x_forwarded_for_is_taken_from_trusted_proxies_alone() {
+fn x_forwarded_for_counts_only_from_trusted_proxies() {
     let (_site, server, keys) = serve(&[]);
     check_cases(
         &server,
@@ -87,7 +87,7 @@ fn x_forwarded_for_is_taken_from_trusted_proxies_alone() {
 }
 
 #[test]
-fn forwarded_is_taken_instead_where_it_is_asked_for() {
+fn forwarded_replaces_x_forwarded_for_by_an_option() {
     let (_site, server, keys) = serve(&["--forwarded-header", "forwarded"]);
     check_cases(
         &server,
@@ -111,7 +111,7 @@ fn forwarded_is_taken_instead_where_it_is_asked_for() {
 }
 
 #[test]
-fn without_trusted_proxies_nobody_is_believed() {
+fn without_trusted_proxies_forwarding_headers_are_ignored() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     let open = site.open_key();

@@ -1,4 +1,5 @@
-//! What a test of publishing needs: a bucket of each kind, the program that publishes to it, and a replay of all that is there.
+//! Helpers for tests of publishing: a bucket of each kind, the program that publishes to it, and a replay of the whole
+//! bucket.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
@@ -22,7 +23,7 @@ use super::monitoring::{admin_address, scrape};
 use super::s3::S3;
 use super::site::{Done, Process, SOON, Site, wait_until, wait_until_every};
 
-/// A bucket, and how the program is told of it.
+/// A bucket, with the settings by which the program reaches it.
 pub struct Place {
     pub kind: &'static str,
     pub url: String,
@@ -40,12 +41,12 @@ impl Place {
         Place::of("s3", format!("{}/some/prefix", s3.url), s3.environment(), None)
     }
 
-    /// A prefix of its own where everything is sealed.
+    /// A prefix of its own in S3, with sealed objects.
     pub fn sealed(site: &Site, s3: &S3) -> Place {
         Place::sealed_at("sealed s3", format!("{}/sealed", s3.url), s3.environment(), site)
     }
 
-    /// A folder of a site, where everything is sealed.
+    /// A folder of a site, with sealed objects.
     pub fn sealed_folder(site: &Site) -> Place {
         Place::sealed_at("sealed folder", format!("file://{}", site.path("sealed").display()), Vec::new(), site)
     }
@@ -56,7 +57,7 @@ impl Place {
         Place::of(kind, url, environment, Some(SealKey::load(&file).unwrap()))
     }
 
-    /// The same bucket of a store, reached at another address.
+    /// The same bucket, reached at another address.
     pub fn through(&self, endpoint: &str) -> Place {
         let mut environment = self.environment.clone();
         environment.retain(|(name, _)| name != "AWS_ENDPOINT_URL");
@@ -64,13 +65,13 @@ impl Place {
         Place::of(self.kind, self.url.clone(), environment, None)
     }
 
-    /// Tells a command of the bucket's credentials and key.
-    pub fn told(&self, mut command: Command) -> Command {
+    /// Sets the bucket's credentials and key in a command's environment.
+    pub fn with_credentials(&self, mut command: Command) -> Command {
         command.envs(self.environment.iter().cloned());
         command
     }
 
-    /// Runs a command on a site's database that succeeds, with `--json`.
+    /// Runs a command on a site's database with `--json`. It must succeed.
     pub fn json(&self, site: &Site, args: &[&str]) -> Value {
         let done = self.ends(site, &[args, &["--json"]].concat());
         assert_eq!(done.code, Some(0), "{}: {args:?}: {done:?}", self.kind);
@@ -79,7 +80,7 @@ impl Place {
 
     /// Runs a command on a site's database to its end.
     pub fn ends(&self, site: &Site, args: &[&str]) -> Done {
-        Done::of(&mut self.told(site.command(args)))
+        Done::of(&mut self.with_credentials(site.command(args)))
     }
 
     fn of(kind: &'static str, url: String, environment: Vec<(String, String)>, seal: Option<SealKey>) -> Place {
@@ -89,7 +90,7 @@ impl Place {
 
     /// The command that publishes, with further options separated by blanks.
     pub fn command(&self, site: &Site, options: &str) -> Command {
-        let mut command = self.told(site.command(["publish", &self.url]));
+        let mut command = self.with_credentials(site.command(["publish", &self.url]));
         command.args(options.split_whitespace());
         command
     }
@@ -99,45 +100,47 @@ impl Place {
         Done::of(&mut self.command(site, options))
     }
 
-    /// Publishes what waits; returns how many entries it took.
+    /// Publishes all pending commits. Returns the number of new entries.
     pub fn once(&self, site: &Site) -> u64 {
         self.once_with(site, "")
     }
 
-    /// Publishes what waits, with further options.
+    /// Publishes all pending commits, with further options.
     pub fn once_with(&self, site: &Site, options: &str) -> u64 {
         let done = self.run(site, &format!("--once --json {options}"));
         assert_eq!(done.code, Some(0), "{}: {done:?}", self.kind);
         done.json()["entries"].as_u64().unwrap()
     }
 
-    /// Starts a publisher that goes on, and waits until it is on its way.
+    /// Starts a publisher that keeps running, and waits until the note of a publisher exists.
     pub fn start(&self, site: &Site, options: &str) -> Process {
         let mut publisher = self.spawn(site, options);
         wait_until("a publisher", SOON, || {
-            assert_eq!(publisher.ended_within(std::time::Duration::ZERO), None, "it goes on");
+            assert_eq!(publisher.ended_within(std::time::Duration::ZERO), None, "the publisher keeps running");
             PublishedNote::read(&site.db()).unwrap()
         });
         publisher
     }
 
-    /// Starts a publisher that goes on.
+    /// Starts a publisher that keeps running.
     pub fn spawn(&self, site: &Site, options: &str) -> Process {
         let mut command = self.command(site, options);
         Process::spawn(command.args(["--log", "warn"]).stdout(Stdio::null()).stderr(Stdio::null()))
     }
 
-    /// Starts a publisher that goes on and is watched.
+    /// Starts a publisher that keeps running, with monitoring.
     pub fn watch(&self, site: &Site, options: &str) -> Watched {
         Watched::start(site, &mut self.command(site, &format!("{options} --admin-listen 127.0.0.1:0 --log info")))
     }
 
-    /// Fails unless all that is kept is the database: replayed from the oldest state, and followed from the newest.
+    /// Checks that the bucket's content equals the database: replayed from the oldest state, and followed from the
+    /// newest.
     pub fn check(&self, site: &Site) -> Audit {
         let (rows, folder) = (rows_of(&site.db()), tempfile::tempdir().unwrap());
         let [audited, followed] = ["audited.redb", "followed.redb"].map(|name| folder.path().join(name));
         let found = audit(&self.log(), &audited).unwrap_or_else(|error| panic!("{}: {error}", self.kind));
-        // A state whose publisher was killed before it wrote the manifest is followed by another. No entry between them is lost.
+        // A state whose publisher was killed before it wrote the manifest has another state after it. No entry between
+        // them is lost.
         for gap in &found.given_up {
             assert!(self.entry(*gap.start()).header.is_state(), "{}: {found:?}", self.kind);
             gap.clone().for_each(|slot| drop(self.entry(slot)));
@@ -149,16 +152,16 @@ impl Place {
         found
     }
 
-    /// A reader of the log of its own.
+    /// A new reader of the log.
     pub fn log(&self) -> LogReader {
         let seal_key = self.environment.iter().find(|(name, _)| name == "MEDFEED_SEAL_KEY");
         let seal = seal_key.map(|(_, file)| SealKey::load(Path::new(file)).unwrap());
         LogReader::new(Bucket::open_with(&self.url.parse().unwrap(), seal, &self.environment).unwrap())
     }
 
-    /// The command that serves a replica of what is published, with further options.
+    /// The command that serves a replica of the bucket, with further options.
     pub fn serve_command(&self, site: &Site, options: &str) -> Command {
-        self.told(site.serve_command(&format!("--from {} {options}", self.url)))
+        self.with_credentials(site.serve_command(&format!("--from {} {options}", self.url)))
     }
 
     pub fn manifest(&self, slot: u64) -> Manifest {
@@ -185,21 +188,21 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// Starts a publisher by a command of its own.
+    /// Starts a publisher by a given command.
     pub fn start(site: &Site, command: &mut Command) -> Watched {
         let log = site.path("publisher.log");
         let process = Process::spawn(command.stdout(Stdio::null()).stderr(File::create(&log).unwrap()));
         let address = || admin_address(&fs::read_to_string(&log).unwrap());
-        let admin = Client::new(wait_until("the log tells where monitoring is", SOON, address), None);
+        let admin = Client::new(wait_until("the log names the address of monitoring", SOON, address), None);
         Watched { process, admin, log }
     }
 
-    /// What was logged so far.
+    /// The log so far.
     pub fn logged(&self) -> String {
         fs::read_to_string(&self.log).unwrap()
     }
 
-    /// Waits until a sample of a scrape is as it should be.
+    /// Waits until a sample of a scrape has an expected value.
     pub fn wait_for(&mut self, name: &str, is_so: impl Fn(f64) -> bool) {
         let name = format!("medfeed_publish_{name}");
         wait_until_every(Duration::from_millis(20), &name, SOON, || {
@@ -208,7 +211,7 @@ impl Watched {
     }
 }
 
-/// Makes the file of a seal key that begins with a byte.
+/// Creates the file of a seal key that begins with a byte.
 pub fn seal_key(site: &Site, name: &str, first: u8) -> PathBuf {
     let digits: String = (0..32).map(|at| format!("{:02x}", first.wrapping_add(at))).collect();
     let file = site.write(name, digits);
@@ -216,7 +219,7 @@ pub fn seal_key(site: &Site, name: &str, first: u8) -> PathBuf {
     file
 }
 
-/// A database's id, last commit and the digest of all its rows, which are read.
+/// A database's id, its last commit, and the digest of all its rows, computed from the rows.
 pub fn rows_of(file: &Path) -> (DatabaseId, Head, RowDigest) {
     let view = Reader::open(file).unwrap().origin().unwrap();
     let digest = view.dump(1 << 20, &mut |_| Ok(())).unwrap();
@@ -224,12 +227,12 @@ pub fn rows_of(file: &Path) -> (DatabaseId, Head, RowDigest) {
     (view.id().unwrap().expect("an id"), view.head().unwrap().head(), digest)
 }
 
-/// What is noted as published beside a site's database.
+/// The note on publishing next to a site's database.
 pub fn note(site: &Site) -> PublishedNote {
     PublishedNote::read(&site.db()).unwrap().expect("a note")
 }
 
-/// Follows the log in a file as far as it goes; returns the slot, and what is in the way.
+/// Follows the log in a file as far as possible. Returns the slot, and the error that prevents more.
 pub fn follow(place: &Place, file: &Path) -> (u64, Option<String>) {
     let status = Arc::new(ReplicaStatus::new(SOON));
     let mut replica = Replica::start(place.log(), file, Arc::clone(&status), &|| true).unwrap();

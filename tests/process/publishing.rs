@@ -1,4 +1,4 @@
-//! Publishing: the bucket holds the database, only one publisher continues, and nothing is deleted that is needed.
+//! Publishing: the bucket contains the database, only one publisher continues, and no needed object is deleted.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -29,12 +29,12 @@ pub fn commit(site: &Site, version: u64) {
     site.import("conferences.jsonl", conferences_of_version(30, version));
 }
 
-/// A commit of few rows, for buckets that are read over and over.
+/// A commit of few rows, for buckets that are read many times.
 pub fn commit_few(site: &Site, version: u64) {
     site.import("conferences.jsonl", conferences_of_version(4, version));
 }
 
-/// A copy of a site's database, with nothing else beside it.
+/// A copy of a site's database, without the files next to it.
 pub fn copy_of(site: &Site) -> Site {
     let copy = Site::new();
     fs::copy(site.db(), copy.db()).unwrap();
@@ -42,7 +42,7 @@ pub fn copy_of(site: &Site) -> Site {
 }
 
 #[test]
-fn a_bucket_holds_the_published_database() {
+fn a_bucket_has_the_rows_of_the_published_database() {
     let s3 = S3::start();
     let site = curated();
     for place in [Place::folder(&site), Place::s3(&s3), Place::sealed(&site, &s3)] {
@@ -76,7 +76,7 @@ fn a_bucket_holds_the_published_database() {
 }
 
 #[test]
-fn a_state_goes_out_where_there_are_no_changes() {
+fn a_whole_state_is_published_if_the_changes_are_missing() {
     let site = curated();
     let place = Place::folder(&site);
     let backup = site.backup("older.redb");
@@ -100,7 +100,7 @@ fn a_state_goes_out_where_there_are_no_changes() {
     is_state("a commit, compact and a commit", true);
     commit(&site, 5);
     is_state("a commit after it", false);
-    // More than the outbox takes.
+    // More than the outbox can hold.
     site.import("conferences.jsonl", conferences_of_version(6000, 6));
     is_state("a commit that is most of the file", true);
     // A restore while the publisher runs.
@@ -114,7 +114,7 @@ fn a_state_goes_out_where_there_are_no_changes() {
     place.check(&site);
 }
 
-/// Dates all objects in a folder as if they had been put so many days ago.
+/// Dates all objects in a folder as if they were written `days` days ago.
 pub fn age(folder: &Path, days: u64) {
     #[allow(clippy::disallowed_methods, reason = "the store's clock is not the program's")]
     let then = SystemTime::now() - Duration::from_secs(days * 86_400);
@@ -125,21 +125,21 @@ pub fn age(folder: &Path, days: u64) {
         }
         match File::options().write(true).open(entry.path()) {
             Ok(file) => file.set_modified(then).unwrap(),
-            // A publisher that runs deleted it, or gave it its name.
+            // A running publisher deleted it, or renamed it.
             Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound, "{entry:?}"),
         }
     }
 }
 
 #[test]
-fn sweeping_keeps_what_is_needed() {
+fn a_sweep_keeps_the_restorable_time_and_two_states() {
     let site = curated();
     let place = Place::folder(&site);
     let (bucket, orphan) = (site.path("bucket"), layout::part(2, "0123456789abcdef", 0));
     let probe = &layout::probe("0123456789abcdef");
     let put = |version| {
         commit(&site, version);
-        // Each round puts a state, since the last one is old enough.
+        // Each round writes a state, because the last one is old enough.
         place.once_with(&site, "--state-every 0s --keep 30d");
     };
     place.once(&site);
@@ -148,9 +148,9 @@ fn sweeping_keeps_what_is_needed() {
     }
     assert_eq!(place.slots(layout::STATES), [1, 3, 5, 7, 9, 11], "nothing is old");
     for name in [&orphan, probe] {
-        place.bucket.create(name, b"of a start that died").unwrap();
+        place.bucket.create(name, b"of a start that was killed").unwrap();
     }
-    // The first three are of 90 days ago, the others of 40 and of now.
+    // The first three are 90 days old, the others 40 days, and the next one is new.
     age(&bucket, 40);
     for name in (1..=5).map(layout::log).chain([1, 3, 5].map(layout::state)) {
         File::options().write(true).open(bucket.join(name)).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
@@ -163,20 +163,20 @@ fn sweeping_keeps_what_is_needed() {
     let parts = place.bucket.list(layout::PARTS, None).unwrap();
     assert!(parts.iter().all(|part| layout::parse_part(&part.name).unwrap().slot >= 11), "{parts:?}");
     assert_eq!(place.check(&site).slot, 13);
-    // However old they are, two states stay.
+    // Two states stay, however old they are.
     put(7);
     age(&bucket, 90);
     put(8);
     assert_eq!(place.slots(layout::STATES), [15, 17]);
     assert_eq!(place.check(&site).slot, 17);
-    // A start that puts no entry deletes nothing.
+    // A start that writes no entry deletes nothing.
     age(&bucket, 90);
     assert_eq!(place.once_with(&site, "--state-every 0s --keep 0s"), 0);
     assert_eq!(place.slots(layout::STATES), [15, 17]);
 }
 
 #[test]
-fn a_publisher_that_cannot_go_on_is_refused_with_what_to_do() {
+fn a_publisher_that_cannot_continue_is_refused_with_a_remedy() {
     let site = curated();
     let place = Place::folder(&site);
     place.once(&site);
@@ -192,7 +192,7 @@ fn a_publisher_that_cannot_go_on_is_refused_with_what_to_do() {
     assert!(refused.stderr.contains("holds the log of another database"), "{refused:?}");
     assert!(Reader::open(&other.db()).unwrap().origin().unwrap().id().unwrap().is_none(), "it is not marked");
 
-    // An older copy of the file, put in its place by hand.
+    // An older copy of the file replaces it.
     fs::write(site.db(), older).unwrap();
     commit(&site, 2);
     for _ in 0..2 {
@@ -201,7 +201,7 @@ fn a_publisher_that_cannot_go_on_is_refused_with_what_to_do() {
         for piece in ["does not contain the last entry of ", " from this very file at ", "--start-over"] {
             assert!(refused.stderr.contains(piece), "{refused:?}");
         }
-        // The entry tells it too, as when the publisher was killed before it noted that.
+        // The entry itself shows it too, as after a publisher that was killed before it wrote the note.
         let _ = fs::remove_file(site.path("feed.redb.published"));
     }
     assert_eq!(place.once_with(&site, "--start-over"), 1);
@@ -210,10 +210,10 @@ fn a_publisher_that_cannot_go_on_is_refused_with_what_to_do() {
     place.check(&site);
     assert_eq!(follow(&place, &replica), (3, None));
     assert_eq!(rows_of(&replica), rows_of(&site.db()));
-    assert_eq!(place.once_with(&site, "--start-over"), 0, "there is nothing to overrule any more");
-    assert_eq!(rows_of(&replica), rows_of(&site.db()), "nor to leap over");
+    assert_eq!(place.once_with(&site, "--start-over"), 0, "the log already ends with this database");
+    assert_eq!(rows_of(&replica), rows_of(&site.db()), "a second --start-over changes no row");
 
-    // The bucket's objects are gone.
+    // The bucket lost its objects.
     fs::remove_dir_all(site.path("bucket")).unwrap();
     let refused = place.run(&site, "--once");
     assert_eq!(refused.code, Some(1), "{refused:?}");
@@ -221,7 +221,7 @@ fn a_publisher_that_cannot_go_on_is_refused_with_what_to_do() {
     assert_eq!(place.once_with(&site, "--start-over"), 1);
     let place = Place::folder(&site);
     assert!(place.entry(4).header.is_state());
-    assert_eq!(follow(&place, &replica), (4, None), "replicas go on from slot 3");
+    assert_eq!(follow(&place, &replica), (4, None), "replicas continue from slot 3");
     assert_eq!(place.slots(layout::STATES), [4]);
     place.check(&site);
     let refused = site.run(["publish", "file:///dev/null/feed", "--once"]);
@@ -322,7 +322,7 @@ fn a_state_that_lacks_its_manifest_is_followed_by_another() {
 }
 
 #[test]
-fn several_parts_are_on_their_way_at_once() {
+fn several_parts_are_sent_at_once() {
     let (s3, site) = (S3::start(), curated());
     let place = Place::s3(&s3);
     // More than one part of 8 MiB.

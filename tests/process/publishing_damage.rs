@@ -1,4 +1,5 @@
-//! Damage to the outbox, the rows that wait to be published: nothing is lost, because a whole state is published instead.
+//! Damage to the outbox, the rows that wait to be published: nothing is lost, because a whole state is published
+//! instead.
 
 use medfeed::replicate::layout;
 use redb::{ReadableTable, Table, TableDefinition};
@@ -12,10 +13,10 @@ const OUTBOX: TableDefinition<(u64, u32), &[u8]> = TableDefinition::new("outbox"
 const LINKS: TableDefinition<(u8, u64, u8, u64), ()> = TableDefinition::new("links");
 
 pub type Outbox<'t> = Table<'t, (u64, u32), &'static [u8]>;
-/// Damages the outbox, given the seqs of the commits that wait.
+/// Damages the outbox, given the seqs of the waiting commits.
 pub type Damage = fn(&mut Outbox<'_>, &[u64]);
 
-/// Writes to the outbox what no program of ours writes.
+/// Writes to the outbox as no version of this program does.
 pub fn damage(site: &Site, damage: Damage) {
     let database = open(&site.db());
     let transaction = database.begin_write().unwrap();
@@ -28,7 +29,7 @@ pub fn damage(site: &Site, damage: Damage) {
 }
 
 #[test]
-fn a_damaged_outbox_costs_a_state_and_nothing_else() {
+fn a_damaged_outbox_leads_to_one_whole_state() {
     let cases: [(&str, Damage); 5] = [
         ("the first header", |outbox, seqs| drop(outbox.insert((seqs[0], 0), b"rotten".as_slice()).unwrap())),
         ("a later header", |outbox, seqs| drop(outbox.insert((seqs[1], 0), b"".as_slice()).unwrap())),
@@ -55,7 +56,7 @@ fn a_damaged_outbox_costs_a_state_and_nothing_else() {
             }
             let done = place.run(&site, "--once --json");
             assert_eq!((done.code, &done.json()["entries"]), (Some(0), &1.into()), "{what}: {done:?}");
-            // A commit meets damage that stands in its way, and empties the outbox.
+            // A commit that meets the damage empties the outbox.
             if !is_written_first {
                 assert!(done.stderr.contains("publishing a whole state instead"), "{what}: {done:?}");
             }
@@ -63,7 +64,7 @@ fn a_damaged_outbox_costs_a_state_and_nothing_else() {
             place.check(&site);
             commit(&site, 4);
             assert_eq!(place.once(&site), 1, "{what}");
-            assert!(!place.entry(3).header.is_state(), "{what}: changes go out again");
+            assert!(!place.entry(3).header.is_state(), "{what}: changes are published again");
             place.check(&site);
             site.check();
         }
@@ -71,7 +72,7 @@ fn a_damaged_outbox_costs_a_state_and_nothing_else() {
 }
 
 #[test]
-fn a_compacted_file_leaves_damage_behind() {
+fn compact_drops_a_damaged_outbox() {
     let site = curated();
     let place = Place::folder(&site);
     place.once(&site);
@@ -85,7 +86,7 @@ fn a_compacted_file_leaves_damage_behind() {
 }
 
 #[test]
-fn rows_that_are_not_those_published_go_into_no_state() {
+fn rows_that_contradict_their_digest_go_into_no_state() {
     let site = curated();
     let place = Place::folder(&site);
     place.once(&site);

@@ -1,5 +1,5 @@
-//! Several publishers of one database: one goes on, whoever is first, and the others end. `MEDFEED_CASES` sets the number of
-//! rounds, `MEDFEED_SEED` the first random number.
+//! Several publishers of one database: one continues, whichever is first, and the others end. `MEDFEED_CASES` sets the
+//! number of rounds, `MEDFEED_SEED` the first random number.
 
 use std::fs;
 use std::process::Stdio;
@@ -21,7 +21,7 @@ fn spawn_commit(site: &Site, version: u64) -> Process {
 }
 
 #[test]
-fn of_two_copies_that_publish_one_goes_on() {
+fn one_of_two_publishing_copies_is_fenced() {
     let (rounds, seed) = cases_and_seed(4, 1);
     let s3 = S3::start();
     let folder = Site::new();
@@ -34,7 +34,7 @@ fn of_two_copies_that_publish_one_goes_on() {
             let copies = [copy_of(&site), copy_of(&site)];
             let states = if random.below(2) == 0 { "--state-every 0s" } else { "" };
             let options = format!("--every 0s --heartbeat 20ms {states}");
-            // One starts later than the other; the commits come about when it is there.
+            // One starts later than the other. The commits come about when it starts.
             let [mut first, mut second] = copies.each_ref().map(|copy| {
                 let publisher = place.spawn(copy, &options);
                 std::thread::sleep(random.part_of(Duration::from_millis(150)));
@@ -58,19 +58,19 @@ fn of_two_copies_that_publish_one_goes_on() {
             let (loser, winner) = (&copies[lost], &copies[1 - lost]);
             let by = note(loser).fenced.unwrap_or_else(|| panic!("{}: it is fenced", told()));
             assert!(by.contains(" published slot "), "{}: {by}", told());
-            // Who was fenced before its commit was refused it; the other's was done.
+            // If a copy was fenced before its commit, the commit was refused. The other copy's commit succeeded.
             assert_eq!(codes[1 - lost], Some(0), "{}", told());
             late += u64::from(codes[lost] == Some(4));
             let (_, head, _) = rows_of(&winner.db());
-            wait_until("the other goes on", 3 * SOON, || (note(winner).seq == head.seq).then_some(()));
+            wait_until("the other one continues", 3 * SOON, || (note(winner).seq == head.seq).then_some(()));
             let survivor = [&mut first, &mut second].into_iter().nth(1 - lost).unwrap();
-            assert_eq!(survivor.ended_within(Duration::ZERO), None, "{}: it goes on", told());
+            assert_eq!(survivor.ended_within(Duration::ZERO), None, "{}: it keeps running", told());
             survivor.kill();
-            // The loser's own commit is nowhere but in its file.
+            // The loser's own commit is only in its file.
             assert_eq!(place.run(loser, "--once").code, Some(4), "{}", told());
             let [one, other] = copies;
             site = if lost == 0 { other } else { one };
-            // Nothing is noted beside the copies of the next round.
+            // The copies of the next round have no notes.
             if round % 20 == 0 || round == rounds {
                 place.check(&site);
             }
@@ -81,7 +81,7 @@ fn of_two_copies_that_publish_one_goes_on() {
 }
 
 #[test]
-fn of_eight_starts_at_once_one_publishes() {
+fn one_of_eight_simultaneous_starts_publishes() {
     let (rounds, seed) = cases_and_seed(2, 1);
     let s3 = S3::start();
     let folder = Site::new();
@@ -93,7 +93,7 @@ fn of_eight_starts_at_once_one_publishes() {
             let told = || format!("{}, seed {seed}, round {round}", place.kind);
             let copies: Vec<Site> = (0..8).map(|_| copy_of(&site)).collect();
             std::iter::zip(8 * round.., &copies).for_each(|(version, copy)| commit(copy, version));
-            // All at once, or some when others have put their entry: the end is the same.
+            // All start at once, or some after others have written their entry. The result is the same.
             let spread = Duration::from_millis([0, 10, 100][random.below(3)]);
             let publishers: Vec<Process> = copies
                 .iter()
@@ -122,7 +122,7 @@ fn of_eight_starts_at_once_one_publishes() {
     }
 }
 
-/// Deletes what sweeping would have deleted by now: all that is before the newest states.
+/// Deletes everything before the newest two states, as a sweep does later.
 fn sweep(place: &Place) {
     let states = place.slots(layout::STATES);
     let kept = states[states.len() - 2];
@@ -135,7 +135,7 @@ fn sweep(place: &Place) {
 }
 
 #[test]
-fn a_publisher_that_stood_still_through_a_sweep_is_fenced() {
+fn a_publisher_that_was_stopped_during_a_sweep_is_fenced() {
     let (rounds, seed) = cases_and_seed(2, 1);
     let s3 = S3::start();
     let folder = Site::new();
@@ -151,7 +151,7 @@ fn a_publisher_that_stood_still_through_a_sweep_is_fenced() {
             command.env("AWS_ACCESS_KEY_ID", CALLERS[0]).stdout(Stdio::null()).stderr(Stdio::null());
             let mut stalled = Process::spawn(&mut command);
             wait_until("a publisher", SOON, || PublishedNote::read(&other.db()).unwrap());
-            // It stands still while it idles, at some moment of putting an entry, or with its put on the way.
+            // It is stopped while it is idle, at a random moment of writing an entry, or with its put on the way.
             let is_on_way = place.kind == "s3" && random.below(2) == 0;
             if is_on_way {
                 s3.fail_for(CALLERS[0], "PUT", "/log/", Fault::Waiting, 0);
@@ -162,7 +162,7 @@ fn a_publisher_that_stood_still_through_a_sweep_is_fenced() {
                 std::thread::sleep(random.part_of(Duration::from_millis(200)));
             }
             stalled.signal("STOP");
-            // Another copy goes on, after what was put.
+            // Another copy continues, after the entries so far.
             commit(&site, version + 1);
             if place.run(&site, "--once --state-every 0s").code == Some(4) {
                 fs::copy(other.db(), site.db()).unwrap();
@@ -189,14 +189,14 @@ fn a_publisher_that_stood_still_through_a_sweep_is_fenced() {
             let is_stray = !slots.iter().copied().eq(end - 2..=end);
             strays += u64::from(is_stray);
             assert_eq!(slots.len(), 3 + usize::from(is_stray), "{}: {slots:?}", told());
-            // What it put is read by nobody who starts.
+            // A new reader does not read its entry.
             assert_eq!(place.check(&site).slot, end, "{}", told());
             assert_eq!(place.run(&other, "--once").code, Some(4), "{}", told());
             commit(&site, version + 6);
             assert_eq!(place.once(&site), 1, "{}", told());
         }
         place.check(&site);
-        println!("{}: {rounds} rounds, {strays} entries in swept places", place.kind);
-        assert!(strays > 0, "{}, seed {seed}: nobody came to a swept place", place.kind);
+        println!("{}: {rounds} rounds, {strays} entries in swept slots", place.kind);
+        assert!(strays > 0, "{}, seed {seed}: no publisher wrote to a swept slot", place.kind);
     }
 }

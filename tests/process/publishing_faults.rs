@@ -1,4 +1,4 @@
-//! Buckets that fail, and publishers that are killed: nothing is lost, and there is one line.
+//! Buckets that fail, and publishers that are killed: nothing is lost, and the log stays one line.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -14,7 +14,8 @@ use super::site::{Process, SOON, wait_until};
 
 #[test]
 fn a_publisher_of_a_failing_store_loses_nothing_and_does_not_fork() {
-    // The codes of S3, faults of several tries, slow answers, and faults of a sweep. `publishing_network` has the others.
+    // The error codes of S3, faults of several attempts, slow answers, and faults of a sweep. `publishing_network` has
+    // the others.
     let cases = [
         ("PUT", "/log/", Fault::LostAnswer, 3),
         ("PUT", "/log/", Fault::Code(409, "ConditionalRequestConflict"), 2),
@@ -29,7 +30,7 @@ fn a_publisher_of_a_failing_store_loses_nothing_and_does_not_fork() {
         ("DELETE", "/states/", Fault::Status(503), 1),
         ("DELETE", "/parts/", Fault::LostAnswer, 2),
     ];
-    // Most of the time is waiting between tries.
+    // Most of the time is spent in pauses between attempts.
     std::thread::scope(|scope| {
         for some in cases.chunks(cases.len().div_ceil(4)) {
             scope.spawn(|| some.iter().for_each(publish_with_fault));
@@ -55,7 +56,7 @@ fn publish_with_fault((method, name, fault, times): &(&str, &str, Fault, usize))
         let ended = publisher.ended_within(3 * SOON).expect("it ends");
         assert_eq!(ended.code(), Some(0), "{what}");
         s3.heal();
-        // Each commit is followed by a state.
+        // After each commit, the publisher writes a state.
         let (first, last) = (if round < 3 { 1 } else { 2 * round - 3 }, 2 * round - 1);
         assert_eq!(place.slots(layout::LOG), (first..=last).collect::<Vec<_>>(), "{what}");
         assert_eq!(note(&site).slot, last, "{what}");
@@ -68,7 +69,7 @@ fn publish_with_fault((method, name, fault, times): &(&str, &str, Fault, usize))
 
 #[test]
 #[ignore = "waits for more than half a minute, which a request is given"]
-fn an_answer_that_never_comes_is_given_up() {
+fn a_request_without_an_answer_times_out_and_is_repeated() {
     std::thread::scope(|scope| {
         for (method, name, fault) in [
             ("PUT", "/log/", Fault::Held),
@@ -99,7 +100,7 @@ fn an_answer_that_never_comes_is_given_up() {
 }
 
 #[test]
-fn an_entry_of_a_killed_publisher_that_arrives_late_is_its_own() {
+fn a_late_entry_of_a_killed_publisher_fences_only_other_copies() {
     let (s3, site) = (S3::start(), curated());
     let place = Place::s3(&s3);
     place.once(&site);
@@ -115,7 +116,7 @@ fn an_entry_of_a_killed_publisher_that_arrives_late_is_its_own() {
         s3.set_object(&name, None);
         s3.set_object(&alive, Some(sign.clone()));
         noted.write(&site.db()).unwrap();
-        // The start looks for the entry, does not find it, and hears so only after it has arrived.
+        // The start reads the entry's slot and finds nothing. The response arrives only after the entry has arrived.
         s3.fail("GET", "log/00000000000000000002", Fault::Held, 1);
         let copy = copy_of(&site);
         let starting = if by_other { &copy } else { &site };

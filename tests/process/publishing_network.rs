@@ -1,6 +1,6 @@
-//! Publishers whose bucket is behind a network that adds one fault to one exchange: nothing is lost or comes twice, and no
-//! publisher takes itself for fenced. `MEDFEED_CASES` sets the number of faults (else one of each kind), `MEDFEED_SEED` the
-//! choice.
+//! Publishers whose bucket is behind a network that adds one fault to one exchange: nothing is lost or comes twice, and
+//! no publisher is fenced by its own entry. `MEDFEED_CASES` sets the number of faults (else one of each kind),
+//! `MEDFEED_SEED` the choice.
 
 use std::fs::File;
 use std::process::Stdio;
@@ -20,16 +20,16 @@ use super::site::{Done, Process, SOON, Site, wait_until};
 use crate::harness::counted;
 
 const LANES: usize = 6;
-/// The exchanges of a running publisher that get faults.
+/// The number of exchanges of a running publisher that get faults.
 const RUNNING: usize = 14;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Run {
-    /// Into an empty bucket, which is tested.
+    /// A publisher starts with an empty bucket, which it tests.
     First,
-    /// A commit, a state, and old objects that are deleted.
+    /// A commit, a state, and old objects to delete.
     Again,
-    /// A publisher that was killed before it noted its last entry.
+    /// A publisher was killed before it stored its last entry in the note.
     AfterKill,
     /// A commit while the publisher runs.
     Running,
@@ -47,11 +47,11 @@ struct Case {
 
 /// The number of chosen cases.
 const QUICK: usize = 24;
-/// Cases that are always run: the run, the beginning and the end of the request, and the fault.
+/// Cases that always run: the run, the beginning and the end of the request, and the fault.
 const ALWAYS: [(Run, &str, &str, Fault); 7] = [
     // The sweep deletes all old objects of this list.
     (Run::Again, "GET /feed?", "%2Fprobe%2F", Fault::Crossed),
-    // Another entry in the slot of the next one would be that of another publisher.
+    // Another entry in the slot of the next one would be another publisher's.
     (Run::Again, "GET", "log/00000000000000000008", Fault::Crossed),
     (Run::Again, "GET", "log/00000000000000000008", Fault::Portal),
     (Run::Again, "PUT", "log/00000000000000000006", Fault::RequestTwice),
@@ -60,11 +60,11 @@ const ALWAYS: [(Run, &str, &str, Fault); 7] = [
     (Run::Again, "GET", "states/00000000000000000005", Fault::ShortLast),
 ];
 
-/// A database with a commit that waits, and its bucket.
+/// A database with a waiting commit, and its bucket.
 struct Prepared {
     site: Site,
     s3: S3,
-    /// The answers of the runs before.
+    /// The answers of the earlier runs.
     relay: FaultRelay,
 }
 
@@ -104,7 +104,7 @@ impl Prepared {
     }
 }
 
-/// Publishes what waits by a relay. A running publisher gets a further commit.
+/// Publishes the waiting commits through a relay. A running publisher gets a further commit.
 fn publish(run: Run, site: &Site, relay: &FaultRelay, plan: &[(usize, Fault)], s3: &S3) -> Done {
     let place = Place::s3(s3).through(&relay.url());
     if run != Run::Running {
@@ -161,7 +161,7 @@ fn cases(prepared: &[Prepared]) -> Vec<Case> {
     cases
 }
 
-/// Whether `--once` may end with this: a refusal, or a store that does not return what was written last.
+/// Whether `--once` may fail after this fault: a refusal, or a store that does not return the last written object.
 fn ends_once(fault: Fault) -> bool {
     matches!(
         fault,
@@ -181,14 +181,14 @@ fn run_case(prepared: &Prepared, Case { run, at, fault, .. }: Case) {
     assert!(!done.stderr.contains("panicked"), "{what}");
     assert!(done.code == Some(0) || ends_once(fault) && done.code == Some(1), "{what}");
     let direct = Place::s3(&s3);
-    // A smooth way.
+    // Without faults.
     let again = direct.run(&site, ONCE);
     assert_eq!(again.code, Some(0), "then {again:?} after {what}");
     assert_eq!(note(&site).fenced, None, "{what}");
     let slots = direct.slots(layout::LOG);
     let last = slots[slots.len() - 1];
     assert_eq!(slots, (slots[0]..=last).collect::<Vec<_>>(), "{what}");
-    // All that is kept leads to the end, and a replica has what the origin has.
+    // The whole bucket leads to the end, and a replica has the rows of the origin.
     let (audited, file) = (site.path("audited.redb"), site.path("replica.redb"));
     let audit = audit(&direct.log(), &audited).unwrap_or_else(|error| panic!("{error} after {what}"));
     assert_eq!((audit.slot, audit.seq), (last, note(&site).seq), "{what}");
@@ -197,7 +197,7 @@ fn run_case(prepared: &Prepared, Case { run, at, fault, .. }: Case) {
 }
 
 #[test]
-fn a_fault_of_any_exchange_costs_a_publisher_nothing() {
+fn a_fault_of_any_exchange_loses_no_commit_and_fences_no_publisher() {
     let (seed, most) = chosen_size();
     let prepared = RUNS.map(Prepared::new);
     let mut cases = cases(&prepared);
@@ -217,7 +217,7 @@ fn a_fault_of_any_exchange_costs_a_publisher_nothing() {
 }
 
 #[test]
-fn a_response_that_is_not_the_stores_is_no_object_and_no_list() {
+fn a_response_of_another_server_is_no_object_and_no_list() {
     let s3 = S3::start();
     let relay = FaultRelay::new(s3.address());
     let direct = Place::s3(&s3);

@@ -23,7 +23,7 @@ pub fn samples() -> Vec<String> {
 }
 
 #[test]
-fn metrics_tell_how_publishing_stands() {
+fn metrics_show_the_progress_of_publishing() {
     let (s3, site) = (S3::start(), curated());
     let place = Place::s3(&s3);
     let mut publisher = place.watch(&site, "--every 0s --heartbeat 50ms");
@@ -50,7 +50,7 @@ fn metrics_tell_how_publishing_stands() {
         assert_eq!(samples[&format!("medfeed_publish_{name}")], expected, "{name}");
     }
     assert!(samples.keys().any(|name| name.starts_with("medfeed_build_info{")));
-    // While the publisher waits for the bucket, what waits for it is told all the same.
+    // While the publisher waits for the bucket, the metrics still count the waiting commits.
     s3.fail("PUT", "", Fault::Status(503), usize::MAX);
     for version in 2..=4 {
         commit(&site, version);
@@ -67,12 +67,12 @@ fn metrics_tell_how_publishing_stands() {
     assert!(publisher.logged().contains("publishing continues after "), "{}", publisher.logged());
     let slot = scrape(&mut publisher.admin)["medfeed_publish_slot"];
     wait_until("it is noted", SOON, || (note(&site).slot as f64 == slot).then_some(()));
-    // A heartbeat that fails is trouble too, though what is asked before it succeeds.
+    // A heartbeat that fails counts as a failure too, although the requests before it succeed.
     s3.fail("PUT", "/alive", Fault::Status(503), usize::MAX);
     publisher.wait_for("trouble_seconds", |trouble| trouble >= 1.0);
     s3.heal();
     publisher.wait_for("trouble_seconds", |trouble| trouble == 0.0);
-    // The newest state is gone: that is told, and another one is written.
+    // The newest state is lost: it is counted, and another one is written.
     s3.set_object(&format!("some/prefix/{}", layout::state(1)), None);
     publisher.wait_for("lost_objects_total", |lost| lost >= 1.0);
     publisher.wait_for("states_total", |states| states == 2.0);
@@ -80,15 +80,15 @@ fn metrics_tell_how_publishing_stands() {
     for (target, status) in [("/livez", 200), ("/readyz", 200), ("/", 404), ("/nothing", 404)] {
         assert_eq!(publisher.admin.get(target).status, status, "{target}");
     }
-    // It goes only by what it was told.
+    // It ends with exit code 0 on SIGTERM.
     publisher.process.signal("TERM");
     assert_eq!(publisher.process.ended_within(SOON).and_then(|status| status.code()), Some(0));
     place.check(&site);
 }
 
-/// Takes a minute, so only where `MEDFEED_CASES` asks for more than the usual.
+/// Takes a minute, so it runs only if `MEDFEED_CASES` is set.
 #[test]
-fn a_bucket_that_is_away_for_a_minute_makes_it_unready() {
+fn a_publisher_is_unready_after_a_minute_without_its_bucket() {
     if std::env::var_os("MEDFEED_CASES").is_none() {
         return;
     }
@@ -107,7 +107,7 @@ fn a_bucket_that_is_away_for_a_minute_makes_it_unready() {
 }
 
 #[test]
-fn an_overtaken_publisher_stays_for_monitoring_to_see_it() {
+fn a_fenced_publisher_keeps_running_for_monitoring() {
     let site = curated();
     let place = Place::folder(&site);
     place.once(&site);
@@ -119,14 +119,14 @@ fn an_overtaken_publisher_stays_for_monitoring_to_see_it() {
     publisher.wait_for("fenced", |fenced| fenced == 1.0);
     let (status, told) = readyz(&mut publisher.admin);
     assert!(status == 503 && told.starts_with("fenced: ") && told.contains("published slot 2 at"), "{told}");
-    // It publishes no more: its lock is free.
+    // It publishes no more, and its lock is free.
     let refused = place.run(&other, "--once");
     assert_eq!(refused.code, Some(4), "{refused:?}");
     let refused = other.run(["key", "create", "--license", "all"]);
     assert!(refused.code == Some(4) && refused.stderr.contains("is no longer published from here: "), "{refused:?}");
     let told = place.run(&other, "--status");
     assert!(told.stdout.contains("does not contain this end"), "{told:?}");
-    // A copy that never published from where it stands is too late, and hears how to go on all the same.
+    // A copy that did not publish the last entry is too late. Its error also names the remedy.
     let third = copy_of(&other);
     let late = place.run(&third, "--once");
     for piece in ["does not contain the last entry of ", "slot 2 there, published by ", "--start-over"] {
@@ -140,7 +140,7 @@ fn an_overtaken_publisher_stays_for_monitoring_to_see_it() {
 }
 
 #[test]
-fn monitoring_stays_on_this_machine_unless_told() {
+fn monitoring_beyond_this_machine_needs_an_option() {
     let site = curated();
     let place = Place::folder(&site);
     let refused = place.run(&site, "--admin-listen 0.0.0.0:0");
@@ -156,7 +156,7 @@ fn monitoring_stays_on_this_machine_unless_told() {
 }
 
 #[test]
-fn systemd_is_told_once_everything_is_published() {
+fn systemd_is_notified_once_everything_is_published() {
     let (s3, site) = (S3::start(), curated());
     let place = Place::s3(&s3);
     let socket = UnixDatagram::bind(site.path("notify")).unwrap();
@@ -166,7 +166,7 @@ fn systemd_is_told_once_everything_is_published() {
         socket.recv(&mut buffer).map(|length| String::from_utf8(buffer[..length].to_vec()).unwrap())
     };
     s3.fail("PUT", "/log/", Fault::Status(503), usize::MAX);
-    // As a unit gives it: all by variables.
+    // All settings come from variables, as in a unit.
     let mut command = site.command(["publish"]);
     command.env("MEDFEED_PUBLISH_URL", &place.url).env("NOTIFY_SOCKET", site.path("notify")).envs(s3.environment());
     command.env("MEDFEED_ADMIN_LISTEN", "127.0.0.1:0");

@@ -1,4 +1,4 @@
-//! `medfeed pull`: the first load, the feed, and what a person finds in the copy.
+//! `medfeed pull`: the first load, the feed, and the contents that a person finds in the copy.
 
 use std::process::Stdio;
 
@@ -12,7 +12,7 @@ pub const JOURNALS: &str = r#"{"id":1,"name":"Journal of Öpen Things","publishe
 {"id":2,"name":"Closed Letters","publishing":{"access":"subscription"},"organizations":[{"id":9,"name":"Shared Society","abbv":null,"type":null,"url":null}]}
 "#;
 
-/// A conference with links, dates and a deadline in so many days.
+/// A conference with links, dates and a deadline in `due_in_days` days.
 pub fn linked_conference(id: u64, due_in_days: i64) -> String {
     let due = jiff::Zoned::now().with_time_zone(jiff::tz::TimeZone::UTC).date();
     let due = due.saturating_add(jiff::Span::new().days(due_in_days));
@@ -37,7 +37,7 @@ pub fn site_with_both() -> Site {
 fn a_copy_of_each_kind_is_loaded_and_follows_the_feed() {
     let cluster = Cluster::shared("a_copy_of_each_kind_is_loaded_and_follows_the_feed");
     let mut pulled = Pulled::new(site_with_both());
-    // Cells that a spreadsheet would take for something else, in the CSV of a folder.
+    // Cells that a spreadsheet would take for formulas, numbers or dates, in the CSV of a folder.
     pulled.site.import(
         "journals.jsonl",
         "{\"id\":1,\"name\":\"=Formula, \\\"quoted\\\"\",\"impact_factor\":12.50,\
@@ -59,7 +59,7 @@ fn a_copy_of_each_kind_is_loaded_and_follows_the_feed() {
         let none = "conferences: nothing new, 1200 records\njournals: nothing new, 2 records\n";
         assert_eq!(pulled.pull("").stdout, none, "{place:?}");
     }
-    // Three pages, with removals among them.
+    // Three pages, including removals.
     let removals: String = (1101..=1200).map(|id| format!("{{\"id\":{id},\"deleted\":true}}\n")).collect();
     pulled.site.import("conferences.jsonl", conferences_of_version(1100, 1) + &removals);
     for place in &places {
@@ -74,7 +74,7 @@ fn a_copy_of_each_kind_is_loaded_and_follows_the_feed() {
 }
 
 #[test]
-fn a_service_on_this_machine_is_asked_without_a_proxy() {
+fn a_service_on_this_machine_is_reached_without_a_proxy() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     let pulled = Pulled::new(site);
@@ -87,7 +87,7 @@ fn a_service_on_this_machine_is_asked_without_a_proxy() {
 }
 
 #[test]
-fn a_person_finds_typed_columns_links_words_and_answers() {
+fn a_copy_in_sqlite_has_typed_columns_links_and_search() {
     let site = site_with_both();
     site.import("conferences.jsonl", linked_conference(5000, 10) + &linked_conference(5001, 400));
     let pulled = Pulled::new(site);
@@ -130,7 +130,7 @@ fn a_person_finds_typed_columns_links_words_and_answers() {
             format!("SELECT rowid FROM conferences_search WHERE conferences_search MATCH '{word}' ORDER BY rowid");
         assert_eq!(pulled.column(&sql), expected, "{word}");
     }
-    // What no record carries any more goes; what a journal carries stays.
+    // Names that no record has any more are removed. The names of a journal stay.
     pulled.site.import("conferences.jsonl", "{\"id\":5000,\"deleted\":true}\n{\"id\":5001,\"deleted\":true}\n");
     pulled.settle("conferences", "");
     assert_eq!(pulled.column("SELECT name FROM organizations"), ["Shared Society"]);
@@ -145,8 +145,8 @@ fn a_person_finds_typed_columns_links_words_and_answers() {
 }
 
 #[test]
-fn a_license_change_and_a_restore_bring_what_differs() {
-    let cluster = Cluster::shared("a_license_change_and_a_restore_bring_what_differs");
+fn a_copy_equals_the_service_after_a_license_change_and_a_restore() {
+    let cluster = Cluster::shared("a_copy_equals_the_service_after_a_license_change_and_a_restore");
     let mut pulled = Pulled::new(site_with_both());
     let backup = pulled.site.backup("backup.redb");
     let places = pulled.places(cluster.as_ref());
@@ -162,7 +162,7 @@ fn a_license_change_and_a_restore_bring_what_differs() {
         let done = pulled.settle("conferences", "--dataset conferences --json");
         assert!(done.stderr.contains("applying the difference"), "{done:?}");
         let told: Vec<Value> = done.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        assert_eq!(told.len(), 900, "three in four leave, and nothing else is told");
+        assert_eq!(told.len(), 900, "three in four leave, and nothing else is reported");
         assert!(told.iter().all(|line| line["dataset"] == "conferences" && line["entry"]["deleted"] == true));
         pulled.assert_equal("conferences");
     });
@@ -222,9 +222,9 @@ fn a_follower_ends_with_the_reader_of_its_changes() {
 }
 
 #[test]
-fn a_copy_is_followed_over_a_restart_of_the_server() {
+fn a_follower_continues_over_a_restart_of_the_server() {
     let mut pulled = Pulled::new(site_with_both());
-    // Two seconds are long enough for the service to be asked to wait for news.
+    // Two seconds are long enough for a request that waits for news.
     for every in ["10ms", "2s"] {
         follow_over_a_restart(&mut pulled, every);
     }
@@ -254,7 +254,7 @@ fn follow_over_a_restart(pulled: &mut Pulled, every: &str) {
     let back = pulled.site.command(["serve", "--log", "warn", "--listen", &address]);
     std::mem::replace(&mut pulled.server, pulled.site.start(back)).stop();
     settled(pulled, "followed after the restart");
-    assert!(follower.ended_within(std::time::Duration::ZERO).is_none(), "the follower goes on");
+    assert!(follower.ended_within(std::time::Duration::ZERO).is_none(), "the follower keeps running");
     follower.kill();
     pulled.assert_equal("conferences");
 }

@@ -1,4 +1,4 @@
-//! `medfeed pull` when something is wrong: each accident has its message and exit code, and the copy stays as it was.
+//! Failures of `medfeed pull`: each has its message and exit code, and the copy stays as it was.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -45,14 +45,14 @@ fn a_refusing_service_leaves_the_copy() {
         assert!(done.stderr.starts_with("error: ") && done.stderr.contains(message), "{key}: {done:?}");
         assert_eq!(pulled.content("conferences"), before, "{key}");
     }
-    // A file's key goes before the variable's.
+    // The key of a file has precedence over the variable's.
     for (before, after) in [("", ""), ("", "\n"), ("", "\r\n"), (" \t", " \n\n")] {
         let file = pulled.site.write("key.txt", format!("{before}{}{after}", pulled.key));
         let args = format!("--key-file {}", file.display());
         let done = Done::of(pulled.command(&pulled.url(), &args).env("MEDFEED_KEY", unknown));
         assert_eq!(done.code, Some(0), "{after:?}: {done:?}");
     }
-    // Editors of Windows write byte-order marks and UTF-16.
+    // Editors on Windows write byte-order marks and UTF-16.
     let utf16 = |begin: &[u8], of: fn(u16) -> [u8; 2]| {
         begin.iter().copied().chain(pulled.key.encode_utf16().flat_map(of)).collect::<Vec<u8>>()
     };
@@ -71,8 +71,8 @@ fn a_refusing_service_leaves_the_copy() {
 }
 
 #[test]
-fn a_dataset_that_leaves_the_license_leaves_as_tombstones_and_comes_back_anew() {
-    let cluster = Cluster::shared("a_dataset_that_leaves_the_license_leaves_as_tombstones_and_comes_back_anew");
+fn a_dataset_that_leaves_the_license_is_removed_and_later_loaded_again() {
+    let cluster = Cluster::shared("a_dataset_that_leaves_the_license_is_removed_and_later_loaded_again");
     let mut pulled = pulled_site();
     let mut client = pulled.client();
     for place in pulled.places(cluster.as_ref()) {
@@ -109,7 +109,7 @@ fn a_dataset_that_leaves_the_license_leaves_as_tombstones_and_comes_back_anew() 
     }
 }
 
-/// Objects that a user adds to the tables of a copy, and that refuse what the service sends.
+/// Objects that a user adds to the tables of a copy, and that refuse rows of the service.
 #[test]
 fn objects_of_others_that_refuse_a_write_are_named() {
     let pulled = pulled_site();
@@ -156,7 +156,7 @@ fn objects_of_others_that_refuse_a_write_are_named() {
         ),
     ];
     pulled.assert_refused(&cases);
-    // An index that refuses nothing stays, and no row is lost to it.
+    // An index that refuses nothing stays, and no row is lost because of it.
     pulled.tamper("CREATE UNIQUE INDEX ids ON conferences (id, name)");
     pulled.pull("--reload");
     pulled.assert_equal("conferences");
@@ -206,7 +206,7 @@ fn files_that_are_no_copy_of_this_service_stay_untouched() {
     fs::write(&pulled.copy, &whole).unwrap();
     let before = pulled.content("conferences");
 
-    // Another service: by its address, and by its tokens.
+    // Another service, recognized by its address and by its tokens.
     let done = pulled.run_at(&other.url(), "");
     assert!(done.code == Some(4) && done.stderr.contains("is a copy of"), "{done:?}");
     assert_eq!(pulled.content("conferences"), before);
@@ -223,7 +223,7 @@ fn files_that_are_no_copy_of_this_service_stay_untouched() {
 }
 
 #[test]
-fn addresses_and_services_that_are_none_are_told() {
+fn wrong_addresses_and_foreign_services_are_reported() {
     let pulled = pulled_site();
     let page = Scripted::new(|_, _| Reply::new(200, "<html>"));
     let moved = Scripted::new(|_, _| Reply::new(301, "").with("location", "https://x.example"));
@@ -249,7 +249,7 @@ fn one_pull_at_a_time_works_on_a_copy() {
     wait_until("followed", SOON, || held(&pulled.copy, "journals"));
     let second = pulled.run("");
     assert!(second.code == Some(1) && second.stderr.contains("another `medfeed pull` is using"), "{second:?}");
-    // A reader that stays in its transaction keeps its state and hinders nobody.
+    // A reader that stays in its transaction keeps its state and blocks no pull.
     let mut reader = super::pulled::open(&pulled.copy).unwrap();
     let reading = reader.transaction().unwrap();
     let count = || -> i64 { reading.query_row("SELECT count(*) FROM conferences", [], |row| row.get(0)).unwrap() };
@@ -258,7 +258,7 @@ fn one_pull_at_a_time_works_on_a_copy() {
     wait_until("applied", SOON, || (pulled.content("conferences").records == 299).then_some(()));
     assert_eq!(count(), 300);
     drop(reading);
-    // A copy that is taken away is not written on unseen.
+    // The pull does not continue to write to a copy that was moved away.
     fs::rename(&pulled.copy, pulled.site.path("taken.sqlite")).unwrap();
     assert_eq!(follower.ended_within(SOON).expect("ends").code(), Some(4));
 }
@@ -284,7 +284,7 @@ fn a_pull_that_waited_for_the_lock_uses_the_copy_that_is_there_now() {
         drop(held);
         pull.ended_within(SOON).and_then(|status| status.code())
     };
-    // It waits for a second. A loaded machine may take longer.
+    // A pull waits for a second. A loaded machine may take longer.
     let code = wait_until("a pull that gets the lock", SOON, || Some(run()).filter(|code| *code != Some(1)));
     assert_eq!(code, Some(0));
     pulled.assert_equal("conferences");
@@ -298,7 +298,7 @@ fn a_full_disk_leaves_the_copy_as_it_was() {
     pulled.site.import("conferences.jsonl", conferences_of_version(3000, 1));
     let mut client = pulled.client();
     wait_until("served", SOON, || (exported(&mut client, "conferences").records == 3000).then_some(()));
-    // The shell counts in blocks of 512 or 1024 bytes; a write beyond is an error rather than a signal.
+    // The shell counts in blocks of 512 or 1024 bytes. A write beyond them is an error rather than a signal.
     let inner = pulled.command(&pulled.url(), "");
     let done = Done::of(&mut pulled.site.in_shell("trap '' XFSZ; ulimit -f 1500; exec \"$@\"", &inner));
     assert!(done.code == Some(1) && done.stderr.contains("space"), "{done:?}");
@@ -310,7 +310,7 @@ fn a_full_disk_leaves_the_copy_as_it_was() {
 }
 
 #[test]
-fn a_comparison_notices_and_mends_what_was_changed() {
+fn a_comparison_finds_and_repairs_changed_rows() {
     let pulled = pulled_site();
     pulled.site.import(
         "conferences.jsonl",
@@ -395,7 +395,7 @@ fn a_copy_that_another_program_changes_meanwhile_is_not_called_repaired() {
 }
 
 #[test]
-fn a_follower_tells_the_result_of_a_comparison() {
+fn a_follower_reports_the_result_of_a_comparison() {
     let pulled = pulled_site();
     pulled.pull("");
     let told = pulled.site.path("told");
@@ -406,7 +406,7 @@ fn a_follower_tells_the_result_of_a_comparison() {
     };
     await_told("conferences: nothing new, 300 records; equal to the service's\n");
     await_told("journals: nothing new, 1 record; equal to the service's\n");
-    // Later rounds do not compare, and are told if they bring changes.
+    // Later rounds do not compare. They are reported only if they bring changes.
     pulled.site.import("conferences.jsonl", "{\"id\":7,\"deleted\":true}\n");
     await_told("conferences: 1 change applied, 299 records\n");
     assert_eq!(fs::read_to_string(&told).unwrap().lines().count(), 3);
@@ -446,7 +446,7 @@ fn pulled_over_tls(certificate: &rcgen::Certificate, pair: &rcgen::KeyPair) -> P
 }
 
 #[test]
-fn https_is_trusted_by_the_named_authorities_alone() {
+fn only_certificates_of_the_named_authorities_are_trusted() {
     let [pair, other] = [(), ()].map(|()| rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap());
     let pulled = pulled_over_tls(&pair.cert, &pair.signing_key);
     pulled.site.write("empty.pem", "");
@@ -493,8 +493,8 @@ fn proxies_of_the_environment_are_used_for_other_machines() {
     }
 }
 
-/// A self-signed certificate as `openssl req -x509` makes it: marked as that of an authority. It is valid from one year on until
-/// another one.
+/// A self-signed certificate as `openssl req -x509` makes it: marked as that of an authority. It is valid from the
+/// beginning of one year to that of another.
 fn authority(name: &str, from: i32, until: i32) -> (rcgen::Certificate, rcgen::KeyPair) {
     let mut params = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
     params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -523,7 +523,7 @@ fn a_self_signed_certificate_is_trusted_where_it_is_the_one_in_the_file() {
         let (certificate, pair) = authority(name, from, until);
         let pulled = pulled_over_tls(&certificate, &pair);
         pulled.site.write("other.pem", &other);
-        // A refused certificate may be renewed, so a single run asks a few times; the first message suffices.
+        // A refused certificate may be renewed, so a single run retries a few times. The first message suffices.
         let mut command = pulled.command(&pulled.url(), &format!("--dataset conferences --ca-file {file}.pem"));
         let mut pull = Process::spawn(command.stdout(Stdio::null()).stderr(Stdio::piped()));
         let mut line = String::new();

@@ -1,4 +1,5 @@
-//! Services that are broken or hostile: `medfeed pull` holds and does no more than its bounds allow, and says which one was met.
+//! Broken or hostile services: `medfeed pull` stays within its bounds of memory, bytes and time, and names the bound
+//! that was reached.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,10 +15,10 @@ use medfeed::pull::client::PullClient;
 
 use super::site::{Process, SOON, Site};
 
-/// Answers one request. A caller that leaves in the middle ends it.
+/// Answers one request. A caller that leaves early ends the answer.
 type Answer = fn(&str, &mut TcpStream) -> std::io::Result<()>;
 
-/// A service that answers every request in its own way, and notes what is asked for.
+/// A service that answers every request in its own way, and records the requests.
 struct Fake {
     address: SocketAddr,
     asked: Arc<Mutex<Vec<String>>>,
@@ -48,7 +49,7 @@ impl Fake {
     }
 }
 
-/// A head without a length: the body ends with the connection.
+/// A head without a length: the end of the connection ends the body.
 fn head(stream: &mut TcpStream, headers: &str) -> std::io::Result<()> {
     write!(stream, "HTTP/1.1 200 OK\r\nconnection: close\r\n{headers}\r\n")
 }
@@ -63,7 +64,7 @@ fn page(stream: &mut TcpStream, json: &str) -> std::io::Result<()> {
     stream.write_all(json.as_bytes())
 }
 
-/// An export of one record, so that the feed is asked next.
+/// An export of one record, so that the next request is of the feed.
 fn whole_export(stream: &mut TcpStream) -> std::io::Result<()> {
     let mut body = export(stream, "1")?;
     body.write_all(b"{\"id\":1,\"name\":\"A\"}\n")?;
@@ -135,7 +136,7 @@ fn a_broken_service_is_bounded_in_bytes_and_items() {
             "answered 500",
         ),
     ];
-    // One after the other on two cores: the pauses between tries are what takes time.
+    // All cases run at once, because the pauses between attempts take most of the time.
     let site = Site::new();
     std::thread::scope(|scope| {
         for (index, (name, answer, message)) in cases.into_iter().enumerate() {
@@ -144,7 +145,8 @@ fn a_broken_service_is_bounded_in_bytes_and_items() {
                 let fake = Fake::new(answer);
                 let copy = format!("{index}.sqlite");
                 let mut inner = site.command(["pull", &fake.url(), "--to", &copy, "--dataset", "conferences"]);
-                // The first run may load the export; the second asks the feed. A process that takes more than 1 GiB of memory is ended.
+                // The first run may load the export; the second requests the feed. A process that needs more than 1 GiB
+                // of memory is ended.
                 for round in 0..2 {
                     let command = site.in_shell("ulimit -v 1048576; exec \"$@\"", inner.env("MEDFEED_KEY", "k"));
                     let (line, mut pull) = first_line(command);
@@ -160,7 +162,7 @@ fn a_broken_service_is_bounded_in_bytes_and_items() {
     });
 }
 
-/// The first line that a command says on standard error; empty when it says none.
+/// The first line on standard error; empty if there is none.
 fn first_line(mut command: std::process::Command) -> (String, Process) {
     let mut process = Process::spawn(command.stdout(Stdio::null()).stderr(Stdio::piped()));
     let mut line = String::new();
@@ -181,8 +183,8 @@ fn after_a_page_that_is_too_long_a_short_one_is_requested() {
 }
 
 #[test]
-fn time_is_bounded_too() {
-    /// Sends a byte, again and again, after a moment each.
+fn a_service_that_sends_too_slowly_is_an_error() {
+    /// Sends one byte after the other, with a pause before each.
     fn trickle(stream: &mut TcpStream) -> std::io::Result<()> {
         loop {
             std::thread::sleep(Duration::from_millis(20));
@@ -193,7 +195,7 @@ fn time_is_bounded_too() {
     fn silence(stream: &mut TcpStream) -> std::io::Result<()> {
         stream.read(&mut [0]).map(|_| ())
     }
-    /// The head of a gzip file whose name follows (RFC 1952, section 2.3): all that trickles belongs to the name.
+    /// The head of a gzip file with a name (RFC 1952, section 2.3). All later bytes belong to the name.
     const NAMED_GZIP: &[u8] = b"\x1f\x8b\x08\x08\0\0\0\0\0\xff";
     let cases: [(&str, Answer, &str); 6] = [
         (
@@ -240,7 +242,7 @@ fn time_is_bounded_too() {
 }
 
 #[test]
-fn entries_with_steering_characters_forge_nothing() {
+fn control_characters_in_entries_forge_no_output() {
     const HELD: &str =
         "{\"id\":2,\"name\":\"a\\n{\\\"dataset\\\":1}\u{9b}2J\u{202e}x\u{85}\u{2028}\",\"updated_at\":\"=1+1\"}";
     let fake = Fake::new(|line, stream| {

@@ -37,11 +37,11 @@ fn named(ids: impl IntoIterator<Item = i64>, name: &str) -> Records {
     ids.into_iter().map(|id| (id, name.to_owned())).collect()
 }
 
-/// Receives what changes, as `7` or `-7`.
+/// Records the changes, as `7` or `-7`.
 #[derive(Default)]
-struct Told(RefCell<Vec<i64>>);
+struct Changes(RefCell<Vec<i64>>);
 
-impl Events for Told {
+impl Events for Changes {
     fn change(&self, _: Dataset, json: &str) -> Result<(), PullError> {
         let entry = Entry::parse(json).unwrap();
         self.0.borrow_mut().push(if entry.is_removal { -entry.id } else { entry.id });
@@ -51,7 +51,7 @@ impl Events for Told {
     fn note(&self, _: &str) {}
 }
 
-/// Loads an export of these records; returns what changed.
+/// Loads an export of these records. Returns the changes.
 fn load(copy: &mut dyn PullTarget, dataset: Dataset, token: &str, records: &Records) -> Vec<i64> {
     let text: String = records.iter().map(|(id, name)| json(*id, name) + "\n").collect();
     load_text(copy, dataset, token, (&text, records.len()))
@@ -63,12 +63,12 @@ fn load_text(copy: &mut dyn PullTarget, dataset: Dataset, token: &str, (text, re
     let gzip = gzip.finish().unwrap();
     let announced = Announced { token: token.to_owned(), records: records as u64, digest: None };
     let mut export = Export::new(announced, gzip.as_slice(), &ReadLimits::default()).unwrap();
-    let told = Told::default();
+    let told = Changes::default();
     copy.load(dataset, &mut export, &told).unwrap();
     told.0.take()
 }
 
-/// Applies a page: `(7, "name")` is a record, `(7, "")` a tombstone. Returns what changed.
+/// Applies a page: `(7, "name")` is a record, `(7, "")` a tombstone. Returns the changes.
 fn apply(copy: &mut dyn PullTarget, token: &str, entries: &[(i64, &str)]) -> Vec<i64> {
     let entry = |(id, name): &(i64, &str)| {
         let is_removal = name.is_empty();
@@ -76,12 +76,12 @@ fn apply(copy: &mut dyn PullTarget, token: &str, entries: &[(i64, &str)]) -> Vec
         Entry { id: *id, is_removal, json: if is_removal { tombstone } else { json(*id, name) }.into() }
     };
     let page = FeedPage { entries: entries.iter().map(entry).collect(), has_more: false, token: token.to_owned() };
-    let told = Told::default();
+    let told = Changes::default();
     copy.apply(Conferences, &page, &told).unwrap();
     told.0.take()
 }
 
-/// Demands that a copy holds exactly these records, with all that is derived from them.
+/// Checks that a copy contains exactly these records, with all derived rows.
 #[track_caller]
 fn assert_holds(copy: &mut dyn PullTarget, token: &str, records: &Records, what: &str) {
     let position = copy.position(Conferences).unwrap().unwrap();
@@ -121,7 +121,7 @@ fn the_last_entry_of_a_record_on_a_page_counts() {
             let expected = expected.iter().map(|(id, name)| (*id, (*name).to_owned())).collect();
             assert_holds(&mut *copy, &token, &expected, &format!("{kind} {entries:?}"));
         }
-        // A page that is empty saves its token too.
+        // An empty page saves its token too.
         drop(copy);
         let mut copy = open(kind, folder.path(), SERVER, false).unwrap();
         assert_holds(&mut *copy, "t12x", &Records::new(), kind);
@@ -133,7 +133,7 @@ fn the_last_entry_of_a_record_on_a_page_counts() {
 
 #[test]
 fn an_export_replaces_a_copy_of_any_length() {
-    // Batches are read by 500 rows and written by 1000. (the first and last id held, those of the export)
+    // Batches are read by 500 rows and written by 1000. (the first and last stored id, those of the export)
     let cases: [[(i64, i64); 2]; 10] = [
         [(1, 0), (1, 500)],
         [(1, 500), (1, 500)],
@@ -163,17 +163,17 @@ fn an_export_replaces_a_copy_of_any_length() {
                     let mut expected: Vec<i64> = gone.chain(new).collect();
                     told.sort_unstable();
                     expected.sort_unstable();
-                    assert_eq!(told, expected, "{what}: just what differs is told");
+                    assert_eq!(told, expected, "{what}: only the differences are reported");
                 }
                 let changed: Vec<(i64, &str)> = (1..=1000).map(|id| (id, "b")).collect();
                 load(&mut *copy, Conferences, "t0", &named(1..=1000, "a"));
                 assert_eq!(apply(&mut *copy, "t2", &changed).len(), 1000);
                 assert_holds(&mut *copy, "t2", &named(1..=1000, "b"), kind);
-                // Other versions of records that are held.
+                // Other versions of stored records.
                 let export = [named(1..=1000, "b"), named([1, 500, 1000], "c")].into_iter().flatten().collect();
                 let mut told = load(&mut *copy, Conferences, "t3", &export);
                 told.sort_unstable();
-                assert_eq!(told, [1, 500, 1000], "{kind}: what changed is told");
+                assert_eq!(told, [1, 500, 1000], "{kind}: the changes are reported");
                 assert_holds(&mut *copy, "t3", &export, kind);
             });
         }
@@ -181,7 +181,7 @@ fn an_export_replaces_a_copy_of_any_length() {
 }
 
 #[test]
-fn a_reload_that_fails_half_way_goes_on_with_what_is_left() {
+fn a_reload_that_fails_half_way_keeps_the_other_dataset() {
     for kind in KINDS {
         let folder = tempfile::tempdir().unwrap();
         let other = "https://other.example.org";
@@ -198,13 +198,13 @@ fn a_reload_that_fails_half_way_goes_on_with_what_is_left() {
         assert_eq!(copy.position(Conferences).unwrap().unwrap().token, "c1", "{kind}");
         assert!(copy.position(Journals).unwrap().is_none(), "{kind}: journals are still to load");
         drop(copy);
-        // The reload ended there; the old content of the other dataset is sound.
+        // The reload ended after the first dataset. The old content of the other one is sound.
         let mut copy = open(kind, folder.path(), SERVER, false).unwrap();
         assert_eq!(copy.position(Conferences).unwrap().unwrap().token, "c1", "{kind}");
         assert_eq!(copy.position(Journals).unwrap().unwrap().token, "j0", "{kind}");
         drop(copy);
 
-        // A copy of another service keeps nothing of the former one.
+        // A copy of another service keeps no record of the former one.
         let error = open(kind, folder.path(), other, false).map(|_| ()).unwrap_err();
         assert!(error.to_string().contains("is a copy of https://feed.example.org, not of https://other.example.org"));
         let mut copy = open(kind, folder.path(), other, true).unwrap();
@@ -263,12 +263,12 @@ fn set_back(kind: &str, path: &Path) {
 }
 
 #[test]
-fn the_times_of_a_copy_in_sqlite_say_what_happened_last() {
+fn times_in_a_sqlite_copy_move_with_their_actions() {
     let folder = tempfile::tempdir().unwrap();
     let mut copy = open("sqlite", folder.path(), SERVER, false).unwrap();
     load(&mut *copy, Conferences, "c0", &named([1], "a"));
     load(&mut *copy, Journals, "j0", &named([1], "a"));
-    // (what is done, the columns of conferences that move from 2020 to now)
+    // (the action, the columns of conferences that move from 2020 to now)
     type Step = fn(&mut dyn PullTarget);
     let cases: [(&str, Step, &[&str]); 5] = [
         ("nothing", |_| {}, &[]),
@@ -308,22 +308,23 @@ fn links_are_those_of_the_last_version_of_a_record() {
         let mut statement = connection.prepare("SELECT name FROM organizations").unwrap();
         statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     };
-    // A batch of 1000, and one more that knows a newer name.
+    // A batch of 1000, and one more record, which has a newer name.
     let mut text: String = (1..=1000).map(|id| with(id, "Old")).collect();
     text += &with(1001, "New");
     load_text(&mut *copy, Conferences, "t0", (&text, 1001));
     assert_eq!(names(), ["New"]);
-    // What no record links to any more goes, though another row of the batch loses the same link.
+    // A name that no record links to any more is removed, even if other rows of the batch lose the same link.
     let page: Vec<(i64, &str)> = (1..=1000).map(|id| (id, "N")).collect();
     apply(&mut *copy, "t1", &page);
     assert_eq!(names(), ["New"], "one record is left");
     apply(&mut *copy, "t2", &[(1001, "N")]);
     assert_eq!(names(), [""; 0]);
-    // A page brought one record with a newer name. Then the token ended, and the export has neither.
+    // A page changed one record to a newer name. Then the token ended, and the export has neither the record nor the
+    // name.
     load_text(&mut *copy, Conferences, "t3", (&(with(1, "Old") + &with(2, "Old")), 2));
     let json = with(1, "New").trim_end().to_owned().into();
     let page = FeedPage { entries: vec![Entry { id: 1, is_removal: false, json }], has_more: true, token: "t4".into() };
-    copy.apply(Conferences, &page, &Told::default()).unwrap();
+    copy.apply(Conferences, &page, &Changes::default()).unwrap();
     assert_eq!(names(), ["New"]);
     load_text(&mut *copy, Conferences, "t5", (&with(2, "Old"), 1));
     assert_eq!(names(), ["Old"]);

@@ -1,4 +1,4 @@
-//! `medfeed pull --to FOLDER/`: JSON lines and CSV, replaced whole, and the state that names them.
+//! `medfeed pull --to FOLDER/`: JSON lines and CSV, replaced as whole files, and the state that names them.
 
 use std::fs;
 use std::path::Path;
@@ -109,7 +109,7 @@ fn files_that_another_program_changes_while_they_are_followed_are_loaded_again()
 }
 
 #[test]
-fn folders_that_are_no_copy_are_left_alone() {
+fn folders_that_are_no_copy_stay_untouched() {
     let mut pulled = pulled_site();
     pulled.pull("");
     let copy = pulled.copy.clone();
@@ -128,7 +128,7 @@ fn folders_that_are_no_copy_are_left_alone() {
     fs::write(copy.join("medfeed-copy.json"), whole.replace(&pulled.url(), "https://other.example")).unwrap();
     pulled.pull("--reload --dataset conferences");
     pulled.assert_equal("conferences");
-    // Nothing of the other service is left.
+    // No file of the other service is left.
     let gone = ["journals.jsonl", "journals.csv"].map(|name| copy.join(name).exists());
     assert_eq!(gone, [false, false]);
     pulled.pull("");

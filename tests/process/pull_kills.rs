@@ -1,5 +1,5 @@
-//! Pulls that are killed at random moments, over connections that are cut, delayed and lost, from servers that are killed,
-//! restarted, restored and licensed otherwise: at every moment the copy is the license's view at its own token.
+//! Pulls that are killed at random moments, over connections that are cut, delayed and lost. Their servers are killed,
+//! restarted and restored, and their license changes. At every moment the copy is the license's view at its own token.
 //! `MEDFEED_CASES` sets the number of rounds, `MEDFEED_SEED` the first one's seed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -19,7 +19,8 @@ use crate::harness::counted;
 
 const EXPORT: &str = "/v1/exports/conferences";
 
-/// The records after all that the feed has behind a token; `None` when the token has ended (410), or the server is not there.
+/// The copy's records after all later entries of the feed. `None` if the copy's token has ended (410), or the server
+/// does not answer.
 fn brought_forward(client: &mut Client, content: &Content) -> Option<Content> {
     let id_of = |line: &str| serde_json::from_str::<Value>(line).unwrap()["id"].as_u64().unwrap();
     let mut records: BTreeMap<u64, Value> =
@@ -52,17 +53,17 @@ fn values(lines: &[String]) -> Vec<Value> {
     lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Looks at the copy again and again, as another program would, until told to stop. Returns what was seen.
+/// Reads the copy again and again, as another program would, until `stop` is set. Returns its states by token.
 fn observe(copy: &Path, key: &str, relay: &Relay, stop: &AtomicBool) -> HashMap<String, Content> {
     let mut seen: HashMap<String, Content> = HashMap::new();
     while !stop.load(Ordering::Relaxed) {
         let Some(found) = copy.exists().then(|| read(copy, "conferences").ok().flatten()).flatten() else { continue };
-        assert_eq!(found.records, i64::try_from(found.lines.len()).unwrap(), "the count that the copy tells");
+        assert_eq!(found.records, i64::try_from(found.lines.len()).unwrap(), "the count in the copy");
         if let Some(before) = seen.get(&found.token) {
             assert!(*before == found, "two contents with one token: {}", found.token);
             continue;
         }
-        // From its token the feed leads to the present: nothing is missing, nothing is there that should have gone.
+        // The feed leads from its token to the present: no record is missing, and none is left over.
         let mut client = Client::new(relay.server(), Some(key));
         if let Some(forward) = brought_forward(&mut client, &found)
             && let Ok(present) = client.try_get(EXPORT)
@@ -77,9 +78,9 @@ fn observe(copy: &Path, key: &str, relay: &Relay, stop: &AtomicBool) -> HashMap<
     seen
 }
 
-/// What happens to the service while it is pulled from.
+/// A change of the service while it is pulled from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Blow {
+enum Disturbance {
     Import,
     Narrow,
     Widen,
@@ -89,56 +90,58 @@ enum Blow {
     Restore,
 }
 
-impl Blow {
-    fn any(random: &mut Random) -> Blow {
+impl Disturbance {
+    fn any(random: &mut Random) -> Disturbance {
         match random.below(18) {
-            0 | 1 => Blow::Narrow,
-            2 | 3 => Blow::Widen,
-            4 | 5 => Blow::Kill,
-            6 => Blow::Restart,
-            7 => Blow::Backup,
-            8 | 9 => Blow::Restore,
-            _ => Blow::Import,
+            0 | 1 => Disturbance::Narrow,
+            2 | 3 => Disturbance::Widen,
+            4 | 5 => Disturbance::Kill,
+            6 => Disturbance::Restart,
+            7 => Disturbance::Backup,
+            8 | 9 => Disturbance::Restore,
+            _ => Disturbance::Import,
         }
     }
 }
 
 const COUNT: u64 = 1300;
 
-/// A service and what is done to it.
+/// A service and its disturbances.
 struct Service<'a> {
     pulled: Pulled,
     relay: &'a Relay,
     random: Random,
     backup: PathBuf,
-    /// Its states, by token.
+    /// The service's states, by token.
     states: HashMap<String, Content>,
-    blows: BTreeMap<Blow, u32>,
+    disturbances: BTreeMap<Disturbance, u32>,
 }
 
 impl Service<'_> {
-    fn suffer(&mut self, blow: Blow, round: u64) {
-        *self.blows.entry(blow).or_default() += 1;
-        match blow {
-            Blow::Import => return self.import(round),
-            Blow::Narrow => {
+    fn apply(&mut self, disturbance: Disturbance, round: u64) {
+        *self.disturbances.entry(disturbance).or_default() += 1;
+        match disturbance {
+            Disturbance::Import => return self.import(round),
+            Disturbance::Narrow => {
                 drop(self.pulled.site.license("all", "--dataset conferences --dataset journals --year 2026"))
             }
-            Blow::Widen => drop(self.pulled.site.license("all", "--dataset conferences --dataset journals --widen")),
-            Blow::Kill => {
+            Disturbance::Widen => {
+                drop(self.pulled.site.license("all", "--dataset conferences --dataset journals --widen"))
+            }
+            Disturbance::Kill => {
                 self.pulled.server.process.kill();
                 self.serve();
             }
-            Blow::Restart => {
+            Disturbance::Restart => {
                 let next = self.pulled.site.serve();
                 std::mem::replace(&mut self.pulled.server, next).stop();
                 self.relay.lead_to(self.pulled.server.address);
             }
-            Blow::Backup => {
+            Disturbance::Backup => {
                 let _ = std::fs::remove_file(&self.backup);
                 self.pulled.site.json(["backup".as_ref(), self.backup.as_os_str()]);
             }
-            Blow::Restore => {
+            Disturbance::Restore => {
                 drop(self.pulled.site.json(["restore".as_ref(), self.backup.as_os_str(), "--yes".as_ref()]))
             }
         }
@@ -150,12 +153,12 @@ impl Service<'_> {
         self.relay.lead_to(self.pulled.server.address);
     }
 
-    /// Sometimes more than two pages, often a few records; some of them go.
+    /// Changes sometimes more than two pages of records, often a few, and removes some.
     fn import(&mut self, round: u64) {
         let random = &mut self.random;
         let count = if random.below(4) == 0 { COUNT } else { 1 + random.next() % 40 };
         let mut rows = conferences_of_version(count, round + 1);
-        // No id stands twice in a file.
+        // No id occurs twice in a file.
         let gone: BTreeSet<u64> = (0..random.below(4)).map(|_| count + 1 + random.next() % COUNT).collect();
         for id in gone {
             rows.push_str(&format!("{{\"id\":{id},\"deleted\":true}}\n"));
@@ -173,7 +176,7 @@ impl Service<'_> {
         self.states.entry(state.token.clone()).or_insert(state)
     }
 
-    /// Nothing happens any more: the copy comes to be what the service shows, and a comparison says so.
+    /// Without disturbances, the copy becomes equal to the service, and `--verify` confirms it.
     fn settle(&mut self, what: &str) {
         self.relay.set_rough(false);
         let done = self.pulled.run_at(&self.relay.url(), "--dataset conferences --verify");
@@ -194,13 +197,13 @@ fn a_killed_pull_leaves_the_view_at_its_token() {
     let relay = Relay::new(pulled.server.address, seed);
     relay.set_rough(true);
     let (copy, key) = (pulled.copy.clone(), pulled.key.clone());
-    let (states, blows) = (HashMap::new(), BTreeMap::new());
-    let mut service = Service { pulled, relay: &relay, random: Random::new(seed), backup, states, blows };
+    let (states, disturbances) = (HashMap::new(), BTreeMap::new());
+    let mut service = Service { pulled, relay: &relay, random: Random::new(seed), backup, states, disturbances };
     service.take_state();
     let stop = AtomicBool::new(false);
     let seen = std::thread::scope(|scope| {
         let observer = scope.spawn(|| observe(&copy, &key, &relay, &stop));
-        // However this ends, the observer does.
+        // The observer stops, even if a check below fails.
         let _stopping = OnDrop(|| stop.store(true, Ordering::Relaxed));
         for round in 0..rounds {
             let what = format!("seed {seed}, round {round}");
@@ -210,14 +213,14 @@ fn a_killed_pull_leaves_the_view_at_its_token() {
                     .command(&relay.url(), "--dataset conferences --follow --every 5ms")
                     .stderr(std::process::Stdio::null()),
             );
-            let blow = Blow::any(&mut service.random);
-            service.suffer(blow, round);
+            let disturbance = Disturbance::any(&mut service.random);
+            service.apply(disturbance, round);
             let ended = pull.ended_within(service.random.part_of(Duration::from_millis(600)));
-            assert!(ended.is_none(), "{what}: after {blow:?} the pull ended by itself: {ended:?}");
+            assert!(ended.is_none(), "{what}: after {disturbance:?} the pull ended by itself: {ended:?}");
             pull.kill();
             assert!(!observer.is_finished(), "{what}: the observer saw a wrong state");
-            // After an import the server is known to show the newest state.
-            if blow == Blow::Import && service.random.below(4) == 0 {
+            // After an import, the server has already shown the newest state.
+            if disturbance == Disturbance::Import && service.random.below(4) == 0 {
                 service.settle(&what);
             }
         }
@@ -235,7 +238,7 @@ fn a_killed_pull_leaves_the_view_at_its_token() {
     println!(
         "{rounds} pulls killed; {:?}; {} states seen, {} of them whole states of the service; {} exports asked for, {} of them \
          to go on; {} differences",
-        service.blows,
+        service.disturbances,
         seen.len(),
         known.len(),
         asked("/v1/exports/"),
@@ -246,7 +249,7 @@ fn a_killed_pull_leaves_the_view_at_its_token() {
     counted(rounds, "kills");
 }
 
-/// Does something when it goes out of scope.
+/// Calls a function when it goes out of scope.
 struct OnDrop<F: Fn()>(F);
 
 impl<F: Fn()> Drop for OnDrop<F> {
@@ -266,11 +269,11 @@ fn a_killed_pull_leaves_whole_files() {
     kill_pulls_to(|site| site.path("copy/"));
 }
 
-/// Kills pulls to a copy at random moments, while records change, and the license too. A folder may be between two renames:
-/// each of its files is of one state then, but not all of the same one.
+/// Kills pulls at random moments, while records change, and the license too. In a folder, a pull may be killed between
+/// two renames. Then each of its files is of one state, but not all of the same one.
 fn kill_pulls_to(place: impl Fn(&Site) -> PathBuf) {
     let (rounds, seed) = cases_and_seed(8, 20_261_122);
-    // One page holds all that changes, so each state of the copy is one of the service.
+    // One page holds all changes, so each state of the copy is a state of the service.
     const COUNT: u64 = 400;
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(COUNT, 0));
@@ -322,7 +325,7 @@ fn kill_pulls_to(place: impl Fn(&Site) -> PathBuf) {
             continue;
         }
         assert_eq!(found.records, i64::try_from(found.lines.len()).unwrap(), "seed {seed}, round {round}");
-        // A change of the license shows in the exports a moment after it was made: that state was not looked at.
+        // Exports show a change of the license a moment after it is made, so its state may be unknown here.
         if let Some(expected) = states.get(&found.token) {
             assert!(found == *expected, "seed {seed}, round {round}: the copy is not the view at its token");
             seen.insert(found.token);

@@ -1,5 +1,5 @@
-//! Copies of licenses that become narrower and wider: pages bring what entered and left, and no export is loaded again.
-//! `MEDFEED_CASES` sets the number of histories, `MEDFEED_SEED` the seed.
+//! Copies of licenses that become narrower and wider: pages bring the records that entered and left, and no export is
+//! loaded again. `MEDFEED_CASES` sets the number of histories, `MEDFEED_SEED` the seed.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ fn by_id(content: &Content) -> BTreeMap<u64, String> {
 }
 
 #[test]
-fn a_change_of_the_license_costs_what_differs() {
+fn a_change_of_the_license_loads_only_the_difference() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3000, 0));
     let pulled = Pulled::new(site);
@@ -61,7 +61,7 @@ fn a_change_of_the_license_costs_what_differs() {
         assert_eq!(done.stderr, "conferences: the license changed; applying the difference\n", "{scope}");
         let told = format!("conferences: {differing} changes applied, {} records\n", new.len());
         assert_eq!(done.stdout, told, "{scope}");
-        // One request that is refused, then pages of 500, the first one with the parameter.
+        // One refused request, then pages of 500 entries, the first one with the parameter.
         let pages = differing.div_ceil(500).max(1);
         let requests = relay.take_requests();
         assert_eq!(requests.len(), 1 + pages, "{scope}: {requests:?}");
@@ -72,7 +72,7 @@ fn a_change_of_the_license_costs_what_differs() {
     }
 }
 
-/// A copy in the process of the test.
+/// A copy that this process pulls.
 struct Copy {
     key: String,
     name: String,
@@ -101,7 +101,7 @@ impl Copy {
     }
 }
 
-/// A scope as operators give them: some, none or all of the conferences, or no conferences at all.
+/// A scope as operators choose it: some, none or all of the conferences, or no conferences at all.
 fn scope(random: &mut Random) -> Scope {
     let mut some = |names: &[&str]| -> Option<BTreeSet<String>> {
         let chosen: BTreeSet<String> =
@@ -117,7 +117,7 @@ fn scope(random: &mut Random) -> Scope {
     Scope { datasets, therapy_areas, countries, years }
 }
 
-/// States the scopes of licenses, in one commit; makes those that are not there, with a key.
+/// Sets the scopes of licenses, in one commit. Creates missing licenses, with a key.
 fn set_licenses(site: &Site, scopes: &[(&str, Scope)]) -> Vec<String> {
     let writer = Writer::open(&site.db(), SOON).unwrap();
     let mut edit = writer.begin().unwrap();
@@ -162,7 +162,7 @@ fn histories_of_licenses_end_with_the_view() {
     let relay = Relay::new(server.address, seed);
     let mut watcher = server.client(&watching);
     let mut scopes: Vec<Scope> = copies.iter().map(|_| all()).collect();
-    // Every license begins with all of it, and is loaded.
+    // Every license begins with all records, and its copy is loaded.
     copies.iter().for_each(|copy| copy.pull(&relay, false).unwrap());
     assert_eq!(count_of_exports(&relay), copies.len());
     for round in 1..=ROUNDS {
@@ -183,12 +183,12 @@ fn histories_of_licenses_end_with_the_view() {
         });
         let mut exports = 0;
         for (copy, scope) in copies.iter().zip(&scopes) {
-            // Who does not pull has a longer way back.
+            // A copy that skips rounds has more to catch up.
             if round < ROUNDS && random.below(3) == 0 {
                 continue;
             }
             let what = format!("seed {seed}, round {round}, {}", copy.name);
-            // A copy without records asks for the export. Any other one gets what differs.
+            // A copy without records requests the export. Any other one requests only the difference.
             exports += usize::from(held(&copy.path, "conferences").is_none());
             check(&what, copy, scope, &relay, &server);
         }
@@ -199,7 +199,7 @@ fn histories_of_licenses_end_with_the_view() {
         copies.iter().flat_map(|copy| copy.notes.take()).partition(is_of_loss);
     assert!(!losses.is_empty(), "no license lost the dataset");
     assert_eq!(notes, BTreeSet::from(["conferences: the license changed; applying the difference".to_owned()]));
-    // The comparison agrees.
+    // A comparison finds no fault.
     for (copy, scope) in copies.iter().zip(&scopes).take(20).filter(|(_, scope)| scope.datasets.len() == 2) {
         let before = held(&copy.path, "conferences");
         copy.pull(&relay, true).unwrap_or_else(|error| panic!("seed {seed}, {}, {scope:?}: {error}", copy.name));
@@ -222,7 +222,7 @@ fn check(what: &str, copy: &Copy, scope: &Scope, relay: &Relay, server: &Server)
     let before = held(&copy.path, "conferences");
     let pulled = copy.pull(relay, false);
     if scope.datasets.len() == 1 {
-        // Every record left, and it is told once.
+        // Every record was removed, and that is reported once.
         match before {
             Some(_) => assert!(matches!(pulled, Err(PullError::LicenseLost(_))), "{what}: {pulled:?}"),
             None => assert!(matches!(pulled, Err(PullError::NotLicensed(_))), "{what}: {pulled:?}"),

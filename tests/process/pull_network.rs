@@ -1,5 +1,6 @@
-//! `medfeed pull` over a network that adds one fault to one exchange: the copy is the view at its token, and the next pull
-//! makes it the present one. `MEDFEED_CASES` sets the number of faults (else one of each kind), `MEDFEED_SEED` the choice.
+//! `medfeed pull` over a network that adds one fault to one exchange: the copy is the view at its token, and the next
+//! pull brings it to the present one. `MEDFEED_CASES` sets the number of faults (else one of each kind), `MEDFEED_SEED`
+//! the choice.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,14 +17,14 @@ use super::site::{Done, SOON, Site, conferences_of_version, wait_until};
 use crate::harness::counted;
 
 const DATASETS: [&str; 2] = ["conferences", "journals"];
-/// A file in SQLite, and a folder.
+/// An SQLite file, and a folder.
 const COPIES: [&str; 2] = ["copy.sqlite", "copy/"];
 /// More than a page of the feed.
 const COUNT: u64 = 510;
 
 /// The number of chosen cases.
 const QUICK: usize = 24;
-/// Cases that are always run: the scenario, the number of the exchange, and the fault.
+/// Cases that always run: the scenario, the number of the exchange, and the fault.
 const ALWAYS: [(&str, usize, Fault); 2] =
     [("the feed", 0, Fault::GzipUpperCase), ("a resumed load", 1, Fault::WholeForRange)];
 
@@ -33,7 +34,7 @@ struct Scenario {
     copy: &'static str,
     pulled: usize,
     key: String,
-    /// A folder with the copies to begin with; `None` for new ones.
+    /// The folder with the initial copies; `None` for new ones.
     start: Option<PathBuf>,
     args: &'static str,
     /// A fault that belongs to the scenario.
@@ -52,7 +53,7 @@ struct Case {
 struct Network {
     sites: Vec<Pulled>,
     scenarios: Vec<Scenario>,
-    /// The services' views by dataset and token.
+    /// The views of all services, by dataset and token.
     views: BTreeMap<(&'static str, String), Content>,
 }
 
@@ -73,7 +74,7 @@ fn id_of(line: &str) -> u64 {
     serde_json::from_str::<Value>(line).unwrap()["id"].as_u64().unwrap()
 }
 
-/// Conferences of which one goes with each version.
+/// Conferences. Each version removes one of them.
 fn conferences(version: u64) -> String {
     let gone = 10 * version;
     let rows = conferences_of_version(COUNT, version);
@@ -118,7 +119,7 @@ impl Network {
             }));
         }
         network.sites = vec![changing, restored];
-        // The relays remember answers of versions 0 and 1. The copies begin with version 1.
+        // The relays remember answers of versions 0 and 1. The initial copies have version 1.
         for version in 1..=2 {
             network.take_views();
             network.prepare();
@@ -128,7 +129,7 @@ impl Network {
             }
             network.await_news("journals", |_| true);
         }
-        // The next change is known by a token that is none of these.
+        // A new token, none of these, shows that the next change is served.
         network.take_views();
         let [changing, restored] = &network.sites[..] else { unreachable!() };
         changing.site.license("part", "--dataset conferences --dataset journals --year 2026 --year 2027");
@@ -141,7 +142,7 @@ impl Network {
         network
     }
 
-    /// The views at the pages of the feed after the copy to begin with.
+    /// The views at the tokens of the feed's pages, from the initial copy on.
     fn walk(&self, scenario: &Scenario) -> Vec<((&'static str, String), Content)> {
         let mut views = Vec::new();
         let Some(start) = &scenario.start else { return views };
@@ -186,7 +187,7 @@ impl Network {
         exported(&mut self.sites[scenario.pulled].server.client(&scenario.key), dataset)
     }
 
-    /// Waits until the services show a new view in some scenarios.
+    /// Waits until the services of some scenarios show a new view.
     fn await_news(&self, dataset: &'static str, is_awaited: impl Fn(&str) -> bool) {
         for scenario in self.scenarios.iter().filter(|scenario| is_awaited(scenario.name)) {
             let is_new = || !self.views.contains_key(&(dataset, self.view(scenario, dataset).token));
@@ -200,7 +201,7 @@ impl Network {
         self.views.extend(views.into_iter().map(|(dataset, view)| ((dataset, view.token.clone()), view)));
     }
 
-    /// Pulls each scenario's copies by a smooth way.
+    /// Pulls each scenario's copies without faults.
     fn prepare(&self) {
         for scenario in &self.scenarios {
             scenario.relay.begin(&[]);
@@ -215,7 +216,7 @@ impl Network {
         }
     }
 
-    /// Pulls a scenario's copy in a folder.
+    /// Pulls a scenario's copy into a folder.
     fn pull(&self, scenario: &Scenario, folder: &Path, args: &str) -> Done {
         let (url, copy) = (scenario.relay.url(), folder.join(scenario.copy));
         let site = &self.sites[scenario.pulled].site;
@@ -224,7 +225,7 @@ impl Network {
         Done::of(&mut command)
     }
 
-    /// Each fault that can be met in each scenario.
+    /// Each fault that applies to an exchange of a scenario.
     fn cases(&self) -> Vec<Case> {
         let mut cases = Vec::new();
         for (number, scenario) in self.scenarios.iter().enumerate() {
@@ -232,7 +233,7 @@ impl Network {
             scenario.relay.begin(&scenario.plan(None));
             let done = self.pull(scenario, folder.path(), scenario.args);
             assert_eq!(done.code, Some(0), "{}: {done:?}", scenario.name);
-            // Nothing in an answer of the service says whose answer it is.
+            // No member of an answer names the request that it answers.
             let found = Recorded::cases(&scenario.relay.exchanges()).into_iter();
             let found = found.filter(|(_, fault)| *fault != Fault::Crossed);
             let found = found.filter(|(at, _)| *at >= scenario.plan(None).len());
@@ -251,7 +252,7 @@ impl Network {
         let what = format!("{}, {}, {fault:?} at {at} {:?}: {done:?}", scenario.name, scenario.copy, relay.met());
         assert_eq!(relay.met().len(), scenario.plan(None).len() + 1, "the fault was not met: {what}");
         assert!(!done.stderr.contains("panicked"), "{what}");
-        // Retries of one pull outlast one fault, unless it says that nobody may retry, or leads elsewhere.
+        // The retries of one pull outlast one fault, unless the fault forbids retries, or redirects to another host.
         let refuses = matches!(fault, Fault::Page(403) | Fault::PortalRedirect);
         assert!(done.code == Some(0) || refuses && done.code == Some(3), "{what}");
         let is_retried = done.stderr.contains("trying again");
@@ -274,7 +275,7 @@ impl Network {
 }
 
 impl Scenario {
-    /// A folder with the copies to begin with.
+    /// A folder with the initial copies.
     fn begin(&self) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         if let Some(start) = &self.start {

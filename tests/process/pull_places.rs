@@ -1,4 +1,5 @@
-//! Where `medfeed pull` keeps a copy: which paths it takes, who can read the files, and what others have put there.
+//! The locations of copies of `medfeed pull`: the accepted paths, the readers of the files, and objects of others at
+//! the same path.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -16,7 +17,7 @@ fn pulled_site() -> Pulled {
 }
 
 fn pull_to(pulled: &Pulled, to: &str, args: &str) -> Done {
-    // A loose umask: it must not decide who reads a copy.
+    // With this umask, everybody could read new files. It must not decide who reads a copy.
     let mut inner = pulled.site.command(["pull", &pulled.url(), "--dataset", "conferences", "--to", to]);
     inner.args(args.split_whitespace()).env("MEDFEED_KEY", &pulled.key);
     Done::of(&mut pulled.site.in_shell("umask 000; exec \"$@\"", &inner))
@@ -27,7 +28,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn only_known_forms_of_a_place_are_taken() {
+fn only_known_forms_of_a_location_are_accepted() {
     let pulled = pulled_site();
     let cases = [
         ("x.csv", "a file whose ending is not that of a copy; give an SQLite file ending .sqlite, .sqlite3 or .db"),
@@ -44,19 +45,19 @@ fn only_known_forms_of_a_place_are_taken() {
         let done = pull_to(&pulled, to, "");
         assert_eq!(done.stdout, "conferences: 20 records loaded\n", "{to}: {done:?}");
     }
-    // A copy that has another name already goes on; a file of somebody else is left alone.
+    // An existing copy with another name is continued. A file of another program stays untouched.
     fs::rename(pulled.site.path("a.sqlite"), pulled.site.path("old.copy")).unwrap();
     assert_eq!(pull_to(&pulled, "old.copy", "").stdout, "conferences: nothing new, 20 records\n");
     pulled.site.write("mine.csv", "id\n1\n");
     assert_eq!(pull_to(&pulled, "mine.csv", "").code, Some(2));
     assert_eq!(fs::read_to_string(pulled.site.path("mine.csv")).unwrap(), "id\n1\n");
-    // A name that SQLite could take for an address is a name.
+    // A name that SQLite could take for an address is a file name.
     assert_eq!(pull_to(&pulled, "file:d.db?mode=memory&x=.db", "").code, Some(0));
     assert!(pulled.site.path("file:d.db?mode=memory&x=.db").exists());
 }
 
 #[test]
-fn nobody_else_can_read_a_new_copy() {
+fn only_the_owner_can_read_a_new_copy() {
     let pulled = pulled_site();
     let at = |name: &str| pulled.site.path(name);
     let mut inner = pulled.site.command(["pull", &pulled.url(), "--to", "copy.sqlite", "--follow", "--every", "10ms"]);
@@ -71,7 +72,7 @@ fn nobody_else_can_read_a_new_copy() {
     let modes = || all.map(|name| mode(&at("a/b").join(name)));
     assert_eq!(pull_to(&pulled, "a/b/", "").code, Some(0));
     assert_eq!((mode(&at("a")), mode(&at("a/b")), modes()), (0o700, 0o700, [0o600; 4]));
-    // A file keeps the mode that its owner gives it.
+    // A file keeps the mode that its owner sets.
     for (name, mode) in [("a/b", 0o750), ("a/b/conferences.jsonl", 0o640), ("copy.sqlite", 0o640)] {
         fs::set_permissions(at(name), Permissions::from_mode(mode)).unwrap();
     }

@@ -8,8 +8,8 @@ use super::pulled::{Pulled, exported, held};
 use super::site::{SOON, STATUSES, Site, conferences_of_version, wait_until};
 
 #[test]
-fn a_person_finds_typed_columns_links_words_and_answers_in_postgresql() {
-    let Some(cluster) = Cluster::shared("a_person_finds_typed_columns_links_words_and_answers_in_postgresql") else {
+fn a_copy_in_postgresql_has_typed_columns_links_and_search() {
+    let Some(cluster) = Cluster::shared("a_copy_in_postgresql_has_typed_columns_links_and_search") else {
         return;
     };
     let site = site_with_both();
@@ -60,8 +60,8 @@ fn a_person_finds_typed_columns_links_words_and_answers_in_postgresql() {
 }
 
 #[test]
-fn a_comparison_notices_and_mends_what_was_changed_in_postgresql() {
-    let Some(cluster) = Cluster::shared("a_comparison_notices_and_mends_what_was_changed_in_postgresql") else {
+fn a_comparison_finds_and_repairs_changed_rows_in_postgresql() {
+    let Some(cluster) = Cluster::shared("a_comparison_finds_and_repairs_changed_rows_in_postgresql") else {
         return;
     };
     let site = site_with_both();
@@ -102,7 +102,7 @@ fn a_comparison_notices_and_mends_what_was_changed_in_postgresql() {
         ("INSERT INTO therapy_areas VALUES ('Stray')", "no record links to"),
     ];
     pulled.assert_repaired(&cases);
-    // What PostgreSQL derives cannot be written.
+    // Columns that PostgreSQL derives cannot be written.
     let refused = pulled.postgres().batch_execute("UPDATE conferences SET search = ''").unwrap_err();
     assert!(format!("{refused:?}").contains("generated column"), "{refused:?}");
 }
@@ -214,7 +214,7 @@ fn objects_of_others_that_refuse_a_write_are_named_in_postgresql() {
     let pulled = Pulled::in_postgres(&cluster, site_with_both());
     pulled.pull("");
     let before = held(&pulled.copy, "conferences").unwrap();
-    // They fit into one page.
+    // All edits fit into one page.
     let edits = conferences_of_version(300, 1) + "{\"id\":1200,\"deleted\":true}\n";
     pulled.site.import("conferences.jsonl", edits);
     let mut client = pulled.client();

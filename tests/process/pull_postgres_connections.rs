@@ -1,4 +1,4 @@
-//! Connections of `medfeed pull` to PostgreSQL: who may connect, what the server refuses, and connections that break.
+//! Connections of `medfeed pull` to PostgreSQL: permissions, refusals of the server, and connections that break.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -23,7 +23,7 @@ fn one_pull_at_a_time_works_on_a_copy_in_postgresql() {
     // Another schema of the same database is another copy.
     let elsewhere = pulled.run_to(&format!("{}&schema=second", pulled.copy.display()), ("X", ""), "");
     assert_eq!(elsewhere.code, Some(0), "{elsewhere:?}");
-    // A reader that stays in its transaction keeps its state and hinders nobody.
+    // A reader that stays in its transaction keeps its state and blocks no pull.
     let mut reader = pulled.postgres();
     let mut reading = reader.build_transaction().isolation_level(IsolationLevel::RepeatableRead).start().unwrap();
     let mut count = || reading.query_one("SELECT count(*) FROM conferences", &[]).unwrap().get::<_, i64>(0);
@@ -32,13 +32,15 @@ fn one_pull_at_a_time_works_on_a_copy_in_postgresql() {
     wait_until("applied", SOON, || (held(&pulled.copy, "conferences")?.records == 1199).then_some(()));
     assert_eq!(count(), 1200);
     follower.kill();
-    // The lock of who was killed is no one's.
+    // The lock of a killed pull is released.
     assert_eq!(pulled.pull("").stdout.matches("nothing new").count(), 2);
 }
 
 #[test]
-fn a_copy_is_followed_over_a_restart_of_postgresql() {
-    let Some(cluster) = Cluster::start("a_copy_is_followed_over_a_restart_of_postgresql").map(Arc::new) else { return };
+fn a_follower_continues_over_a_restart_of_postgresql() {
+    let Some(cluster) = Cluster::start("a_follower_continues_over_a_restart_of_postgresql").map(Arc::new) else {
+        return;
+    };
     let pulled = Pulled::in_postgres(&cluster, site_with_both());
     let mut follower = Process::spawn(&mut pulled.command(&pulled.url(), "--follow --every 10ms"));
     wait_until("loaded", SOON, || held(&pulled.copy, "journals"));
@@ -50,8 +52,8 @@ fn a_copy_is_followed_over_a_restart_of_postgresql() {
         wait_until("followed", SOON * 2, || {
             (held(&pulled.copy, "conferences")? == exported(&mut client, "conferences")).then_some(())
         });
-        assert!(follower.ended_within(Duration::ZERO).is_none(), "the follower goes on");
-        // It may have caught up before the import was served.
+        assert!(follower.ended_within(Duration::ZERO).is_none(), "the follower keeps running");
+        // The copy may have caught up before the import was served.
         wait_until("served", SOON, || {
             let row = pulled.column("SELECT json->>'name' FROM conferences WHERE id = 700");
             let line = &exported(&mut client, "conferences").lines[699];
@@ -60,7 +62,7 @@ fn a_copy_is_followed_over_a_restart_of_postgresql() {
     }
     follower.kill();
     assert_eq!(pulled.pull("--verify").stdout.matches("equal to the service's").count(), 2);
-    // Nobody there: tried a few times, then told.
+    // Without a server, the pull retries a few times and reports the failure.
     cluster.stop();
     let done = pulled.run("");
     assert!(done.code == Some(1) && done.stderr.contains("cannot be reached"), "{done:?}");
@@ -81,13 +83,13 @@ fn a_connection_that_breaks_within_a_statement_is_made_again() {
         "SELECT pid FROM pg_stat_activity WHERE application_name = 'medfeed pull' AND wait_event_type = 'Lock'
                      AND datname = current_database()";
     let pid = wait_until("the follower's statement waits", SOON, || pulled.column(waiting).pop());
-    // Its server process cannot say goodbye, so the follower sees the end of the connection alone.
+    // Its server process cannot end the session properly, so the follower sees only the end of the connection.
     assert!(std::process::Command::new("kill").args(["-9", &pid]).status().unwrap().success());
     wait_until("the server has ended all sessions", SOON, || holder.simple_query("SELECT 1").is_err().then_some(()));
     cluster.stop();
     cluster.start_again();
     wait_until("followed", SOON * 2, || {
-        assert!(follower.ended_within(Duration::ZERO).is_none(), "the follower goes on");
+        assert!(follower.ended_within(Duration::ZERO).is_none(), "the follower keeps running");
         let row = pulled.column("SELECT json->>'name' FROM conferences WHERE id = 700");
         let line = &exported(&mut pulled.client(), "conferences").lines[699];
         line.contains(&format!("\"{}\"", row[0])).then_some(())
@@ -97,8 +99,8 @@ fn a_connection_that_breaks_within_a_statement_is_made_again() {
 }
 
 #[test]
-fn a_refusal_of_postgresql_is_told_and_leaves_the_copy() {
-    let Some(cluster) = Cluster::shared("a_refusal_of_postgresql_is_told_and_leaves_the_copy") else { return };
+fn a_refusal_of_postgresql_is_reported_and_leaves_the_copy() {
+    let Some(cluster) = Cluster::shared("a_refusal_of_postgresql_is_reported_and_leaves_the_copy") else { return };
     let pulled = Pulled::in_postgres(&cluster, site_with_both());
     pulled.pull("");
     let before = held(&pulled.copy, "conferences");
@@ -106,7 +108,7 @@ fn a_refusal_of_postgresql_is_told_and_leaves_the_copy() {
     let mut client = pulled.client();
     let token = before.clone().unwrap().token;
     wait_until("served", SOON, || (exported(&mut client, "conferences").token != token).then_some(()));
-    // A trigger stands for what goes wrong inside of the server.
+    // A trigger simulates failures inside of the server.
     pulled.tamper(
         "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
              RAISE EXCEPTION 'refused' USING ERRCODE = current_setting('x.code'); END $$;
@@ -138,7 +140,7 @@ fn a_refusal_of_postgresql_is_told_and_leaves_the_copy() {
     pulled.tamper("DROP TRIGGER refuse ON conferences; DROP FUNCTION refuse");
     pulled.pull("");
     pulled.assert_equal("conferences");
-    // Who may not make a schema is told, and may be given one.
+    // A user who may not create a schema gets an error, and can use an existing one.
     pulled.tamper("CREATE ROLE narrow LOGIN");
     let to = format!("{}&schema=given", pulled.copy.display()).replace(USER, "narrow");
     let done = pulled.run_to(&to, ("X", ""), "");
@@ -181,7 +183,8 @@ fn connections_to_postgresql_are_refused_with_advice() {
         assert!(done.code == Some(code) && done.stderr.contains(message), "{to} {variable:?}: {done:?}");
         assert!(!done.stderr.contains(PASSWORD), "{done:?}");
     }
-    // The same file serves for the service, where it is https, and for PostgreSQL; and the connection is encrypted.
+    // One file of certificates serves both for the service, with https, and for PostgreSQL. The connection is
+    // encrypted.
     let to = format!("postgres://{USER}@127.0.0.1:{port}/{database}?sslmode=require");
     let mut command = pulled.site.command(["pull", &pulled.url(), "--to", &to, "--follow", "--every", "10ms"]);
     command.args(["--ca-file".as_ref(), cluster.certificate().as_os_str()]);

@@ -1,5 +1,5 @@
-//! Proofs of a copy: `medfeed pull --verify` by digests alone, exports that were changed on their way, and the shell's lines of
-//! the documentation.
+//! Proofs of a copy: `medfeed pull --verify` by digests alone, exports that were changed on their way, and the shell
+//! commands of the documentation.
 
 use std::io::{BufReader, Write};
 use std::process::Command;
@@ -71,8 +71,8 @@ fn a_comparison_downloads_nothing_where_the_service_sends_digests() {
 }
 
 #[test]
-fn an_export_that_was_changed_on_its_way_is_not_taken() {
-    // Something in between rewrites the second export, so that it is whole by all that gzip says.
+fn an_export_that_was_changed_on_its_way_is_refused() {
+    // A proxy rewrites the second export, so that it is a correct gzip file.
     let mut pulled = pulled_site();
     for place in pulled.places(None) {
         pulled.copy = place;
@@ -102,7 +102,7 @@ fn the_lines_of_the_documentation_prove_a_file() {
         echo \"x-records-digest: sha-256=:$(gzip -dc conferences.jsonl.gz | openssl dgst -sha256 -binary | base64):\"";
     let pulled = pulled_site();
     let page = String::from_utf8(pulled.client().get("/docs").body).unwrap();
-    assert!(page.contains(&LINES.replace('"', "&quot;")) || page.contains(LINES), "the lines stand in the guide");
+    assert!(page.contains(&LINES.replace('"', "&quot;")) || page.contains(LINES), "the guide has the lines");
     let mut stream = BufReader::new(connect(pulled.server.address).unwrap());
     stream.get_mut().write_all(pulled.client().request("/v1/exports/conferences").as_bytes()).unwrap();
     let (_, headers) = read_head(&mut stream).unwrap();

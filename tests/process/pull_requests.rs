@@ -16,7 +16,7 @@ fn failed(error: &PullError) -> Option<Duration> {
 }
 
 #[test]
-fn a_service_without_wait_is_asked_to_wait_only_once() {
+fn wait_is_sent_only_once_to_a_service_without_it() {
     let service = Scripted::new(|asked, _| {
         if asked.line.contains("wait") { Reply::problem(400, "unknown_parameter") } else { Reply::page("", false, "t") }
     });
@@ -28,7 +28,7 @@ fn a_service_without_wait_is_asked_to_wait_only_once() {
         assert_eq!(service.lines(), expected);
         assert!(!client.takes_wait());
     }
-    // Another error says nothing about `wait`.
+    // Another error is not about `wait`.
     for code in ["invalid_parameter", "invalid_sync_token", "unavailable"] {
         let service = Scripted::new(move |_, _| Reply::problem(400, code));
         let client = service.client();
@@ -46,7 +46,7 @@ fn tokens_are_sent_escaped() {
 }
 
 #[test]
-fn a_difference_is_asked_for_and_understood() {
+fn resync_diff_is_requested_and_its_answers_are_understood() {
     let cases: [(Reply, Result<bool, &str>); 6] = [
         (Reply::page("{\"id\":1}", false, "t2"), Ok(true)),
         (Reply::problem(410, "resync_required"), Ok(false)),
@@ -100,7 +100,7 @@ fn pauses_are_whole_seconds_or_last_until_a_time() {
             assert_eq!(failed(&error), expected.map(Duration::from_secs), "{status} {value:?}");
         }
     }
-    // Without the service's clock, this machine's counts.
+    // Without the service's clock, this machine's clock counts.
     let in_an_hour = medfeed::model::time::now().plus_s(3600).to_string();
     let (day, clock) = in_an_hour.trim_end_matches('Z').split_once('T').unwrap();
     let day: jiff::civil::Date = day.parse().unwrap();
@@ -194,10 +194,10 @@ fn export(lines: &[String]) -> Reply {
 }
 
 #[test]
-fn the_rest_of_an_export_is_exactly_what_was_asked_for() {
+fn an_export_resumes_only_with_the_requested_range() {
     let (lines, half) = long_export();
     let length = export(&lines).body().len();
-    // (status, `Content-Range` of the first try to go on, whether the export is whole after a second try)
+    // (status, `Content-Range` of the first attempt to resume, whether the export is complete after a second attempt)
     let cases: [(&str, u16, String, Result<(), &str>); 8] = [
         ("the rest", 206, format!("bytes {half}-{}/{length}", length - 1), Ok(())),
         ("other bytes", 206, format!("bytes {}-{}/{length}", half - 1, length - 1), Ok(())),

@@ -31,8 +31,8 @@ impl Broken {
         Process::spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()))
     }
 
-    /// Pulls over connections that break after so many bytes of answers each; returns what was told, and from where on the
-    /// export was asked for each time.
+    /// Pulls over connections that break after these numbers of bytes of answers. Returns the messages, and the start
+    /// of each requested range of the export.
     fn pull_cut(&self, cuts: &[usize]) -> (String, Vec<Option<usize>>) {
         cuts.iter().for_each(|bytes| self.relay.cut_after(*bytes));
         let told = ended(self.start("--reload"));
@@ -52,7 +52,7 @@ impl Broken {
     }
 }
 
-/// What a pull told until its end, which is a good one.
+/// The messages of a pull, which must succeed.
 fn ended(mut pull: Process) -> String {
     let told = rest_of(pull.child());
     assert_eq!(pull.ended_within(SOON).and_then(|status| status.code()), Some(0), "{told}");
@@ -67,10 +67,10 @@ fn rest_of(child: &mut Child) -> String {
 }
 
 #[test]
-fn an_export_goes_on_where_it_broke_off() {
+fn an_export_resumes_where_it_broke_off() {
     let broken = broken_site();
     let Broken { pulled, relay, length } = &broken;
-    // A head takes some hundreds of bytes, and must come.
+    // A head takes some hundreds of bytes, and must arrive.
     let cases: [&[usize]; 4] = [&[length / 2], &[length - 1], &[2000, length / 3, 3000, length / 4], &[2000, 0, 0]];
     for cuts in cases {
         relay.take_answered();
@@ -81,7 +81,7 @@ fn an_export_goes_on_where_it_broke_off() {
         assert_eq!(told.matches("; resuming in ").count(), cuts.len(), "{cuts:?}: {told}");
         assert!(told.contains("conferences: the export broke off after "), "{cuts:?}: {told}");
         assert!(told.ends_with("conferences: 3000 records loaded\n"), "{cuts:?}: {told}");
-        // No byte of the export comes twice; heads do, and what was on its way when a connection broke.
+        // No byte of the export is sent twice. Heads are, and bytes that were on their way when a connection broke.
         let passed = usize::try_from(relay.take_answered()).unwrap();
         assert!(passed < length + 1000 * (cuts.len() + 1), "{cuts:?}: {passed} bytes for {length}");
         pulled.assert_equal("conferences");
@@ -116,7 +116,7 @@ fn an_export_that_changed_meanwhile_is_loaded_from_its_start() {
 }
 
 #[test]
-fn an_export_goes_on_at_another_server_of_the_database() {
+fn an_export_resumes_at_another_server_of_the_database() {
     let mut broken = broken_site();
     broken.relay.cut_after(broken.length / 2);
     let held = broken.relay.hold_cuts();

@@ -23,7 +23,7 @@ fn plan(datasets: &[Dataset], are_named: bool) -> Plan {
     Plan { datasets: datasets.to_vec(), are_named, verify: false }
 }
 
-/// Follows a service until it refuses; returns its requests.
+/// Follows a service until it refuses. Returns the error and the requests.
 fn followed(service: &Scripted, copy: &mut MemoryCopy, plan: &Plan, every: Duration) -> (PullError, Vec<String>) {
     let (client, notes) = (service.client(), Notes::default());
     let mut pull = Pull { server: &client, copy, events: &notes };
@@ -31,7 +31,7 @@ fn followed(service: &Scripted, copy: &mut MemoryCopy, plan: &Plan, every: Durat
     (error, service.lines())
 }
 
-/// One round; returns its result, the reports and the messages.
+/// Runs one round. Returns its result, the reports and the messages.
 fn once(service: &Scripted, copy: &mut MemoryCopy, plan: &Plan) -> (Result<(), PullError>, Vec<Report>, Vec<String>) {
     let (client, notes, mut reports) = (service.client(), Notes::default(), Vec::new());
     let result = Pull { server: &client, copy, events: &notes }.once(plan, &mut |report| reports.push(report));
@@ -79,10 +79,11 @@ fn followers_wait_for_their_share_of_the_interval_within_the_services_limit() {
 
 #[test]
 fn a_dataset_that_the_license_gets_back_is_followed_again() {
-    // Whether journals are in the license, request by request. A refusal is asked for twice if the copy has records.
+    // Whether journals are in the license, for each request. A refusal is confirmed by a second request if the copy has
+    // records.
     let licensed = [true, false, false, true, false, true, false, false, true];
-    // (the first request, whether the user named the datasets and whether the copy has journals, how often they are removed, how
-    // often they are skipped)
+    // (the first request, whether the user named the datasets and whether the copy has journals, the number of
+    // removals, the number of skips)
     let cases = [
         (0, false, true, 2, 0),
         (1, false, false, 1, 1),
@@ -120,7 +121,7 @@ fn a_dataset_that_the_license_gets_back_is_followed_again() {
         assert!(matches!(error, PullError::Refused(_)), "{error:?}");
         let expected = rounds.iter().filter(|is_licensed| **is_licensed).count();
         assert_eq!(reports.iter().filter(|dataset| **dataset == Journals).count(), expected, "{rounds:?}");
-        // A loss is told once, when it is noticed.
+        // A loss is reported once, when it is noticed.
         let notes = notes.0.take();
         let removed =
             "journals: the license does not have this dataset any more; its 1 records were removed from the copy";
@@ -198,7 +199,7 @@ fn a_round_ends_after_five_failures_in_a_row_without_progress() {
             assert!(matches!(result, Err(PullError::Failed { .. })) && reports.is_empty(), "{result:?}");
             assert_eq!((service.take().len(), notes.len()), (5, 4), "{notes:?}");
         });
-        // Each page is progress, so seven failures do no harm.
+        // Each page is progress, so seven failures do not end the round.
         scope.spawn(|| {
             let service = Scripted::new(move |_, before| match before {
                 14 => Reply::page("", false, "t14"),
@@ -218,7 +219,7 @@ fn a_round_ends_after_five_failures_in_a_row_without_progress() {
 
 #[test]
 fn a_dataset_outside_the_license_stops_no_other() {
-    // (whether the user named the datasets, the records held of the one outside, the error)
+    // (whether the user named the datasets, the stored records of the unlicensed one, the error)
     let cases = [
         (false, None, None),
         (true, None, Some("the license of the key does not have the dataset `conferences`;")),
@@ -256,11 +257,11 @@ fn a_dataset_outside_the_license_stops_no_other() {
 fn only_a_license_that_lacks_the_dataset_twice_removes_records() {
     let (lacks, page) = (|| Reply::problem(403, "dataset_not_licensed"), || Reply::page("", false, "t0"));
     let busy = || Reply::problem(503, "unavailable").with("retry-after", "0");
-    // (the responses, of which the last one comes again; the exit code; whether the records are removed; the requests)
+    // (the responses, of which the last one is repeated; the exit code; whether the records are removed; the requests)
     let cases: [(&[Reply], u8, bool, usize); 9] = [
         (&[lacks(), lacks()], 3, true, 2),
         (&[lacks(), page()], 0, false, 2),
-        // A failure in between begins anew.
+        // A failure in between restarts the count.
         (&[lacks(), busy(), lacks(), page()], 0, false, 4),
         (&[busy(), lacks(), lacks()], 3, true, 3),
         (&[lacks(), revoked()], 3, false, 2),
@@ -285,7 +286,7 @@ fn only_a_license_that_lacks_the_dataset_twice_removes_records() {
 }
 
 #[test]
-fn a_redirect_ends_a_round_and_no_follower() {
+fn a_redirect_ends_a_single_round_but_no_follower() {
     let replies = |asked: &super::scripted::Asked, before: usize| match before {
         0 | 1 => Reply::new(302, "").with("location", "http://192.0.2.1/login"),
         2 => Reply::page(TWO, false, "t1"),
@@ -299,14 +300,14 @@ fn a_redirect_ends_a_round_and_no_follower() {
     let told = "redirects to http://192.0.2.1/login; use that address if you trust it";
     assert!(error.exit_code() == 3 && error.to_string().contains(told), "{error}");
     assert_eq!(service.take().len(), 1, "asked once");
-    // The network may have asked for a login.
+    // A login page of the network may have caused the redirect.
     let service = Scripted::new(replies);
     let (error, asked) = followed(&service, &mut copy(), &plan(&[Conferences], false), Duration::from_millis(1));
     assert!(matches!(error, PullError::Refused(_)), "{error:?}");
     assert_eq!(asked.len(), 4, "{asked:?}");
 }
 
-/// Catches a copy up that stands at `t0` with record 1.
+/// Catches up with a copy at `t0` that has record 1.
 fn caught_up(service: &Scripted, copy: &mut MemoryCopy) -> (Result<(), PullError>, Done) {
     let mut done = Done::default();
     let (server, events) = (&service.client(), &Notes::default());
@@ -315,9 +316,9 @@ fn caught_up(service: &Scripted, copy: &mut MemoryCopy) -> (Result<(), PullError
 }
 
 #[test]
-fn a_walk_applies_each_page_and_goes_on_from_its_token() {
+fn a_walk_applies_each_page_and_continues_from_its_token() {
     let gone = || Reply::problem(410, "resync_required");
-    // (the responses, the requests, what is done to the copy)
+    // (the responses, the requests, the actions on the copy)
     type Case = (Vec<Reply>, &'static [&'static str], &'static [&'static str]);
     let cases: [Case; 5] = [
         (vec![Reply::page("", false, "t0")], &["since=t0"], &["apply conferences t0"]),
@@ -361,7 +362,7 @@ fn a_walk_applies_each_page_and_goes_on_from_its_token() {
 }
 
 #[test]
-fn a_page_that_leads_nowhere_is_not_applied() {
+fn a_page_that_repeats_its_token_is_not_applied() {
     let gone = Reply::problem(410, "resync_required");
     let cases = [
         vec![Reply::page(TWO, true, "t0")],
@@ -377,7 +378,8 @@ fn a_page_that_leads_nowhere_is_not_applied() {
     }
 }
 
-/// Compares a copy with a service: its pages are empty, its exports are `exports` in turn. Returns the methods asked for.
+/// Compares a copy with a service that answers with empty pages, and with `exports` in turn. Returns the requested
+/// methods.
 fn compared(copy: &mut MemoryCopy, exports: Vec<Reply>) -> (Result<Verdict, PullError>, Vec<String>) {
     let mut heads = 0;
     let service = Scripted::new(move |asked, _| {
@@ -404,7 +406,7 @@ fn copy_of_one() -> MemoryCopy {
 fn a_copy_is_compared_at_its_own_token() {
     let equal = |token: &str| Reply::export(token, &[ONE]);
     let other = |token: &str| Reply::export(token, &[ONE, TWO]);
-    // Equal at once, even if a hidden token is another one.
+    // The first answer is equal, even if hidden changes have changed the token.
     for token in ["t0", "t1"] {
         let mut copy = copy_of_one();
         let (result, methods) = compared(&mut copy, vec![equal(token)]);
@@ -414,12 +416,12 @@ fn a_copy_is_compared_at_its_own_token() {
             (vec!["GET".into(), "HEAD".into()], "verified conferences")
         );
     }
-    // The content changed meanwhile, and then it did not.
+    // The content changed once, and then no more.
     let mut copy = copy_of_one();
     let (result, methods) = compared(&mut copy, vec![other("t1"), equal("t0")]);
     assert_eq!(result.unwrap(), Verdict::Sound);
     assert_eq!(methods, ["GET", "HEAD", "GET", "HEAD"]);
-    // It changes again and again.
+    // The content changes again and again.
     let mut copy = copy_of_one();
     let (result, methods) = compared(&mut copy, vec![other("t1")]);
     assert!(result.is_err_and(|error| error.to_string().contains("changed again and again")));
@@ -476,7 +478,7 @@ fn a_copy_with_a_fault_is_loaded_and_compared_again() {
 #[test]
 fn news_of_one_dataset_begins_the_next_round_at_once() {
     for (name, dataset) in [("conferences", Conferences), ("journals", Journals)] {
-        // The second round begins at once too: the first one asks without a wait.
+        // The second round begins at once too, because the requests of the first one do not wait.
         let service = Scripted::new(move |asked, before| match before {
             4.. => revoked(),
             2.. if asked.line.contains(name) => Reply::page(TWO, false, "t1"),

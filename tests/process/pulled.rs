@@ -1,4 +1,4 @@
-//! Copies that `medfeed pull` keeps, looked at from outside.
+//! Copies of `medfeed pull`, as other programs see them.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -15,11 +15,11 @@ use super::client::{Answer, Client};
 use super::postgres_server::Cluster;
 use super::site::{Done, SOON, Server, Site, wait_until};
 
-/// What a copy holds of a dataset, read in one transaction.
+/// The content of a copy for a dataset, read in one transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
     pub token: String,
-    /// The count that the copy tells.
+    /// The count that the copy stores.
     pub records: i64,
     /// The records' JSON, by id.
     pub lines: Vec<String>,
@@ -29,7 +29,7 @@ fn is_url(copy: &Path) -> bool {
     copy.to_string_lossy().starts_with("postgres:")
 }
 
-/// Reads what a copy of any kind holds; `None` while it holds nothing.
+/// Reads the content of a copy of any kind; `None` if it has no content yet.
 pub fn held(copy: &Path, dataset: &str) -> Option<Content> {
     if is_url(copy) {
         return read_postgres(copy, dataset);
@@ -69,7 +69,7 @@ fn read_postgres(copy: &Path, dataset: &str) -> Option<Content> {
     Some(Content { token: state.get(0), records: state.get(1), lines })
 }
 
-/// Reads what a copy in SQLite holds; `None` while it holds nothing.
+/// Reads the content of a copy in SQLite; `None` if it has no content yet.
 pub fn read(copy: &Path, dataset: &str) -> rusqlite::Result<Option<Content>> {
     let mut connection = open(copy)?;
     let transaction = connection.transaction()?;
@@ -89,7 +89,7 @@ pub fn read(copy: &Path, dataset: &str) -> rusqlite::Result<Option<Content>> {
     Ok(Some(Content { token, records, lines }))
 }
 
-/// A connection for reading, as other programs open it.
+/// Opens a copy for reading, as other programs do.
 pub fn open(copy: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(copy, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     connection.busy_timeout(SOON)?;
@@ -112,7 +112,7 @@ impl Pulled {
         Pulled { site, server, key, copy }
     }
 
-    /// A site with a server and a key, and a database of PostgreSQL for a copy.
+    /// A site with a server and a key, and a PostgreSQL database for a copy.
     pub fn in_postgres(cluster: &Cluster, site: Site) -> Pulled {
         let mut pulled = Pulled::new(site);
         pulled.copy = cluster.url(&cluster.database()).into();
@@ -129,7 +129,7 @@ impl Pulled {
         self.postgres().query_one("SELECT current_database()::text", &[]).unwrap().get(0)
     }
 
-    /// A pull with the copy at another address, and a variable.
+    /// Pulls to another location, with a variable.
     pub fn run_to(&self, to: &str, variable: (&str, &str), args: &str) -> Done {
         let mut command = self.site.command(["pull", &self.url(), "--to", to]);
         command.args(args.split_whitespace()).env("MEDFEED_KEY", &self.key);
@@ -140,7 +140,7 @@ impl Pulled {
         format!("{}://{}", self.server.scheme, self.server.address)
     }
 
-    /// The places of a copy of each kind: a file, a folder, and a database of PostgreSQL where `cluster` is one.
+    /// The locations of a copy of each kind: a file, a folder, and a PostgreSQL database if there is a `cluster`.
     pub fn places(&self, cluster: Option<&Arc<Cluster>>) -> Vec<PathBuf> {
         let postgres = cluster.map(|cluster| PathBuf::from(cluster.url(&cluster.database())));
         [self.site.path("copy.sqlite"), self.site.path("copy/")].into_iter().chain(postgres).collect()
@@ -163,7 +163,7 @@ impl Pulled {
         self.run_at(&self.url(), args)
     }
 
-    /// Pulls once, and it succeeds.
+    /// Pulls once. The pull must succeed.
     pub fn pull(&self, args: &str) -> Done {
         let done = self.run(args);
         assert_eq!(done.code, Some(0), "{done:?}");
@@ -178,7 +178,7 @@ impl Pulled {
         held(&self.copy, dataset).expect("a copy")
     }
 
-    /// The copy is what the license shows, to the byte.
+    /// Checks that the copy equals the service's export, to the byte.
     pub fn assert_equal(&self, dataset: &str) {
         let expected = exported(&mut self.client(), dataset);
         let found = self.content(dataset);
@@ -188,7 +188,8 @@ impl Pulled {
         }
     }
 
-    /// The files of a folder are those that its state names, and the table is what the service exports.
+    /// Checks that the files of a folder are those that its state names, and that the table is the service's CSV
+    /// export.
     fn assert_files_equal(&self, dataset: &str) {
         let text = |name: &str| fs::read_to_string(self.copy.join(name)).expect("a file");
         let (lines, table) = (text(&format!("{dataset}.jsonl")), text(&format!("{dataset}.csv")));
@@ -201,7 +202,7 @@ impl Pulled {
         }
     }
 
-    /// Waits until the server shows what was committed, and pulls it.
+    /// Waits until the server shows the last commit, and pulls it.
     pub fn settle(&self, dataset: &str, args: &str) -> Done {
         let before = self.content(dataset).token;
         let mut client = self.client();
@@ -211,7 +212,7 @@ impl Pulled {
         self.pull(args)
     }
 
-    /// Runs SQL on the copy, as somebody does who should not.
+    /// Runs SQL on the copy, as a program that should not write to it.
     pub fn tamper(&self, sql: &str) {
         if is_url(&self.copy) {
             return self.postgres().batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
@@ -221,7 +222,7 @@ impl Pulled {
         connection.execute_batch(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
 
-    /// Statements that spoil the copy are noticed by a comparison, which names the fault and repairs it.
+    /// Runs statements that damage the copy. Checks that a comparison names each fault and repairs it.
     pub fn assert_repaired(&self, cases: &[(&str, &str)]) {
         for (sql, fault) in cases {
             self.tamper(sql);
@@ -233,7 +234,8 @@ impl Pulled {
         }
     }
 
-    /// Statements create objects that refuse a page; the message has these parts, and the copy stays. Then others undo them.
+    /// Runs statements that create objects which refuse a page. Checks that the message has these parts and that the
+    /// copy stays. Then undoes them.
     pub fn assert_refused(&self, cases: &[(&str, &str, &[&str])]) {
         let token = self.content("conferences").token;
         for (sql, undo, parts) in cases {
@@ -270,12 +272,12 @@ impl Pulled {
     }
 }
 
-/// What the service shows of a dataset.
+/// The service's export of a dataset.
 pub fn exported(client: &mut Client, dataset: &str) -> Content {
     content_of(&client.get(&format!("/v1/exports/{dataset}")))
 }
 
-/// What an export holds.
+/// The content of an export.
 pub fn content_of(export: &Answer) -> Content {
     let text = String::from_utf8(export.gunzip()).expect("UTF-8");
     let lines: Vec<String> = text.lines().map(str::to_owned).collect();

@@ -1,7 +1,7 @@
-//! Files that are swapped while others write: whatever an import was told to be committed is in the file, and nobody
-//! writes to a file that is no longer the database.
+//! Files that are replaced while others write. Each import that was reported as committed is in the file, and no
+//! process writes to a file that is no longer the database.
 //!
-//! `MEDFEED_CASES` gives the number of swaps.
+//! `MEDFEED_CASES` sets the number of replacements.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -20,13 +20,13 @@ use crate::properties::variable;
 const IMPORTERS: u64 = 2;
 const RECORDS: u64 = 20;
 
-/// An import that was told to be committed: the one record that it added, and when it was begun.
+/// An import that was reported as committed: the one record that it added, and when it began.
 struct Acknowledged {
     id: u64,
     begun: Instant,
 }
 
-/// Imports one new record after the other, until there is no more to do. No id comes twice.
+/// Imports one new record after the other until `over` is set. No id is used twice.
 fn import_until(site: &Site, number: u64, over: &AtomicBool, done: &AtomicU64) -> Vec<Acknowledged> {
     let mut all = Vec::new();
     while !over.load(Ordering::Relaxed) {
@@ -41,7 +41,7 @@ fn import_until(site: &Site, number: u64, over: &AtomicBool, done: &AtomicU64) -
     all
 }
 
-/// A loader's copy: records by id, and the token to go on from.
+/// A loader's copy: records by id, and the token for the next request.
 struct Copy {
     records: BTreeMap<u64, Value>,
     token: String,
@@ -55,7 +55,7 @@ impl Copy {
         Copy { records, token: export.header("x-sync-token").unwrap().to_owned(), resyncs: 0 }
     }
 
-    /// Takes the feed's next page, or loads anew where the token ended.
+    /// Applies the feed's next page, or loads the export again if the token ended.
     fn follow(&mut self, client: &mut Client) {
         let answer = client.get(&format!("/v1/conferences/changes?since={}&limit=50", self.token));
         if answer.status == 410 {
@@ -74,8 +74,8 @@ impl Copy {
     }
 }
 
-/// Runs swaps while there are importers, a server, and a loader that follows it. Returns what was acknowledged and
-/// the loader's number of resyncs, after it came to the very content of the file.
+/// Runs `swap` with importers, a server, and a loader that follows it. Checks that the loader's copy ends with the
+/// exact content of the file. Returns the acknowledged imports and the loader's number of resyncs.
 fn swap_between_imports(site: &Site, key: &str, swap: impl FnOnce(&AtomicU64)) -> (Vec<Acknowledged>, u64) {
     let server = site.serve();
     let (over, settled, done) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(0));
@@ -107,7 +107,7 @@ fn swap_between_imports(site: &Site, key: &str, swap: impl FnOnce(&AtomicU64)) -
         let mut client = server.client(key);
         let mut served = || Copy::load(&mut client).records.into_keys().collect::<BTreeSet<u64>>();
         let follows = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            wait_until("the server follows", SOON, || (served() == ids).then_some(()));
+            wait_until("the server shows the commits", SOON, || (served() == ids).then_some(()));
         }));
         settled.store(true, Ordering::Relaxed);
         let copy = loader.join().expect("the loader");
@@ -125,7 +125,7 @@ fn ids_in(site: &Site) -> BTreeSet<u64> {
     site.conferences_in(&site.db()).iter().map(|record| record["id"].as_u64().unwrap()).collect()
 }
 
-/// Goes on once there was another import since.
+/// Waits for one more import.
 fn after_an_import(done: &AtomicU64) {
     let before = done.load(Ordering::Relaxed);
     wait_until("another import", SOON, || (done.load(Ordering::Relaxed) > before).then_some(()));
@@ -155,7 +155,7 @@ fn compactions_between_imports_lose_nothing() {
 }
 
 #[test]
-fn restores_between_imports_lose_only_what_came_before_them() {
+fn restores_between_imports_lose_only_earlier_commits() {
     let swaps = variable("MEDFEED_CASES").unwrap_or(8);
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(RECORDS, 0));
@@ -177,7 +177,7 @@ fn restores_between_imports_lose_only_what_came_before_them() {
             let token = Copy::load(&mut client).token;
             let told = site.json(["restore", "backup.redb", "--yes"]);
             over = Instant::now();
-            // How many the replaced file held was read under its lock: nothing may have been committed to it since.
+            // The numbers for the replaced file were counted under its lock. No commit may have been made since.
             let counts = &told["records"]["conferences"];
             let (before, after) = (counts[0].as_u64().unwrap(), counts[1].as_u64().unwrap());
             assert_eq!(told["unreadable"], Value::Null, "{told}");
@@ -211,14 +211,14 @@ fn restores_between_imports_lose_only_what_came_before_them() {
 }
 
 #[test]
-fn a_writer_whose_file_was_replaced_says_so() {
+fn a_writer_whose_file_was_replaced_gets_an_error() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(RECORDS, 0));
     site.open_key();
     let writer = Writer::open(&site.db(), Duration::ZERO).unwrap();
     let mut edit = writer.begin().unwrap();
     edit.create_key("all", KeySettings::default()).unwrap();
-    // Some other program's rename, which asks for no lock.
+    // Another program renames a file, without the lock.
     fs::rename(site.backup("backup.redb"), site.db()).unwrap();
     let told = edit.commit();
     assert!(matches!(told, Err(StoreError::Replaced { .. })), "{told:?}");

@@ -1,4 +1,4 @@
-//! Users who may read the database and not write to it.
+//! Users who may read the database but not write to it.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -18,9 +18,9 @@ pub fn as_nobody(mut command: Command) -> Command {
 }
 
 #[test]
-fn a_reader_is_told_who_repairs_after_a_kill() {
+fn a_user_without_write_permission_learns_who_can_repair_after_a_kill() {
     let site = Site::new();
-    // Only root can be another user, and the program may stand where others cannot reach it.
+    // Only root can run as another user, and other users may not be able to reach the program.
     let mut version = as_nobody(site.command(["--version"]));
     if !version.current_dir("/").output().is_ok_and(|done| done.status.success()) {
         eprintln!("skipped: the program cannot be run as another user here");
@@ -34,7 +34,7 @@ fn a_reader_is_told_who_repairs_after_a_kill() {
     let reads = |args: &[&str]| as_nobody(site.command(args)).output().unwrap();
     assert!(reads(&["license", "list"]).status.success(), "it may read");
 
-    // A server of a user who may only read goes on through it all.
+    // A server of a user who may only read keeps running while an import is killed and until the file is repaired.
     let server = site.start(as_nobody(site.serve_command("")));
     let file = site.write("conferences.jsonl", conferences_of_version(1500, 1));
     let mut import = Process::spawn(site.command(["import"]).arg(&file).stdout(Stdio::null()));
@@ -55,6 +55,6 @@ fn a_reader_is_told_who_repairs_after_a_kill() {
         }
     }
     site.check();
-    assert!(reads(&["license", "list"]).status.success(), "as it was told");
+    assert!(reads(&["license", "list"]).status.success(), "as the message advised");
     server.stop();
 }

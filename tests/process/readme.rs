@@ -21,14 +21,14 @@ fn all_code_lines() -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// A server of the sample data.
+/// A server with the sample data.
 fn served() -> Pulled {
     let site = Site::new();
     site.json(["import".as_ref(), data().as_os_str(), "--create".as_ref()]);
     Pulled::new(site)
 }
 
-/// A search finds more than one name.
+/// Checks that a search finds more than one name.
 fn expect_found(sql: &str, found: &[String]) {
     assert!(found.len() > 1, "{sql} finds {found:?} in the sample data");
 }
@@ -40,7 +40,7 @@ fn section(name: &str, heading: &str) -> String {
     rest.split("\n## ").next().unwrap().to_owned()
 }
 
-/// Runs a line of a manual that begins with `medfeed`. `data` is the folder of the sample data, wherever it is.
+/// Runs a line of a manual that begins with `medfeed`. `data` is replaced by the path of the sample data.
 fn run(site: &Site, line: &str) -> super::site::Done {
     let mut words = words(line);
     for word in words.iter_mut().filter(|word| *word == "data") {
@@ -49,7 +49,7 @@ fn run(site: &Site, line: &str) -> super::site::Done {
     site.run(&words[1..])
 }
 
-/// Sends the request of a line with curl, with a key that opens the license.
+/// Sends the request of a curl line, with a key that works.
 fn send(server: &Server, key: &str, line: &str) -> super::client::Answer {
     let url = words(line).into_iter().find(|word| word.starts_with("http://127.0.0.1:")).expect("a URL");
     let (_, target) = url.split_once("/v1").expect("a path of the API");
@@ -111,7 +111,7 @@ fn the_questions_to_a_copy_find_something() {
     };
     let queries: Vec<_> = lines.iter().filter_map(asked).collect();
     assert!(queries.len() >= 4, "{queries:?}");
-    // All can be run; what they find may depend on the day.
+    // All can be run. Their results may depend on the day.
     let mut searches = 0;
     for (name, sql) in queries {
         let connection = super::pulled::open(&pulled.copy).unwrap();
@@ -147,7 +147,7 @@ fn requests_in_manuals_are_answered() {
     for (at, (name, line)) in lines.iter().enumerate().filter(|(_, (_, line))| line.starts_with("curl ")) {
         let below = lines.get(at + 1).map_or("", |(_, below)| below.as_str());
         if !line.contains("/v1") || line.contains("?since=") {
-            // The page of a token that is gone: its shape is shown.
+            // The page of an ended token shows only its shape.
             continue;
         }
         let answer = send(&pulled.server, &pulled.key, line);
@@ -162,7 +162,7 @@ fn requests_in_manuals_are_answered() {
         }
         assert_eq!(answer.status, 200, "{name}: {line}");
         if below.starts_with("{\"data\"") {
-            // The answer below begins with the same record.
+            // The answer below the line begins with the same record.
             let items = answer.items();
             let first = format!("{{\"data\":[{{\"id\":{},\"name\":{}", items[0]["id"], items[0]["name"]);
             assert!(below.starts_with(&first), "{name}: {below}");

@@ -1,4 +1,4 @@
-//! Lint of real lists, where there are some: `MEDFEED_REAL_DATA` names a folder with `journals_pmc.csv` and
+//! Lint of real lists, if there are any: `MEDFEED_REAL_DATA` names a folder with `journals_pmc.csv` and
 //! `conferences.jsonl`.
 
 use std::collections::BTreeSet;
@@ -17,10 +17,10 @@ fn real_data() -> Option<PathBuf> {
     folder
 }
 
-/// Lint of a list of journals with ISSNs, and of the same journals in a list that lacks some of them. The list names the
-/// catalogue number of each journal, which says what is one journal.
+/// Lint of a list of journals with ISSNs, and of the same journals in a list that lacks some of them. The list has the
+/// catalogue number of each journal, which identifies it.
 #[test]
-fn lint_tells_real_journals_apart() {
+fn lint_distinguishes_real_journals() {
     let Some(folder) = real_data() else { return };
     let mut table = csv::Reader::from_path(folder.join("journals_pmc.csv")).unwrap();
     let rows: Vec<csv::StringRecord> = table.records().map(Result::unwrap).collect();
@@ -63,7 +63,7 @@ fn lint_tells_real_journals_apart() {
     println!("{right} right, {} of {count} found, wrong: {wrong:#?}", found.len());
     assert!(right * 10 >= (right + wrong.len()) * 9, "{right} right, wrong: {wrong:#?}");
     assert!(found.len() * 10 >= count * 9, "{} of {count} found", found.len());
-    // No other rule finds anything: the list has HTML escapes and blanks only.
+    // No other rule finds anything. The list has only HTML escapes and blanks.
     let others = findings.iter().filter(|finding| {
         !["same_name", "issn_twice", "html_escape", "blanks"].contains(&finding["rule"].as_str().unwrap())
     });
@@ -72,7 +72,7 @@ fn lint_tells_real_journals_apart() {
 
 /// Lint of a list of conferences. No day and no place in it is wrong.
 #[test]
-fn lint_leaves_real_days_and_places_alone() {
+fn lint_reports_no_real_day_or_place() {
     let Some(folder) = real_data() else { return };
     let content = fs::read_to_string(folder.join("conferences.jsonl")).unwrap();
     let mut lines = String::new();

@@ -1,9 +1,8 @@
-//! Files of curators as they come from elsewhere: with the recipes of `examples/recipes`, with drafted recipes, and with
-//! options.
+//! Curators' files from other sources: with the recipes of `examples/recipes`, with drafted recipes, and with options.
 
 use std::fs;
 
-use super::site::Site;
+use super::site::{STATUSES, Site};
 use super::spreadsheets::Then::{Refused, Stored, Warned};
 use super::spreadsheets::{Then, check};
 
@@ -112,7 +111,7 @@ const RECIPES: [(&str, &str, &str, Then<'_>); 6] = [
 ];
 
 #[test]
-fn recipes_of_the_examples() {
+fn recipes_of_the_examples_read_their_files() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/recipes");
     for (recipe, name, content, then) in RECIPES {
         check(name, content.as_bytes(), &format!("--recipe {folder}/{recipe}.toml"), then);
@@ -227,7 +226,33 @@ fn a_column_of_a_filter_may_come_twice_and_leave_out_all_rows() {
 }
 
 #[test]
-fn files_from_elsewhere() {
+fn a_recipe_filters_and_ignores_members_of_json_objects() {
+    let site = Site::new();
+    site.write("list.toml", "dataset = \"journals\"\n[where]\nkind = \"journal\"\n");
+    // The others have members of their own, another value, or no value.
+    let rows = [
+        r#"{"id":1,"name":"NEJM","kind":"journal"}"#,
+        r#"{"isbn":"X","kind":"book"}"#,
+        r#"{"id":2,"name":"Other","kind":null}"#,
+        r#"{"id":3,"name":"Other"}"#,
+    ];
+    site.write("list.jsonl", rows.join("\n"));
+    let summary = site.json(["import", "list.jsonl", "--recipe", "list.toml", "--create"]);
+    assert_eq!(summary["datasets"]["journals"]["added"], 1, "{summary}");
+    assert!(summary["notes"].to_string().contains("3 rows are left out"), "{summary}");
+
+    let record = |formats: &str| format!("{{\"id\":1,\"name\":\"C\",\"formats\":{formats},{STATUSES}}}\n");
+    site.import("conferences.jsonl", record(r#"{"oral":true}"#));
+    site.write("ignoring.toml", "ignore = [\"formats\"]\n");
+    for formats in ["null", r#"{"oral":null}"#, r#"{"oral":false}"#] {
+        let file = site.write("conferences.jsonl", record(formats));
+        let summary = site.json(["import", file.to_str().unwrap(), "--recipe", "ignoring.toml"]);
+        assert_eq!(summary["datasets"]["conferences"]["changed"], 0, "{formats}: {summary}");
+    }
+}
+
+#[test]
+fn foreign_files_are_read_with_options() {
     const CONSTANTS: &str = "--match name --set year=2026 --set start_date_status=confirmed \
                              --set abstract_due_date_status=not_found --set late_breaking_due_date_status=check";
     const NOTE: &str = "matches no record, and has so few values that it may be a heading or a note; remove it, leave it out by \

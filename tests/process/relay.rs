@@ -1,4 +1,4 @@
-//! A way to a server on which answers are recorded, delayed, cut and lost.
+//! A relay to a server. It records, delays, cuts and loses answers.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -9,30 +9,30 @@ use std::time::Duration;
 
 use super::site::Random;
 
-/// The way, kept open by a thread of its own.
+/// A relay. A thread of its own accepts connections.
 pub struct Relay {
-    /// Where callers are taken.
+    /// The address for callers.
     pub address: SocketAddr,
-    way: Arc<Way>,
+    shared: Arc<RelayShared>,
 }
 
-struct Way {
+struct RelayShared {
     server: Mutex<SocketAddr>,
     is_rough: AtomicBool,
-    /// How many bytes of answers the next connections let through.
+    /// The bytes of answers that the next connections pass on.
     cuts: Mutex<VecDeque<usize>>,
-    /// Held by a test that wants to do something before a connection is cut.
+    /// A test holds it to act before a connection is cut.
     gate: Mutex<()>,
     requests: Mutex<Vec<String>>,
     answered: AtomicU64,
 }
 
 impl Relay {
-    /// A smooth way to a server.
+    /// A relay to a server, without faults.
     pub fn new(server: SocketAddr, seed: u64) -> Relay {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let way = Arc::new(Way {
+        let shared = Arc::new(RelayShared {
             server: Mutex::new(server),
             is_rough: AtomicBool::new(false),
             cuts: Mutex::default(),
@@ -40,67 +40,67 @@ impl Relay {
             requests: Mutex::default(),
             answered: AtomicU64::new(0),
         });
-        let open = Arc::clone(&way);
+        let open = Arc::clone(&shared);
         std::thread::spawn(move || {
             let mut random = Random::new(seed);
             for caller in listener.incoming() {
                 let server = *open.server.lock().unwrap();
                 let (Ok(caller), Ok(server)) = (caller, TcpStream::connect(server)) else { continue };
-                Way::carry(&open, caller, server, &mut random);
+                RelayShared::carry(&open, caller, server, &mut random);
             }
         });
-        Relay { address, way }
+        Relay { address, shared }
     }
 
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Where the server is.
+    /// The address of the server.
     pub fn server(&self) -> SocketAddr {
-        *self.way.server.lock().unwrap()
+        *self.shared.server.lock().unwrap()
     }
 
-    /// Leads to another server from now on.
+    /// Connects to another server from now on.
     pub fn lead_to(&self, server: SocketAddr) {
-        *self.way.server.lock().unwrap() = server;
+        *self.shared.server.lock().unwrap() = server;
     }
 
-    /// Whether new connections are delayed at random, and some of them cut, or answered by nothing.
+    /// Sets whether new connections are delayed at random, and some of them cut, or closed without an answer.
     pub fn set_rough(&self, is_rough: bool) {
-        self.way.is_rough.store(is_rough, Ordering::Relaxed);
+        self.shared.is_rough.store(is_rough, Ordering::Relaxed);
     }
 
-    /// Cuts the next connection, after those that are to be cut already, once so many bytes of answers have passed.
+    /// Cuts the next connection, after those with earlier cuts, after `bytes` bytes of answers.
     pub fn cut_after(&self, bytes: usize) {
-        self.way.cuts.lock().unwrap().push_back(bytes);
+        self.shared.cuts.lock().unwrap().push_back(bytes);
     }
 
-    /// While this is held, connections that are to be cut stand still instead.
+    /// While this is held, connections stall instead of being cut.
     pub fn hold_cuts(&self) -> MutexGuard<'_, ()> {
-        self.way.gate.lock().unwrap()
+        self.shared.gate.lock().unwrap()
     }
 
     /// The heads of all requests since the last call.
     pub fn take_requests(&self) -> Vec<String> {
-        std::mem::take(&mut self.way.requests.lock().unwrap())
+        std::mem::take(&mut self.shared.requests.lock().unwrap())
     }
 
-    /// How many bytes of answers have passed since the last call.
+    /// The number of answered bytes since the last call.
     pub fn take_answered(&self) -> u64 {
-        self.way.answered.swap(0, Ordering::Relaxed)
+        self.shared.answered.swap(0, Ordering::Relaxed)
     }
 
-    /// How many bytes of answers have passed since the last call of [`Relay::take_answered`].
+    /// The number of answered bytes since the last call of [`Relay::take_answered`].
     pub fn answered(&self) -> u64 {
-        self.way.answered.load(Ordering::Relaxed)
+        self.shared.answered.load(Ordering::Relaxed)
     }
 }
 
-impl Way {
-    fn carry(way: &Arc<Way>, caller: TcpStream, server: TcpStream, random: &mut Random) {
-        let is_rough = way.is_rough.load(Ordering::Relaxed);
-        let planned = way.cuts.lock().unwrap().pop_front();
+impl RelayShared {
+    fn carry(shared: &Arc<RelayShared>, caller: TcpStream, server: TcpStream, random: &mut Random) {
+        let is_rough = shared.is_rough.load(Ordering::Relaxed);
+        let planned = shared.cuts.lock().unwrap().pop_front();
         let allowed = planned.unwrap_or_else(|| match random.below(24) {
             0 if is_rough => 0,
             1..8 if is_rough => random.below(60_000),
@@ -108,7 +108,7 @@ impl Way {
         });
         let delay = if is_rough { random.part_of(Duration::from_millis(8)) } else { Duration::ZERO };
         let (from, to) = (caller.try_clone().unwrap(), server.try_clone().unwrap());
-        let (there, back) = (Arc::clone(way), Arc::clone(way));
+        let (there, back) = (Arc::clone(shared), Arc::clone(shared));
         std::thread::spawn(move || there.carry_requests(from, to));
         std::thread::spawn(move || back.carry_answers(server, caller, allowed, delay));
     }

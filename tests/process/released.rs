@@ -1,12 +1,12 @@
-//! The files of releases: what the first release of each format left behind (`fixtures/format-N`). This program opens all of
-//! them, and callers go on from the answers that they had.
+//! The files of releases, which the first release of each format wrote (`fixtures/format-N`). This program opens all of
+//! them, and callers continue from the answers that they had.
 //!
 //! The first release of a new format adds its files:
 //!
 //!     cargo test --test medfeed -- --ignored writes_the_files_of_this_format
 //!
-//! - `feed.redb.gz`: a database that imports, a change of a license and a revoked key have changed
-//! - `bucket`: where it was published, with a whole state and later changes
+//! - `feed.redb.gz`: a database with imports, a change of a license and a revoked key
+//! - `bucket`: its bucket, with a whole state and later changes
 //! - `replica.redb.gz`: the file of a server that followed the bucket
 //! - `answers.json`: a key, and the responses that it got: target, status, headers and body of each
 
@@ -48,22 +48,22 @@ const TARGETS: [&str; 12] = [
 struct Answers {
     program: String,
     key: String,
-    /// The sync token of the end.
+    /// The sync token of the feed's end.
     last: String,
-    answers: Vec<ToldAnswer>,
+    answers: Vec<StoredAnswer>,
 }
 
 #[derive(Deserialize, Serialize)]
-struct ToldAnswer {
+struct StoredAnswer {
     target: String,
     status: u16,
     headers: Vec<String>,
     body: String,
 }
 
-fn ask(client: &mut Client, target: String) -> ToldAnswer {
-    let (status, headers, body) = client.get(&target).told();
-    ToldAnswer { target, status, headers, body: String::from_utf8(body).expect("UTF-8") }
+fn ask(client: &mut Client, target: String) -> StoredAnswer {
+    let (status, headers, body) = client.get(&target).comparable();
+    StoredAnswer { target, status, headers, body: String::from_utf8(body).expect("UTF-8") }
 }
 
 /// The folder of a format.
@@ -71,7 +71,7 @@ fn folder_of(format: u32) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("fixtures/format-{format}"))
 }
 
-/// The formats that have files.
+/// The formats that have fixtures.
 fn formats() -> Vec<u32> {
     let entries = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures")).expect("a folder");
     let names = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"));
@@ -89,7 +89,7 @@ fn pack(from: &Path, to: &Path) {
     packed.finish().expect("it can be written");
 }
 
-/// What a release wrote, unpacked into a site of its own.
+/// A file of a release, unpacked into a site of its own.
 fn site_with(folder: &Path, file: &str) -> Site {
     let site = Site::new();
     unpack(&folder.join(file), &site.db());
@@ -100,9 +100,9 @@ fn answers_of(folder: &Path) -> Answers {
     serde_json::from_slice(&fs::read(folder.join("answers.json")).expect("answers of the release")).expect("answers")
 }
 
-/// The answers of the release come again.
+/// Checks that the requests get the answers of the release again.
 fn compare(client: &mut Client, expected: &Answers, who: &str) {
-    for ToldAnswer { target, status, headers, body } in &expected.answers {
+    for StoredAnswer { target, status, headers, body } in &expected.answers {
         let now = ask(client, target.clone());
         let told = (now.status, &now.headers, content(&now.headers, &now.body));
         assert_eq!(
@@ -120,7 +120,7 @@ fn content(headers: &[String], body: &str) -> Value {
 }
 
 #[test]
-fn the_files_of_each_format_open_and_their_callers_go_on() {
+fn the_files_of_each_format_open_and_their_callers_continue() {
     let formats = formats();
     assert!(formats.contains(&SCHEMA), "format {SCHEMA} has no files; the head of this module says how to write them");
     for format in formats {
@@ -147,7 +147,7 @@ fn the_files_of_each_format_open_and_their_callers_go_on() {
 }
 
 #[test]
-fn the_bucket_and_the_replica_of_this_format_go_on() {
+fn the_bucket_and_the_replica_of_this_format_continue() {
     let folder = folder_of(SCHEMA);
     let expected = answers_of(&folder);
     let site = site_with(&folder, "feed.redb.gz");

@@ -1,5 +1,5 @@
-//! Objects that are damaged or swapped, and stores that fail: whoever reads takes nothing wrong, and names the object. `MEDFEED_CASES`
-//! sets how many bytes of each object are flipped, `MEDFEED_SEED` the first random number.
+//! Damaged or swapped objects: no reader accepts wrong data, and each names the object. `MEDFEED_CASES` sets how many
+//! bits of each object are flipped, `MEDFEED_SEED` the first random number.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +22,7 @@ struct Published {
     s3: S3,
     site: Site,
     place: Place,
-    /// What stands before the names of its objects in the store.
+    /// The prefix of its objects in the store.
     prefix: &'static str,
     rows: BTreeMap<u64, Rows>,
 }
@@ -75,14 +75,15 @@ impl Published {
         self.rows[&4]
     }
 
-    /// Nobody who reads the log takes anything that was not published. Returns what was said.
+    /// Reads the log with an audit, a new replica and a following one. Checks that none accepts data that was not
+    /// published. Returns their errors.
     fn read(&self) -> [Option<String>; 3] {
         let folder = tempfile::tempdir().unwrap();
         let audited = audit(&self.place.log(), &folder.path().join("audited.redb"));
         if let Ok(audited) = &audited {
             assert_eq!((audited.slot, audited.seq), (4, self.last_rows().1.seq));
         }
-        // One that loads.
+        // A new replica loads a state.
         let file = folder.path().join("loaded.redb");
         let log = self.place.log();
         let load = StateLoader { must_confirm: true, ..StateLoader::new(&log, &file, &|| true) };
@@ -91,7 +92,7 @@ impl Published {
         if loaded.is_ok() {
             assert_eq!(rows_of(&file), self.last_rows());
         }
-        // One that follows from the second entry.
+        // A replica follows from the second entry.
         let file = folder.path().join("following.redb");
         fs::copy(self.site.path("replica/feed.redb"), &file).unwrap();
         let (slot, trouble) = follow(&self.place, &file);
@@ -101,7 +102,7 @@ impl Published {
     }
 }
 
-/// What an object may come to: with some flipped bits, cut short, empty, or with the bytes of others.
+/// The damages of an object: some flipped bits, the object cut short, and the bytes of another object.
 fn damages(published: &Published, random: &mut Random, flips: u64, name: &str) -> Vec<(String, Vec<u8>)> {
     let sound = published.object(name);
     let mut damages: Vec<(String, Vec<u8>)> = (0..flips)
@@ -122,7 +123,7 @@ fn damages(published: &Published, random: &mut Random, flips: u64, name: &str) -
 }
 
 #[test]
-fn nothing_that_is_damaged_or_swapped_is_taken() {
+fn damaged_and_swapped_objects_are_refused_by_name() {
     let (flips, seed) = cases_and_seed(1, 1);
     std::thread::scope(|scope| {
         for is_sealed in [false, true] {
@@ -144,7 +145,7 @@ fn damage_all(is_sealed: bool, flips: u64, seed: u64) {
                 published.set(name, &bytes);
                 let told = published.read();
                 let what = format!("sealed {is_sealed}, seed {seed}, {name} {damage}: {told:?}");
-                // The audit reads all there is.
+                // The audit reads every object.
                 assert!(told[0].is_some(), "{what}");
                 assert!(told.iter().flatten().all(|told| told.contains(name)), "{what}");
                 for (count, told) in told_of.entry(kind).or_default().iter_mut().zip(&told) {
@@ -153,7 +154,7 @@ fn damage_all(is_sealed: bool, flips: u64, seed: u64) {
                 cases += 1;
                 published.set(name, &sound);
             }
-            // Swapped with each other of the kind.
+            // Swapped with each other object of the kind.
             for other in &names[at + 1..] {
                 let others = published.object(other);
                 published.set(name, &others);
@@ -169,8 +170,8 @@ fn damage_all(is_sealed: bool, flips: u64, seed: u64) {
             }
         }
     }
-    println!("sealed {is_sealed}: {cases} cases; damage told by check, load and replica: {told_of:?}");
-    // Who loads passes over a damaged state, and who follows needs none; the last entry is needed by all.
+    println!("sealed {is_sealed}: {cases} cases; damage reported by check, load and replica: {told_of:?}");
+    // A new replica passes over a damaged state, and a following one needs none. All need the last entry.
     assert!(told_of["log"].iter().all(|told| *told > 0), "{told_of:?}");
     for kind in ["states", "parts"] {
         let sound = published.names(kind).into_iter().map(|name| (name.clone(), published.object(&name)));
@@ -182,14 +183,14 @@ fn damage_all(is_sealed: bool, flips: u64, seed: u64) {
         sound.iter().for_each(|(name, bytes)| published.set(name, bytes));
     }
     assert_eq!(published.read(), [None, None, None]);
-    published.signs_are_told(&mut random, flips);
-    published.ends_are_refused(&mut random, flips);
+    published.damaged_heartbeats_are_reported(&mut random, flips);
+    published.damaged_ends_are_refused(&mut random, flips);
     counted(cases, "damaged objects");
 }
 
 impl Published {
-    /// A damaged heartbeat leaves open where the log ends, which everybody is told.
-    fn signs_are_told(&self, random: &mut Random, flips: u64) {
+    /// With a damaged heartbeat, the end of the log is unknown. Every reader and `--status` report that.
+    fn damaged_heartbeats_are_reported(&self, random: &mut Random, flips: u64) {
         let sound = self.object(layout::ALIVE);
         for (damage, bytes) in damages(self, random, flips, layout::ALIVE) {
             self.set(layout::ALIVE, &bytes);
@@ -206,8 +207,8 @@ impl Published {
         assert!(status.code == Some(0) && !status.stdout.contains("cannot be used"), "{status:?}");
     }
 
-    /// A publisher goes on after no end that it cannot read.
-    fn ends_are_refused(&self, random: &mut Random, flips: u64) {
+    /// A publisher does not continue after an end that it cannot read.
+    fn damaged_ends_are_refused(&self, random: &mut Random, flips: u64) {
         commit_few(&self.site, 5);
         let name = layout::log(4);
         let sound = self.object(&name);
@@ -221,7 +222,7 @@ impl Published {
         }
         assert_eq!(self.place.slots(layout::LOG), [1, 2, 3, 4]);
         assert_eq!(self.place.once(&self.site), 1);
-        // A newest state that cannot be read is followed by another.
+        // If the newest state cannot be read, the publisher writes another one.
         let newest = || *self.place.slots(layout::STATES).last().expect("a state");
         for at in 0..damages(self, random, flips, &layout::state(3)).len() {
             let (slot, name) = (newest(), layout::state(newest()));

@@ -1,4 +1,5 @@
-//! Any instant comes back out of a bucket: a backup of it is the database as it was then. What is swept is older than that.
+//! Any instant can be restored from a bucket: its backup is the database as it was then. A sweep removes only older
+//! ones.
 //!
 //! `MEDFEED_CASES` sets how many instants are restored, `MEDFEED_SEED` the seed.
 
@@ -27,21 +28,21 @@ struct Kept {
     copy: PathBuf,
 }
 
-/// What a file holds: its last commit with its time, and the digest of all rows.
+/// The content of a file: its last commit with its time, and the digest of all rows.
 fn contents(file: &Path) -> (Timestamp, Head, RowDigest) {
     let view = Reader::open(file).unwrap().origin().unwrap();
     let head = view.head().unwrap();
     (head.time, head.head(), view.dump(1 << 20, &mut |_| Ok(())).unwrap())
 }
 
-/// A published database, and all that it was.
+/// A published database, and all its earlier states.
 struct History {
     site: Site,
     place: Place,
     random: Random,
     version: u64,
     kept: Vec<Kept>,
-    /// When a backup was last restored.
+    /// The time of the last restore.
     put_back_at: Timestamp,
 }
 
@@ -56,19 +57,19 @@ impl History {
         let place = if is_sealed { Place::sealed_folder(&site) } else { Place::folder(&site) };
         let random = Random::new(seed);
         let mut history = History { site, place, random, version: 0, kept: Vec::new(), put_back_at: Timestamp::EPOCH };
-        // A commit that no bucket has ever had.
+        // Commits from before the first state, which the bucket never gets.
         history.commit();
         history.commit();
-        // The first state is of the last commit, not of when it is put.
+        // The first state has the time of its last commit, not of its publication.
         wait_for_next_second();
         history.publish("");
-        // Since it is published it has an id, which is a row too.
+        // The first publication adds the id of the database, which is a row too.
         history.kept.pop();
         history.keep();
         history
     }
 
-    /// Keeps the database as it is.
+    /// Keeps a copy of the database.
     fn keep(&mut self) {
         let copy = self.site.path(&format!("kept-{}.redb", self.kept.len()));
         fs::copy(self.site.db(), &copy).unwrap();
@@ -105,9 +106,10 @@ impl History {
         self.keep();
     }
 
-    /// Restores what was once. The whole state goes out when its commit is of a second that is over.
+    /// Restores an earlier copy, and publishes it. The whole state is published in a later second than its commit.
     fn put_back(&mut self) {
-        // What is not published goes into the state that goes out next, so it cannot be told apart any more.
+        // First publishes the waiting commits. Otherwise they would be in the next state, and could not be restored one
+        // by one.
         self.publish("");
         let backup = self.kept[self.random.below(self.kept.len())].copy.clone();
         self.site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
@@ -117,7 +119,7 @@ impl History {
         self.publish("");
     }
 
-    /// Makes commits and publishes them, some by one, some several at once, with a state now and then.
+    /// Makes commits and publishes them, sometimes one, sometimes several at once, with a state now and then.
     fn go_on(&mut self, commits: usize) {
         for _ in 0..commits {
             self.commit();
@@ -134,14 +136,15 @@ impl History {
         self.publish("");
     }
 
-    /// The oldest state that is kept, as the database was then.
+    /// The database at the time of the oldest state.
     fn oldest(&self) -> &Kept {
         let slot = *self.place.slots(layout::STATES).first().expect("a state");
         let head = self.place.manifest(slot).head();
         self.kept.iter().find(|kept| kept.head == head).expect("a state of the database")
     }
 
-    /// Restores an instant: it is the last commit at or before it, or older than all that is kept.
+    /// Restores an instant. Checks that the result is the last commit at or before it, or that a refusal names the
+    /// oldest state.
     fn restore(&mut self, at: Timestamp) {
         let file = self.site.path("restored.redb");
         let name = file.to_str().unwrap();
@@ -174,7 +177,7 @@ impl History {
         }
     }
 
-    /// Dates the objects of the log as if each slot were a day later than the one before, and the last one of noon.
+    /// Dates the objects of the log: each slot is a day later than the one before, and the last one is half a day old.
     fn age(&self) {
         #[allow(clippy::disallowed_methods, reason = "the store's clock is not the program's")]
         let now = SystemTime::now();
@@ -194,7 +197,7 @@ impl History {
         if self.place.kind.starts_with("sealed") { "sealed" } else { "bucket" }
     }
 
-    /// Sweeps what is older than so many days, of a slot each.
+    /// Sweeps objects older than `days` days. Each slot is one day.
     fn sweep(&mut self, days: u64) {
         let before = self.place.slots(layout::STATES);
         let last = note(&self.site).slot;
@@ -203,14 +206,14 @@ impl History {
         self.keep();
         self.publish(&format!("--state-every 0s --keep {days}d"));
         let (states, log) = (self.place.slots(layout::STATES), self.place.slots(layout::LOG));
-        // The newest of the states that are older than what is to be kept, if there is one.
+        // The newest of the states that are too old, if there is one.
         let is_old = |slot: &u64| last + 1 - slot > days;
         let expected = before.iter().copied().filter(is_old).max().unwrap_or(before[0]);
         assert_eq!((states[0], log[0]), (expected, expected), "{}: {before:?}, {days} days", self.place.kind);
         let parts = self.place.bucket.list(layout::PARTS, None).unwrap();
         assert!(parts.iter().all(|part| layout::parse_part(&part.name).unwrap().slot >= expected), "{parts:?}");
         self.place.json(&self.site, &["check", "--from", &self.place.url]);
-        // Whatever is not older than that can be restored: the first of it, and what was there just before.
+        // All younger instants can be restored: the first of them, and the state just before it.
         let first_young = (last + 1).saturating_sub(days).max(1);
         if first_young > 1 {
             let seq = self.place.entry(first_young - 1).header.seq;
@@ -222,7 +225,7 @@ impl History {
 }
 
 #[test]
-fn any_instant_that_is_kept_comes_back() {
+fn any_kept_instant_can_be_restored() {
     let (cases, seed) = cases_and_seed(4, 20_261_125);
     let cases = usize::try_from(cases).unwrap();
     let mut restored = 0;
@@ -284,7 +287,7 @@ fn an_instant_within_a_whole_state_is_refused() {
 }
 
 #[test]
-fn a_refused_backup_names_what_can_be_had() {
+fn a_refused_backup_names_the_newest_possible_instant() {
     let site = curated();
     let place = Place::folder(&site);
     place.once(&site);
@@ -306,12 +309,12 @@ fn a_refused_backup_names_what_can_be_had() {
     let refused = backup(&[]);
     assert!(refused.code == Some(1) && refused.stdout.contains(&damaged), "{refused:?}");
     assert!(refused.stdout.contains(&format!("add --at {}", times[0])), "{refused:?}");
-    // A commit after that may be lost.
+    // A later commit may be lost.
     let refused = backup(&["--at", &times[0].plus_s(1).to_string()]);
     assert!(refused.code == Some(1) && !file.exists(), "{refused:?}");
     let done = backup(&["--at", &times[0].to_string()]);
     assert_eq!(done.code, Some(0), "{done:?}");
-    assert!(site.conferences_in(&file) == expected[0], "what is before the damaged entry");
-    // It is a database of its own.
+    assert!(site.conferences_in(&file) == expected[0], "the records before the damaged entry");
+    // The backup is a database of its own.
     site.json(["license", "set", "other", "--dataset", "journals", "--db", file.to_str().unwrap()]);
 }

@@ -1,5 +1,5 @@
-//! Kills at every step between a write and the answers of replicas. `MEDFEED_CASES` sets the number of kills, `MEDFEED_SEED` the
-//! first random number.
+//! Kills at every step between a write and the answers of replicas. `MEDFEED_CASES` sets the number of kills,
+//! `MEDFEED_SEED` the first random number.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,19 +15,19 @@ use super::s3::{CALLERS, Fault, S3};
 use super::site::{Process, Random, cases_and_seed, conferences_of_version};
 use crate::harness::counted;
 
-/// How many kills are made before all steps must have been met.
+/// From this number of kills on, all steps must have occurred.
 const ENOUGH: u64 = 400;
 
 /// A run of kills in one world.
 struct Run {
     world: World,
     random: Random,
-    /// What is still to come before anything comes again.
+    /// The remaining moments before any is repeated.
     moments: Vec<Moment>,
     deaths: Vec<Death>,
-    /// Whether the publisher that runs puts a state after each entry.
+    /// Whether the running publisher writes a state after each entry.
     puts_states: bool,
-    /// How long a write takes.
+    /// The usual time of a write.
     usual: Duration,
     counts: BTreeMap<String, u64>,
 }
@@ -52,7 +52,7 @@ impl Run {
 
     fn count(&mut self, step: impl Into<String>) {
         let step = step.into();
-        self.world.tell(format!("killed: {step}"));
+        self.world.note(format!("killed: {step}"));
         *self.counts.entry(step).or_default() += 1;
     }
 
@@ -66,7 +66,7 @@ impl Run {
         format!("--every 0s --heartbeat 200ms --keep 1d --log info --state-every {state_every}")
     }
 
-    /// Whoever is down comes up.
+    /// Starts the publisher and some of the replicas that are down.
     fn start(&mut self) {
         if self.world.publisher.is_none() {
             let options = self.options();
@@ -74,10 +74,10 @@ impl Run {
                 self.kill_starting_publisher(&options);
             }
             self.world.start_publisher(&options);
-            self.world.tell(format!("publisher {options}"));
+            self.world.note(format!("publisher {options}"));
         }
         if self.world.last_slot() == 0 {
-            // There is nothing to follow before the first state.
+            // Replicas cannot start before the first state.
             self.world.wait_for_publisher();
         }
         for at in 0..REPLICAS {
@@ -113,7 +113,7 @@ impl Run {
         [Fault::Held, Fault::Waiting][self.random.below(2)]
     }
 
-    /// The store fails some of the next requests.
+    /// Sometimes adds a fault to one of the next requests to the store.
     fn disturb(&mut self) {
         if self.random.below(3) > 0 {
             return;
@@ -122,7 +122,7 @@ impl Run {
         let (method, name, fault) = FAULTS[self.random.below(FAULTS.len())];
         if let Some(s3) = &self.world.s3 {
             s3.fail_for(caller, method, name, fault, skip);
-            self.world.tell(format!("{caller} meets {fault:?} at {method} {name}"));
+            self.world.note(format!("{caller} meets {fault:?} at {method} {name}"));
         }
     }
 
@@ -142,7 +142,7 @@ impl Run {
             self.replica_dies();
         }
         self.world.read_line();
-        (0..REPLICAS).for_each(|at| self.world.look_at(at));
+        (0..REPLICAS).for_each(|at| self.world.check_seq(at));
     }
 
     fn writer_dies(&mut self) {
@@ -155,7 +155,7 @@ impl Run {
         }
     }
 
-    /// Objects become old, so that the next state sweeps. Whoever follows has read them.
+    /// Makes all objects old, so that the next state sweeps. Running replicas have read them before.
     fn age(&mut self) {
         self.world.wait_for_publisher();
         let seq = self.world.head().seq;
@@ -164,7 +164,7 @@ impl Run {
                 self.world.wait_for_replica(at, seq);
             }
         }
-        self.world.tell("all objects become old");
+        self.world.note("all objects become old");
         match &self.world.s3 {
             Some(s3) => s3.age(Duration::from_secs(2 * 86_400)),
             None => age(&self.world.folder, 2),
@@ -190,14 +190,14 @@ impl Run {
         self.publisher_dies_at(moment);
     }
 
-    /// Kills the publisher before or after its next request of a kind; in a folder, when it is seen to have done it, or at some
-    /// moment.
+    /// Kills the publisher before or after its next request of a kind. In a folder, kills it when the result is
+    /// visible, or at a random moment.
     fn publisher_dies_at(&mut self, moment: Moment) {
         let Moment { method, name, fault, restores } = moment;
         let is_folder = self.world.s3.is_none();
         let skip = if name.is_empty() { self.random.below(12) } else { 0 };
         if restores {
-            // What waits is put before, so that the restored state's own objects are met.
+            // First publishes the waiting commits, so that the held request is for an object of the restored state.
             self.world.wait_for_publisher();
             if self.puts_states {
                 self.world.wait_for_state();
@@ -232,7 +232,7 @@ impl Run {
                 };
             }
             if let Some(held) = held {
-                self.world.tell(format!("held, {fault:?}: {held}"));
+                self.world.note(format!("held, {fault:?}: {held}"));
                 let (method, target) = held.split_once(' ').expect("a method");
                 return self.kill_publisher(&step(method, target, fault, restores));
             }
@@ -277,7 +277,7 @@ impl Run {
     fn kill_replica(&mut self, at: usize) -> Option<u64> {
         self.world.replicas[at].server.take().expect("it runs").0.process.kill();
         self.let_go();
-        self.world.check_left(at)
+        self.world.check_killed(at)
     }
 
     fn let_go(&self) {
@@ -296,7 +296,8 @@ impl Run {
         self.count("replica polling");
     }
 
-    /// Dies about when a commit is applied: by its changes, or by a whole state in the place of what it serves.
+    /// Kills a replica around the time when it applies a commit: by its changes, or by a whole state that replaces its
+    /// rows.
     fn dies_applying(&mut self, at: usize, restores: bool) {
         if let Some(s3) = &self.world.s3 {
             s3.fail_for(CALLERS[at + 1], "GET", "/log/", Fault::Waiting, 0);
@@ -318,7 +319,7 @@ impl Run {
                 s3.release();
                 Duration::from_millis(if is_state { 60 } else { 25 })
             }
-            // The next poll comes some time.
+            // The next poll comes after some time.
             None => Duration::from_millis(if is_state { 90 } else { 50 }),
         };
         std::thread::sleep(self.random.part_of(time));
@@ -330,7 +331,7 @@ impl Run {
         });
     }
 
-    /// Dies while it loads the first time: there is no file, or a whole one.
+    /// Kills a replica during its first load: afterwards there is no file, or a whole one.
     fn dies_loading(&mut self, at: usize) {
         self.world.wait_for_publisher();
         self.kill_replica(at);
@@ -364,8 +365,8 @@ impl Run {
         assert_eq!(starting.ended_within(Duration::ZERO), None, "replica {at} ended by itself");
         starting.kill();
         self.let_go();
-        self.world.check_left(at);
-        // It leaves no name, and what has none is gone.
+        self.world.check_killed(at);
+        // It leaves no draft with a name, and drafts without a name vanish.
         let left: Vec<String> = self.world.replicas[at].site.files();
         assert!(!left.iter().any(|name| name.contains("draft")), "{left:?}");
     }

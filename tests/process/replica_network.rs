@@ -1,5 +1,6 @@
-//! Replicas whose bucket is behind a network that adds one fault to one exchange: they hold published states only, never go
-//! back, and reach the end. `MEDFEED_CASES` sets the number of faults (else one of each kind), `MEDFEED_SEED` the choice.
+//! Replicas whose bucket is behind a network that adds one fault to one exchange: they have only published states,
+//! never go back, and reach the end. `MEDFEED_CASES` sets the number of faults (else one of each kind), `MEDFEED_SEED`
+//! the choice.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -47,7 +48,7 @@ struct TestReplica {
     folder: tempfile::TempDir,
     status: Arc<ReplicaStatus>,
     replica: Option<Replica>,
-    /// The last slot that was seen.
+    /// The last seen slot.
     slot: u64,
 }
 
@@ -65,7 +66,7 @@ impl Log {
             }
             place.once_with(&site, if slot == 4 { "--state-every 0s" } else { "" });
             rows.insert(slot, rows_of(&site.db()));
-            // The relay remembers what replicas read then.
+            // The relay remembers the answers that replicas read then.
             if slot == 2 {
                 for _ in 0..2 {
                     TestReplica::new(None).reach(&through, slot);
@@ -113,7 +114,7 @@ impl Log {
         assert_eq!(rows_of(&tested.path()), rows_of(&self.site.db()), "{}", what());
     }
 
-    /// The file holds a published state, and only the last one counts as the end of the log.
+    /// Checks that the file has a published state, and that only the last one counts as the end of the log.
     fn check(&self, tested: &TestReplica, what: &str) {
         if tested.replica.is_none() {
             assert!(!tested.path().exists() || tested.slot > 0, "{what}");
@@ -154,14 +155,14 @@ impl TestReplica {
             Some(replica) => assert!(replica.poll(&|| true), "it stopped: {:?}", self.status.progress()),
             None => match Replica::start(place.log(), &self.path(), Arc::clone(&self.status), &|| true) {
                 Ok(replica) => self.replica = Some(replica),
-                // A server ends with this error, and is started again.
+                // A server would end with this error, and be started again.
                 Err(error) => println!("not started: {error}"),
             },
         }
         let slot = self.status.progress().slot;
         assert!(slot >= self.slot, "from slot {} to slot {slot}", self.slot);
         self.slot = slot;
-        // As a server does that shows the file.
+        // A server that shows the file calls this too.
         self.status.note_end_loaded();
     }
 

@@ -1,4 +1,4 @@
-//! Failures between an origin and its replicas, and how the replicas react.
+//! Failures between an origin and its replicas, and the reactions of the replicas.
 
 use medfeed::replicate::layout;
 
@@ -10,15 +10,16 @@ use super::replicas::{COUNT, origin, readyz, seq_of, serve, wait_for_seq};
 use super::site::{SOON, Site, conferences_of_version, wait_until};
 
 #[test]
-fn a_replica_that_is_cut_off_answers_no_more() {
+fn a_replica_that_is_cut_off_answers_503_after_max_staleness() {
     let (origin, key) = origin();
     let replica = origin.replica();
     let (server, mut admin) = serve(&replica, "--poll 50ms --max-staleness 2s");
-    // Cut off: served for a while, then no more; the keys of yesterday open nothing.
+    // A replica that is cut off answers for a while, then refuses. So keys that may have been revoked since give no
+    // access.
     let mut client = server.client(&key);
     let away = origin.site.path("away");
     std::fs::rename(origin.folder(), &away).unwrap();
-    wait_until("it is told", SOON, || (readyz(&mut admin).1 != "ok\n").then_some(()));
+    wait_until("it is reported", SOON, || (readyz(&mut admin).1 != "ok\n").then_some(()));
     let answer = wait_until("the staleness is too much", SOON, || {
         let answer = client.get("/v1/conferences");
         (answer.status != 200).then_some(answer)
@@ -34,7 +35,7 @@ fn a_replica_that_is_cut_off_answers_no_more() {
     let metrics = scrape(&mut admin);
     assert!(metrics["medfeed_replica_stale_seconds"] >= 2.0 && metrics["medfeed_replica_fit"] == 0.0, "{metrics:?}");
 
-    // One that starts now does not know what it missed, so it does not answer either.
+    // A replica that starts now may have missed commits, so it does not answer either.
     server.stop();
     let (server, mut admin) = serve(&replica, "--poll 50ms --max-staleness 1h");
     let mut client = server.client(&key);
@@ -47,7 +48,7 @@ fn a_replica_that_is_cut_off_answers_no_more() {
 }
 
 #[test]
-fn a_silent_publisher_is_told() {
+fn metrics_show_the_silence_of_a_publisher() {
     let (origin, key) = origin();
     let replica = origin.replica();
     let (server, mut admin) = serve(&replica, "--poll 50ms --max-staleness 4s");
@@ -61,7 +62,7 @@ fn a_silent_publisher_is_told() {
 }
 
 #[test]
-fn a_bucket_that_cannot_be_followed_is_refused_at_the_start() {
+fn a_replica_without_a_usable_bucket_or_file_is_refused_at_the_start() {
     let (origin, _) = origin();
     let (other, _) = super::replicas::origin();
     let site = Site::new();
@@ -84,9 +85,9 @@ fn a_bucket_that_cannot_be_followed_is_refused_at_the_start() {
         assert_eq!(done.code, Some(code), "{url} {more:?}: {done:?}");
         assert!(done.stderr.contains(piece), "{url} {more:?}: {done:?}");
     }
-    assert!(!site.db().exists(), "nothing is left of what was refused");
+    assert!(!site.db().exists(), "a refused start leaves no file");
     let replica = origin.replica();
-    // What the image for containers sets means nothing here.
+    // The option that the image for containers sets has no effect here.
     replica.serve("--create").stop();
     for (url, piece) in [(other.url(), "but the file is a replica of"), (url_of(&empty), "nothing is published")] {
         let done = start(&replica.site, &url, &[]);
@@ -112,12 +113,11 @@ fn a_replicas_file_is_read_like_its_origins_and_written_by_no_command() {
     ];
     for command in refused {
         let done = site.run(command);
-        let expected = format!(
-            "feed.redb is a replica of {url}; write to its origin, or make it an independent database with `medfeed promote`"
-        );
+        let expected =
+            format!("feed.redb is a replica of {url}; write to its origin. If that is lost, `medfeed promote` makes");
         assert!(done.code == Some(1) && done.stderr.contains(&expected), "{command:?}: {done:?}");
     }
-    // Keys may be revoked at the origin, so nobody serves a replica that does not follow.
+    // Keys may be revoked at the origin, so a server refuses a replica that it would not follow with.
     let done = site.ends(["serve", "--listen", "127.0.0.1:0"]);
     for expected in [&format!("feed.redb is a replica of {url}"), &format!("--from {url}"), "medfeed promote"] {
         assert!(done.code == Some(1) && done.stderr.contains(expected), "{done:?}");
@@ -133,12 +133,12 @@ fn a_replicas_file_is_read_like_its_origins_and_written_by_no_command() {
 }
 
 #[test]
-fn an_entry_that_cannot_be_applied_is_told_until_the_right_one_is_there() {
+fn an_invalid_entry_is_reported_until_a_valid_one_replaces_it() {
     let (mut origin, key) = origin();
     let replica = origin.replica();
     let (server, mut admin) = serve(&replica, "--poll 20ms");
     let mut client = server.client(&key);
-    // It is ready all the same: the bucket's failure is not its callers'.
+    // It stays ready, because the failure of the bucket does not affect its callers.
     let await_told = |admin: &mut Client, piece: &str| {
         wait_until(piece, SOON, || {
             let (status, told) = readyz(admin);
@@ -157,8 +157,9 @@ fn an_entry_that_cannot_be_applied_is_told_until_the_right_one_is_there() {
     std::fs::remove_file(origin.folder().join(&name)).unwrap();
     origin.put(&header, &changes);
     wait_for_seq(&origin, &mut admin);
-    wait_until("it is well", SOON, || (readyz(&mut admin).1 == "ok\n").then_some(()));
-    // Rows that are not the origin's. Not even a new load helps before there is a state that adds up.
+    wait_until("it is ready", SOON, || (readyz(&mut admin).1 == "ok\n").then_some(()));
+    // Rows that differ from the origin's. A new load does not help either, until there is a state with the right
+    // digest.
     origin.publish();
     origin.site.import("conferences.jsonl", conferences_of_version(COUNT, 2));
     let (mut header, changes) = origin.next_entry();
@@ -174,7 +175,7 @@ fn an_entry_that_cannot_be_applied_is_told_until_the_right_one_is_there() {
     origin.add_state();
     wait_for_seq(&origin, &mut admin);
     assert_eq!(client.get("/v1/conferences/1").json()["data"]["venue"], "version 3");
-    // A schema that it does not know ends following.
+    // After an entry with an unknown schema, the replica follows no more.
     origin.site.import("conferences.jsonl", conferences_of_version(COUNT, 4));
     let (mut header, changes) = origin.next_entry();
     header.schema += 1;

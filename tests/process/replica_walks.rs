@@ -1,5 +1,6 @@
-//! Callers who take each page of a feed from another server, the origin or a replica, while the data changes: no token is lost
-//! on the way, no entry is missing and none comes twice. What is lost by a restore or with an origin is told at once.
+//! Callers who request each page of a feed from another server, the origin or a replica, while the data changes: no
+//! token is lost, no entry is missing and none comes twice. Tokens that a restore or the loss of an origin ends are
+//! refused at once.
 //!
 //! `MEDFEED_CASES` sets the number of pages, `MEDFEED_SEED` the seed.
 
@@ -19,18 +20,18 @@ use crate::harness::counted;
 
 const COUNTRIES: [&str; 3] = ["Japan", "France", "Chile"];
 
-/// Whose feeds are walked: a license, and a dataset.
+/// The walked feeds: a license, and a dataset.
 const FEEDS: [(&str, &str); 4] =
     [("all", "conferences"), ("japan", "conferences"), ("years", "conferences"), ("all", "journals")];
 
-/// What a record is now. No record is what it was once before, so an entry that comes again is known.
+/// The present version of a record. No version of a record is repeated, so an entry that comes again is noticed.
 #[derive(Clone)]
 struct Row {
     version: u64,
     country: usize,
 }
 
-/// Who changes the data.
+/// The curator, who changes the data.
 #[derive(Clone)]
 struct Curator {
     rows: BTreeMap<u64, Row>,
@@ -45,7 +46,7 @@ impl Curator {
         Curator { rows, journals: (1..=9).map(|id| (id, 0)).collect(), next_id: 61, version: 0 }
     }
 
-    /// Changes some records, one of every feed at least.
+    /// Changes some records, at least one of every feed.
     fn change(&mut self, random: &mut Random) {
         self.version += 1;
         let version = self.version;
@@ -60,13 +61,13 @@ impl Curator {
             let ids: Vec<u64> = self.rows.keys().copied().collect();
             self.rows.remove(&ids[random.below(ids.len())]);
         }
-        // In Japan, of the year that is asked for.
+        // In Japan, and in the year of the license.
         self.next_id += 4 - self.next_id % 4 + 1;
         self.rows.insert(self.next_id, Row { version, country: 0 });
         self.journals.insert(1 + u64::try_from(random.below(9)).unwrap(), version);
     }
 
-    /// Imports all that there is, as one commit.
+    /// Imports all rows, as one commit.
     fn import(&self, site: &Site) {
         let conferences: String = self
             .rows
@@ -98,26 +99,26 @@ fn origin(site: &Site) -> Stop {
     start_watched(site, site.serve_command("--admin-listen 127.0.0.1:0 --log info"))
 }
 
-/// Waits until a server shows what a database has.
+/// Waits until a server shows the last commit of a database.
 fn wait_for((_, admin): &mut Stop, site: &Site) {
     let seq = rows_of(&site.db()).1.seq as f64;
     wait_until("the server has caught up", SOON, || (seq_of(admin) == seq).then_some(()));
 }
 
-/// A caller's copy of what a license sees of a dataset.
+/// A caller's copy of a dataset, as its license shows it.
 struct Walker {
     name: String,
     dataset: &'static str,
     key: String,
     clients: Vec<(Client, Client)>,
     random: Random,
-    /// Whether it waits for news.
+    /// Whether it long-polls.
     waits: bool,
     records: BTreeMap<u64, Value>,
-    /// Each entry that came, by what its record was then.
+    /// Each received entry, with its record's version at that time.
     seen: BTreeSet<(u64, Option<String>)>,
     token: String,
-    /// The server that gave the token, and a seq that the token is not beyond.
+    /// The server that gave the token, and an upper limit of the token's seq.
     from: (usize, f64),
     polls: u64,
     behind: u64,
@@ -150,7 +151,7 @@ impl Walker {
         }
     }
 
-    /// From now on it goes to these servers.
+    /// Sends further requests to these servers.
     fn turn_to(&mut self, stops: &[Stop]) {
         let clients =
             stops.iter().map(|(server, admin)| (server.client(&self.key), Client::new(admin.address(), None)));
@@ -158,7 +159,7 @@ impl Walker {
         self.from.0 = usize::MAX;
     }
 
-    /// What a server's export holds, and its token.
+    /// The records of a server's export, and its token.
     fn export(&mut self, at: usize) -> (BTreeMap<u64, Value>, String) {
         let answer = self.clients[at].0.get(&format!("/v1/exports/{}", self.dataset));
         (by_id(answer.lines()), answer.header("x-sync-token").unwrap().to_owned())
@@ -182,7 +183,7 @@ impl Walker {
         answer.status
     }
 
-    /// Takes a page from a server. Returns whether it was the last one, for now.
+    /// Requests a page from a server. Returns whether it was the last one, for now.
     fn poll(&mut self, at: usize) -> bool {
         let limit = [1, 3, 17, 200][self.random.below(4)];
         let wait = if self.waits { "&wait=1" } else { "" };
@@ -194,7 +195,11 @@ impl Walker {
         let told = || format!("{}: page {} at server {at}, after one of {:?}", self.name, self.polls, self.from);
         if answer.status == 503 {
             assert_eq!((answer.problem().as_str(), answer.header("retry-after")), ("unavailable", Some("1")));
-            assert!(at != self.from.0 && seq_before < self.from.1, "{}: behind what it shows, {seq_before}", told());
+            assert!(
+                at != self.from.0 && seq_before < self.from.1,
+                "{}: it shows {seq_before}, so it is not behind",
+                told()
+            );
             self.behind += 1;
             return false;
         }
@@ -213,7 +218,7 @@ impl Walker {
         page["has_more"] == false
     }
 
-    /// Takes pages from servers in any order, while all together have some left to take.
+    /// Requests pages from servers in random order, until all walkers together have no pages left.
     fn walk(&mut self, left: &AtomicI64) {
         while left.fetch_sub(1, Ordering::SeqCst) > 0 {
             let at = self.random.below(self.clients.len());
@@ -223,7 +228,8 @@ impl Walker {
         }
     }
 
-    /// Takes pages until there are no more, and compares the copy with what each server exports. All servers have caught up.
+    /// Requests pages until there are no more, and compares the copy with the export of each server. All servers have
+    /// caught up.
     fn finish(&mut self) {
         self.waits = false;
         let at = self.random.below(self.clients.len());
@@ -237,7 +243,8 @@ impl Walker {
     }
 }
 
-/// All walk while the data changes; then the servers have caught up, and the copies are compared. Returns the number of commits.
+/// All walk while the data changes. Then the servers catch up, and the copies are compared. Returns the number of
+/// commits.
 fn walk_under_commits(
     (site, curator, random): (&Site, &mut Curator, &mut Random),
     (stops, walkers): (&mut [Stop], &mut [Walker]),
@@ -250,7 +257,7 @@ fn walk_under_commits(
             walker.waits = index % 2 == 1;
             let (walking, left) = (&walking, &left);
             scope.spawn(move || {
-                // Whoever fails does not keep the others waiting.
+                // A walker that fails does not make the others wait.
                 let walked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| walker.walk(left)));
                 walking.fetch_sub(1, Ordering::SeqCst);
                 walked.unwrap_or_else(|failed| std::panic::resume_unwind(failed));
@@ -267,7 +274,7 @@ fn walk_under_commits(
     commits
 }
 
-/// Waits until a token is lost at a server. It is as soon as the server shows a commit.
+/// Waits until a server refuses a token as lost. It does so as soon as it shows a commit.
 fn is_lost_at(walker: &mut Walker, at: usize, token: &str, commit: f64) {
     wait_until("the token is lost", SOON, || {
         let shown = seq_of(&mut walker.clients[at].1);
@@ -283,7 +290,7 @@ fn stop(mut publisher: super::site::Process) {
 }
 
 #[test]
-fn tokens_walk_over_origin_and_replicas_in_turn() {
+fn tokens_work_at_origin_and_replicas_in_turn() {
     let (polls, seed) = cases_and_seed(80, 20_261_122);
     let polls = i64::try_from(polls).unwrap();
     let (mut random, mut curator, site) = (Random::new(seed), Curator::new(), Site::new());
@@ -297,7 +304,7 @@ fn tokens_walk_over_origin_and_replicas_in_turn() {
     let mut stops = vec![
         origin(&site),
         serve(&replicas[0], "--poll 20ms"),
-        // One that is behind more often than not.
+        // This replica is behind most of the time.
         serve(&replicas[1], "--poll 1s"),
     ];
     let mut walkers: Vec<Walker> = (0..8)
@@ -318,7 +325,7 @@ fn tokens_walk_over_origin_and_replicas_in_turn() {
     let behind: u64 = walkers.iter().map(|walker| walker.behind).sum();
     assert!(behind > 0 || polls < 1000, "no replica was ever behind");
 
-    // A restore: every token of before is lost, wherever it is shown.
+    // After a restore, every older token is lost, at every server.
     let lost: Vec<String> = walkers.iter().map(|walker| walker.token.clone()).collect();
     site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
     let leap = rows_of(&site.db()).1.seq as f64;
@@ -329,7 +336,7 @@ fn tokens_walk_over_origin_and_replicas_in_turn() {
     curator = Curator { version: curator.version, next_id: curator.next_id, ..kept };
     commits += walk_under_commits((&site, &mut curator, &mut random), (&mut stops, &mut walkers), polls / 4);
 
-    // The origin is lost with commits that it had not published, and tokens that it had given for them.
+    // The origin is lost with unpublished commits, and with tokens that it issued for them.
     let last = rows_of(&site.db()).1.seq;
     wait_until("all is published so far", SOON, || (note(&site).seq == last).then_some(()));
     stop(publisher);

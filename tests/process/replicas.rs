@@ -1,4 +1,5 @@
-//! Servers that follow an origin's log: their answers are the origin's, and what goes wrong on the way is told and never served.
+//! Servers that follow an origin's log: their answers are the origin's, and failures are reported, and never lead to
+//! wrong answers.
 
 use medfeed::replicate::layout;
 
@@ -32,19 +33,19 @@ pub fn seq_of(admin: &mut Client) -> f64 {
     scrape(admin)["medfeed_snapshot_seq"]
 }
 
-/// Whether a server is ready, and what it tells with that.
+/// The status of `/readyz`, and its text.
 pub fn readyz(admin: &mut Client) -> (u16, String) {
     let answer = admin.get("/readyz");
     (answer.status, String::from_utf8(answer.body).unwrap())
 }
 
-/// Waits until a replica serves what an origin has.
+/// Waits until a replica shows the last commit of an origin.
 pub fn wait_for_seq(origin: &Origin, admin: &mut Client) {
     let seq = origin.view().head().expect("it can be read").seq as f64;
     wait_until("the replica has caught up", SOON, || (seq_of(admin) == seq).then_some(()));
 }
 
-/// The same requests get the same answers; returns one of the tokens of each side.
+/// Compares the answers of two servers to the same requests. Returns the tokens of both for the next comparison.
 pub fn compare(here: &mut Client, there: &mut Client, tokens: &[String]) -> Vec<String> {
     let mut targets: Vec<String> = [
         "/v1/status",
@@ -70,7 +71,7 @@ pub fn compare(here: &mut Client, there: &mut Client, tokens: &[String]) -> Vec<
     let mut found = Vec::new();
     for target in targets {
         let (expected, answer) = (here.get(&target), there.get(&target));
-        assert_eq!(expected.told(), answer.told(), "{target}");
+        assert_eq!(expected.comparable(), answer.comparable(), "{target}");
         if target.starts_with("/v1/exports/") {
             assert_eq!(expected.body, answer.body, "{target}: every byte");
         }
@@ -107,7 +108,7 @@ fn a_replica_answers_as_its_origin() {
             ),
             3 => drop(origin.site.license("all", "--dataset conferences --dataset journals --widen")),
             4 => drop(origin.site.import("journals.jsonl", journals(4))),
-            // What waits is kept.
+            // The waiting changes survive a compaction.
             5 => drop(origin.site.json(["compact"])),
             _ => {}
         }
@@ -116,7 +117,7 @@ fn a_replica_answers_as_its_origin() {
         wait_for_seq(&origin, &mut origin_admin);
         tokens = compare(&mut here, &mut there, &tokens);
     }
-    // One that starts now has the same.
+    // A replica that starts now has the same rows.
     let fresh = origin.replica();
     let (other, _) = serve(&fresh, "");
     compare(&mut here, &mut other.client(&key), &tokens);
@@ -131,7 +132,7 @@ fn a_replica_answers_as_its_origin() {
 }
 
 #[test]
-fn a_token_that_is_ahead_has_the_replica_look_at_once() {
+fn a_token_that_is_ahead_makes_the_replica_poll_at_once() {
     let (mut origin, key) = origin();
     let serving = origin.site.serve();
     let replica = origin.replica();
@@ -141,12 +142,13 @@ fn a_token_that_is_ahead_has_the_replica_look_at_once() {
     for version in 1..=3 {
         origin.site.import("conferences.jsonl", conferences_of_version(COUNT, version));
         let since = |token: &str| format!("/v1/conferences/changes?since={token}");
-        let page = wait_until("the origin's server follows", SOON, || {
+        let page = wait_until("the origin's server shows the commit", SOON, || {
             let page = here.get(&since(&first)).json();
             (page["data"][0]["venue"] == format!("version {version}")).then_some(page)
         });
         let token = page["next_sync_token"].as_str().unwrap().to_owned();
-        // Not published yet: not lost, and the same request is good a moment later.
+        // The commit is not published yet. So the token is not lost, and the same request succeeds after it is
+        // published.
         let answer = there.get(&since(&token));
         assert_eq!((answer.status, answer.problem().as_str()), (503, "unavailable"));
         assert_eq!(answer.header("retry-after"), Some("1"));
@@ -159,7 +161,7 @@ fn a_token_that_is_ahead_has_the_replica_look_at_once() {
     }
     // The scope is ahead, too.
     origin.site.license("all", "--dataset conferences --country Spain");
-    let token = wait_until("the origin's server follows", SOON, || {
+    let token = wait_until("the origin's server shows the commit", SOON, || {
         let answer = here.get("/v1/exports/conferences");
         let token = answer.header("x-sync-token").unwrap().to_owned();
         (answer.lines().len() < 40).then_some(token)
@@ -173,7 +175,7 @@ fn a_token_that_is_ahead_has_the_replica_look_at_once() {
 }
 
 #[test]
-fn a_promoted_replica_takes_its_origins_place() {
+fn a_promoted_replica_replaces_its_origin_for_callers_and_replicas() {
     let (mut origin, key) = origin();
     let replicas = [origin.replica(), origin.replica()];
     let servers = replicas.each_ref().map(|replica| serve(replica, "--poll 20ms"));
@@ -181,7 +183,7 @@ fn a_promoted_replica_takes_its_origins_place() {
     let mut client = serving.client(&key);
     let published = client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
     origin.site.import("conferences.jsonl", conferences_of_version(COUNT, 1));
-    let lost = wait_until("the origin's server follows", SOON, || {
+    let lost = wait_until("the origin's server shows the commit", SOON, || {
         let page = client.get(&format!("/v1/conferences/changes?since={published}")).json();
         page["next_sync_token"].as_str().map(str::to_owned).filter(|token| *token != published)
     });
@@ -199,7 +201,8 @@ fn a_promoted_replica_takes_its_origins_place() {
     chosen.site.import("journals.jsonl", journals(9));
     chosen.site.check();
 
-    // What the lost origin gave is told from what was published, here and at who follows.
+    // Tokens of the lost origin's unpublished commits end, and those of published ones work, at the new origin and at
+    // its replica.
     origin.move_to(chosen.site);
     origin.publish();
     wait_for_seq(&origin, &mut admin);
@@ -215,7 +218,7 @@ fn a_promoted_replica_takes_its_origins_place() {
     other.site.check();
 }
 
-/// Puts all objects of a folder into a store.
+/// Copies all objects of a folder into a store.
 pub fn mirror(origin: &Origin, store: &S3) {
     for folder in [layout::LOG, layout::STATES, layout::PARTS] {
         for object in origin.bucket().list(folder, None).unwrap() {

@@ -1,5 +1,5 @@
-//! A whole system: an origin under writes, its publisher, the bucket, and replicas that serve; and what must hold of it whoever
-//! was killed.
+//! A whole system: an origin with writes, its publisher, the bucket, and replicas that serve; and its invariants,
+//! whatever process was killed.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -19,14 +19,14 @@ use super::replicas::{compare, journals, seq_of};
 use super::s3::{CALLERS, S3};
 use super::site::{Process, Random, Server, Site, conferences_of_version, wait_until};
 
-/// How many replicas there are.
+/// The number of replicas.
 pub const REPLICAS: usize = 3;
-/// What all that a loaded machine has to do is waited for.
+/// The time limit for everything that a loaded machine has to do.
 const LONG: Duration = Duration::from_secs(120);
-/// The most tokens that are kept for later requests.
+/// The maximum number of tokens that are kept for later requests.
 const TOKENS: usize = 6;
 
-/// What is known of an entry of the log.
+/// The known parts of a log entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Known {
     hash: [u8; 32],
@@ -34,19 +34,19 @@ struct Known {
     digest: RowDigest,
 }
 
-/// A replica: its folder, and its server while that runs.
+/// A replica: its folder, and its server while it runs.
 pub struct Node {
     pub site: Site,
     pub server: Option<(Server, Client)>,
-    /// The last seq that it was seen to have.
+    /// The last seq that it showed.
     seq: u64,
 }
 
-/// The whole of it.
+/// The whole system.
 pub struct World {
     pub place: Place,
     pub s3: Option<S3>,
-    /// The bucket, where it is a folder.
+    /// The bucket, if it is a folder.
     pub folder: PathBuf,
     pub site: Site,
     key: String,
@@ -56,7 +56,7 @@ pub struct World {
     pub replicas: [Node; REPLICAS],
     id: Option<DatabaseId>,
     line: BTreeMap<u64, Known>,
-    /// What writers said that is committed, since the last restore.
+    /// The commits that writers reported, since the last restore.
     acknowledged: Vec<Head>,
     /// Whether there is a backup to restore.
     pub has_backup: bool,
@@ -64,8 +64,8 @@ pub struct World {
     keys: Vec<String>,
     version: u64,
     tokens: Vec<String>,
-    /// What was done.
-    pub told: Vec<String>,
+    /// The actions so far.
+    pub actions: Vec<String>,
 }
 
 impl World {
@@ -104,13 +104,13 @@ impl World {
             keys: Vec::new(),
             version: 0,
             tokens: Vec::new(),
-            told: Vec::new(),
+            actions: Vec::new(),
         }
     }
 
-    /// Notes what is done, for whoever reads of a failure.
-    pub fn tell(&mut self, what: impl Into<String>) {
-        self.told.push(what.into());
+    /// Records an action, for the message of a failure.
+    pub fn note(&mut self, what: impl Into<String>) {
+        self.actions.push(what.into());
     }
 
     pub fn view(&self) -> OriginView {
@@ -145,11 +145,12 @@ impl World {
         command
     }
 
-    /// Starts a replica that does not run.
+    /// Starts a replica that is not running.
     pub fn start_replica(&mut self, at: usize) {
         self.read_line();
         let last = self.last_slot();
-        // A new replica cannot get past a state of other rows whose manifest was never written. Another state follows.
+        // A new replica cannot get past a state of other rows whose manifest was never written. The publisher writes
+        // another state.
         if last > 0
             && self.publisher.is_some()
             && self.place.entry(last).header.is_state()
@@ -159,7 +160,7 @@ impl World {
         }
         let command = self.replica_command(at);
         self.replicas[at].server = Some(start_watched(&self.replicas[at].site, command));
-        self.look_at(at);
+        self.check_seq(at);
     }
 
     /// A write, as arguments.
@@ -191,7 +192,7 @@ impl World {
         vec!["import".to_owned(), file.display().to_string(), "--create".to_owned()]
     }
 
-    /// What is known after a write that may have been done.
+    /// Records a write that may have been done.
     fn wrote(&mut self, args: &[String]) {
         if args[0] == "restore" {
             self.acknowledged.clear();
@@ -199,10 +200,10 @@ impl World {
         }
     }
 
-    /// Writes; returns whether there was a commit.
+    /// Runs a write. Returns whether it made a commit.
     pub fn write(&mut self, args: &[String]) -> bool {
         let before = self.head();
-        self.tell(args.join(" "));
+        self.note(args.join(" "));
         let done = self.site.run(args.iter().map(String::as_str).chain(["--json"]));
         assert_eq!(done.code, Some(0), "{args:?}: {done:?}");
         self.wrote(args);
@@ -225,8 +226,8 @@ impl World {
         }
     }
 
-    /// Starts a write and kills it after some time, or as soon as its commit is seen. Returns whether it was killed before it
-    /// ended by itself, and whether there was a commit.
+    /// Starts a write and kills it after some time, or as soon as its commit is visible. Returns whether it was killed
+    /// before it ended by itself, and whether there was a commit.
     pub fn write_and_kill(&mut self, args: &[String], after: Option<Duration>) -> (bool, bool) {
         let before = self.head();
         let mut command = self.site.command(args);
@@ -237,7 +238,7 @@ impl World {
                 let mut reader = Reader::open(&self.site.db()).unwrap();
                 loop {
                     let ended = writer.ended_within(Duration::ZERO);
-                    // While a file takes the place of the other there is a moment at which neither can be read.
+                    // While one file replaces the other, there is a moment at which neither can be read.
                     if ended.is_some() || reader.refresh().is_ok_and(|newest| newest.commit().head() != before) {
                         break ended;
                     }
@@ -248,7 +249,7 @@ impl World {
         self.wrote(args);
         let head = self.head();
         assert!(head.seq >= before.seq, "{before:?} {head:?}");
-        self.tell(format!("{} killed after {after:?}: ended {ended:?}, {before:?} {head:?}", args.join(" ")));
+        self.note(format!("{} killed after {after:?}: ended {ended:?}, {before:?} {head:?}", args.join(" ")));
         (ended.is_none(), head != before)
     }
 
@@ -257,14 +258,14 @@ impl World {
         self.write(&["restore", "backup.redb", "--yes"].map(str::to_owned));
     }
 
-    /// Takes a backup that later restores bring back.
+    /// Makes a backup for later restores.
     pub fn back_up(&mut self) {
         let _ = fs::remove_file(self.site.path("backup.redb"));
         self.site.backup("backup.redb");
         self.has_backup = true;
     }
 
-    /// Reads what is new in the log: each entry follows the one before, and is of the origin's history.
+    /// Reads the new entries of the log. Checks that each entry names the one before, and is of the origin's history.
     pub fn read_line(&mut self) {
         let mut slot = self.line.last_key_value().map_or(0, |(slot, _)| *slot);
         while let Some(object) = self.place.bucket.get(&layout::log(slot + 1)).expect("the bucket is there") {
@@ -273,7 +274,7 @@ impl World {
             let header = &entry.header;
             header.check(slot, *self.id.get_or_insert(header.id)).unwrap();
             let parent = self.line.get(&(slot - 1)).map_or([0; 32], |before| before.hash);
-            assert_eq!(header.parent, parent, "slot {slot} follows");
+            assert_eq!(header.parent, parent, "slot {slot} names the entry before it");
             let view = self.view();
             let is_held = view.holds(header.seq, header.lineage).unwrap();
             let is_replaced = || view.restored_over().unwrap().is_some_and(|over| over.seq >= header.seq);
@@ -287,8 +288,8 @@ impl World {
         self.line.last_key_value().map_or(0, |(slot, _)| *slot)
     }
 
-    /// What a replica serves is never behind what it was, nor beyond its origin.
-    pub fn look_at(&mut self, at: usize) {
+    /// Checks that a replica serves no older commit than before, and none that its origin does not have.
+    pub fn check_seq(&mut self, at: usize) {
         let node = &mut self.replicas[at];
         let Some((server, admin)) = &mut node.server else { return };
         assert_eq!(server.process.ended_within(Duration::ZERO), None, "replica {at} ended by itself");
@@ -299,9 +300,9 @@ impl World {
         assert!((before..=origin).contains(&seq), "replica {at}: seq {seq} after {before}, the origin's is {origin}");
     }
 
-    /// Looks at the file that a killed replica left: a position of the log with its rows, not behind what it was. Returns
-    /// the slot; `None` if there is no file.
-    pub fn check_left(&mut self, at: usize) -> Option<u64> {
+    /// Checks the file of a killed replica: it has a position of the log with its rows, and is not behind its earlier
+    /// seq. Returns the slot; `None` if there is no file.
+    pub fn check_killed(&mut self, at: usize) -> Option<u64> {
         let path = self.replicas[at].site.db();
         let mark = match ReplicaWriter::open(&path) {
             Ok(replica) => replica.mark().unwrap(),
@@ -321,14 +322,14 @@ impl World {
         Some(mark.slot)
     }
 
-    /// Removes a replica's file, so that it loads anew.
+    /// Removes a replica's file, so that it loads all data again.
     pub fn forget_replica(&mut self, at: usize) {
         assert!(self.replicas[at].server.is_none());
         let _ = fs::remove_file(self.replicas[at].site.db());
         self.replicas[at].seq = 0;
     }
 
-    /// Waits until what was committed is in the log.
+    /// Waits until the last commit is in the log.
     pub fn wait_for_publisher(&mut self) {
         let head = self.head();
         wait_until("the last commit is published", LONG, || {
@@ -342,7 +343,7 @@ impl World {
     pub fn wait_for_state(&mut self) {
         wait_until("the last state is published", LONG, || {
             self.expect_publisher();
-            // A publisher that died before it wrote the state of an entry is followed by another state.
+            // A publisher that was killed before it wrote the state of an entry writes another state later.
             self.read_line();
             (self.place.slots(layout::STATES).last() == Some(&self.last_slot())).then_some(())
         });
@@ -351,12 +352,12 @@ impl World {
     /// Waits until a server shows a seq.
     pub fn wait_for_replica(&mut self, at: usize, seq: u64) {
         wait_until("a replica has caught up", LONG, || {
-            self.look_at(at);
+            self.check_seq(at);
             (self.replicas[at].seq == seq).then_some(())
         });
     }
 
-    /// Everybody runs and has caught up: nothing is lost, and all answer alike.
+    /// Waits until all run and have caught up. Checks that nothing is lost, and that all give the same answers.
     pub fn settle(&mut self) {
         self.wait_for_publisher();
         let head = self.head();
@@ -365,7 +366,7 @@ impl World {
             assert!(view.holds(acknowledged.seq, acknowledged.lineage).unwrap(), "{acknowledged:?} is lost");
         }
         let seq = head.seq as f64;
-        wait_until("the origin's server follows", LONG, || (seq_of(&mut self.admin) == seq).then_some(()));
+        wait_until("the origin's server shows the commit", LONG, || (seq_of(&mut self.admin) == seq).then_some(()));
         let mut here = self.serving.client(&self.key);
         let mut found = Vec::new();
         for at in 0..REPLICAS {
@@ -376,14 +377,15 @@ impl World {
             let (server, _) = self.replicas[at].server.as_ref().expect("it runs");
             found = compare(&mut here, &mut server.client(&self.key), &self.tokens);
         }
-        // Some of every age.
+        // Tokens of several ages.
         self.tokens.extend(found);
         self.tokens.dedup();
         let surplus = self.tokens.len().saturating_sub(TOKENS);
         self.tokens.drain(..surplus);
     }
 
-    /// All files are sound, what is in the bucket is the origin, and a replica that starts now is as the others.
+    /// Checks that all files are sound, that the bucket has the origin's rows, and that a new replica has the same rows
+    /// as the others.
     pub fn check(&mut self) {
         self.settle();
         self.site.check();
@@ -407,7 +409,7 @@ impl World {
         }
     }
 
-    /// Ends all processes; nothing of what was killed is left.
+    /// Ends all processes. Checks that no killed one left a draft.
     pub fn end(mut self) {
         self.publisher.take().expect("it runs").kill();
         for node in &mut self.replicas {
@@ -425,8 +427,8 @@ impl World {
 impl Drop for World {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let first = self.told.len().saturating_sub(30);
-            eprintln!("what was done last, {}:\n{}", self.place.kind, self.told[first..].join("\n"));
+            let first = self.actions.len().saturating_sub(30);
+            eprintln!("the last actions, {}:\n{}", self.place.kind, self.actions[first..].join("\n"));
             let log = fs::read_to_string(self.site.path("publisher.log")).unwrap_or_default();
             let from = log.char_indices().rev().nth(3000).map_or(0, |(at, _)| at);
             eprintln!("the publisher's log:\n{}", &log[from..]);

@@ -1,4 +1,4 @@
-//! The end of a server, and one server after another, without a request lost between them.
+//! The end of a server, and one server after another, without a lost request between them.
 
 use std::io::{BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -17,7 +17,8 @@ const STATUS: &str = "GET /v1/status HTTP/1.1\r\nhost: x\r\n\r\n";
 /// Conferences of a large site.
 const LARGE_RECORDS: usize = 150;
 
-/// A site whose export is too large for the buffers of sockets, because its venues hardly compress. Returns a key for it, too.
+/// A site whose export is too large for the buffers of sockets, because its venues hardly compress. Also returns a key
+/// for it.
 pub fn large_site() -> (Site, String) {
     const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-";
     static LARGE: OnceLock<(Vec<u8>, String)> = OnceLock::new();
@@ -53,7 +54,7 @@ fn no_request_fails_while_servers_take_turns() {
     let stop = AtomicBool::new(false);
     let answers: [AtomicUsize; CALLERS] = Default::default();
     std::thread::scope(|scope| {
-        // A caller keeps its connection until the server announces its end. Nothing else may end it.
+        // A caller keeps its connection until the server announces its end. No connection may end otherwise.
         let callers = answers.each_ref().map(|answers| {
             let stop = &stop;
             scope.spawn(move || {
@@ -109,7 +110,7 @@ fn sharing_an_address_needs_the_consent_of_both() {
 }
 
 #[test]
-fn a_closing_server_says_so() {
+fn a_closing_server_sends_connection_close() {
     let site = small_site();
     let mut server = site.serve();
     let mut kept = BufReader::new(connect(server.address).unwrap());
@@ -129,7 +130,7 @@ fn a_closing_server_says_so() {
 }
 
 #[test]
-fn a_download_that_runs_is_finished_first() {
+fn a_running_download_finishes_before_the_server_ends() {
     let (site, key) = large_site();
     for signal in ["TERM", "INT"] {
         let mut server = site.serve();
@@ -179,10 +180,10 @@ fn the_drain_time_ends_a_stalled_download() {
     assert!(server.logged().contains("connections were cut off"), "{}", server.logged());
 }
 
-/// Starts a server on a listener that it inherits, as systemd does it.
+/// Starts a server on a listener that it inherits, as systemd does.
 fn activate(site: &Site, listener: &TcpListener) -> Server {
     let script = r#"exec 3<&0 0</dev/null; export LISTEN_PID=$$ LISTEN_FDS=1; exec "$@""#;
-    // The address given is another's: it must not be listened on.
+    // The given address is on another machine. The server must not listen on it.
     let mut command = site.in_shell(script, &site.command(["serve", "--listen", "192.0.2.1:1", "--log", "warn"]));
     command.stdin(Stdio::from(OwnedFd::from(listener.try_clone().unwrap())));
     site.start(command)
@@ -194,7 +195,7 @@ fn a_socket_that_was_passed_is_served() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     for round in 0..3 {
-        // These come while no server runs, and wait in the socket's queue.
+        // These arrive while no server runs, and wait in the socket's queue.
         let mut queued: Vec<_> = (0..5).map(|_| BufReader::new(connect(address).unwrap())).collect();
         for connection in &mut queued {
             connection.get_mut().write_all(STATUS.as_bytes()).unwrap();
@@ -213,7 +214,7 @@ fn a_socket_that_was_passed_is_served() {
 }
 
 #[test]
-fn a_passed_socket_must_be_one_and_may_be_reachable_only_with_consent() {
+fn a_passed_file_must_be_one_socket_and_needs_an_option_to_be_reachable() {
     let site = small_site();
     let script = r#"exec 3</dev/null; export LISTEN_PID=$$ LISTEN_FDS=1; exec "$@""#;
     let serve = site.command(["serve", "--listen", "127.0.0.1:0"]);
@@ -248,7 +249,7 @@ fn a_passed_socket_must_be_one_and_may_be_reachable_only_with_consent() {
 }
 
 #[test]
-fn systemd_is_told() {
+fn systemd_is_notified_of_start_reload_and_stop() {
     let site = small_site();
     let socket = UnixDatagram::bind(site.path("notify")).unwrap();
     socket.set_read_timeout(Some(SOON)).unwrap();

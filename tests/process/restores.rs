@@ -1,4 +1,4 @@
-//! Restores: one step back to a backup. Tokens of the lost commits end, and revoked keys stay revoked.
+//! Restores: back to a backup. Tokens of the lost commits end, and revoked keys stay revoked.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +24,7 @@ fn seen(client: &mut Client) -> u64 {
     version_of(&client.get("/v1/exports/conferences").lines())
 }
 
-/// Waits until a running server has taken a version over.
+/// Waits until a running server shows a version.
 fn shows(client: &mut Client, version: u64) {
     wait_until(&format!("version {version}"), SOON, || (seen(client) == version).then_some(()));
 }
@@ -35,7 +35,7 @@ fn status_of(site: &Site, id: &str) -> String {
     found.map_or("missing".to_owned(), |key| key["status"].as_str().unwrap().to_owned())
 }
 
-/// Restores and returns what is told of it.
+/// Restores a backup. Returns the report.
 fn restore(site: &Site, backup: &str) -> Value {
     let told = site.json(["restore", backup, "--yes"]);
     assert_eq!(told["restored"], true, "{told}");
@@ -62,7 +62,7 @@ fn a_restore_goes_back_and_ends_every_older_token() {
     let told = restore(&site, "backup.redb");
     assert_eq!(told["records"], json!({"conferences": [15, 12], "journals": [0, 0]}));
     assert!(told["restored_to"].is_string() && told["replaced_from"].is_string(), "{told}");
-    // Times are whole seconds: both commits may have the same.
+    // Times are whole seconds, so both commits may have the same time.
     assert!(told["restored_to"].as_str() <= told["replaced_from"].as_str(), "{told}");
     for member in ["licenses", "keys_that_stop", "keys_that_stay_revoked"] {
         assert_eq!(told[member], json!([]), "{member}: {told}");
@@ -85,7 +85,7 @@ fn a_restore_goes_back_and_ends_every_older_token() {
             assert_eq!(client.get(&since(old)).status, 410, "version {version}: the same numbers come again");
         }
     }
-    assert_eq!(client.get(&since(&fresh)).items().len(), 13, "a caller that loaded anew goes on");
+    assert_eq!(client.get(&since(&fresh)).items().len(), 13, "a caller that loaded again continues");
     server.stop();
     site.check();
 }
@@ -122,12 +122,12 @@ fn a_restore_is_in_the_history_and_in_the_log() {
     let seq = commits[0]["seq"].as_u64().unwrap();
     assert_eq!((&commits[0]["what"], &commits[0]["who"]), (&json!(told), &saved["who"]));
     assert_eq!((seq, &commits[0]["records"]), (saved["seq"].as_u64().unwrap() + 1, &json!([])));
-    assert_eq!(commits[1], saved, "the backup's history goes on");
+    assert_eq!(commits[1], saved, "the backup's history continues");
     assert!(commits[0]["time"].as_str() >= saved["time"].as_str());
     assert!(site.run(["log"]).stdout.contains(&told));
     site.check();
 
-    // A running server says so, also where an import follows at once.
+    // A running server logs the restore, even if an import comes right after it.
     site.import("conferences.jsonl", conferences_of_version(13, 3));
     shows(&mut client, 3);
     let warned = "the database file was replaced by one with another history";
@@ -139,16 +139,16 @@ fn a_restore_is_in_the_history_and_in_the_log() {
     let behind = client.get("/v1/conferences/changes?updated_since=2020-01-01");
     assert_eq!(behind.items().len(), 13, "the commit is in no feed");
 
-    // Nothing but the history says that a file was restored that is the same.
+    // After a restore of an equal file, only the history shows the restore.
     let before = (status(&mut client), token(&mut client));
     site.backup("same.redb");
     restore(&site, "same.redb");
-    wait_until("it is taken over", SOON, || (server.logged().matches(warned).count() == 2).then_some(()));
+    wait_until("the server shows it", SOON, || (server.logged().matches(warned).count() == 2).then_some(()));
     assert_eq!(status(&mut client), before.0);
     assert_eq!(client.get(&since(&before.1)).status, 410);
     let whats: Vec<Value> = history(&site).iter_mut().take(3).map(|commit| commit["what"].take()).collect();
     assert!(whats[0].as_str().unwrap().starts_with("restored from a backup of ") && whats[2] == told, "{whats:?}");
-    // The log names the last restore, and the commits from there on.
+    // The log names the last restore, and the commits since then.
     server.wait_for_log(&format!("what={}", whats[0]));
     let logged = server.logged();
     let (_, last) = logged.rsplit_once(warned).unwrap();
@@ -159,7 +159,7 @@ fn a_restore_is_in_the_history_and_in_the_log() {
 }
 
 #[test]
-fn a_restore_without_a_database_before_it_says_less() {
+fn a_restore_without_an_earlier_database_reports_less() {
     let site = Site::new();
     site.start(site.serve_command("--create")).stop();
     site.backup("empty.redb");
@@ -201,7 +201,7 @@ fn a_restore_without_a_database_before_it_says_less() {
 }
 
 #[test]
-fn replicas_hear_of_a_restore() {
+fn a_replica_logs_and_records_a_restore_of_its_origin() {
     let (mut origin, _) = super::replicas::origin();
     origin.site.backup("backup.redb");
     let replica = origin.replica();
@@ -318,7 +318,7 @@ fn a_restore_from_no_backup_is_refused() {
     let newer = format!("has format {}, made by a newer medfeed", SCHEMA + 1);
     assert!(rot(&site.backup("damaged"), "Conference 4").unwrap() > 0);
     let cases = [
-        ("damaged", "is damaged: table `log`"),
+        ("damaged", "cannot be used: table `log`"),
         ("text", "text"),
         ("empty", "empty"),
         ("cut short", "cut short"),
@@ -334,6 +334,35 @@ fn a_restore_from_no_backup_is_refused() {
         assert_eq!(site.files(), files, "{backup}");
         assert!(fs::read(site.db()).unwrap() == before, "{backup}: the database changed");
     }
+}
+
+#[test]
+fn a_revoked_key_stays_revoked_over_a_restore_of_a_backup_without_it() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    for name in ["kept", "removed"] {
+        site.license(name, "--dataset conferences");
+    }
+    site.backup("without.redb");
+    let [revoked, replaced, unused] = [(); 3].map(|()| site.key("kept", &[]).0);
+    let orphan = site.key("removed", &[]).0;
+    site.backup("with.redb");
+    site.json(["key", "revoke", &revoked]);
+    site.json(["key", "replace", &replaced, "--overlap", "1h"]);
+    site.json(["license", "remove", "removed", "--yes"]);
+    restore(&site, "without.redb");
+    site.check();
+    for id in [&revoked, &replaced, &orphan] {
+        assert_eq!(status_of(&site, id), "revoked");
+    }
+
+    let told = restore(&site, "with.redb");
+    site.check();
+    assert_eq!(told["keys_that_come_back"], json!([unused]), "{told}");
+    for id in [&revoked, &replaced, &orphan] {
+        assert_eq!(status_of(&site, id), "revoked", "{told}");
+    }
+    assert_eq!(status_of(&site, &unused), "active");
 }
 
 #[test]
@@ -364,12 +393,13 @@ fn a_database_that_cannot_be_read_is_replaced_only_with_yes() {
         assert!(fs::read(site.db()).unwrap() == content, "{what}: the file changed");
         let told = restore(&site, "backup.redb");
         assert!(told["unreadable"].is_string() && told["replaced_from"].is_null(), "{what}: {told}");
+        assert_eq!((&told["records"]["conferences"], &told["licenses"]), (&json!([null, 500]), &json!([])), "{what}");
         site.check();
         let server = site.serve();
         assert_eq!(seen(&mut server.client(&key)), 0, "{what}");
         server.stop();
     }
-    // A newer program's database is no damage: not even --yes replaces it.
+    // A newer program's database does not count as damaged. Not even `--yes` replaces it.
     set_format(&site.db(), SCHEMA + 1);
     let done = site.run(["restore", "backup.redb", "--yes"]);
     assert!(done.code == Some(1) && done.stderr.contains("made by a newer medfeed"), "{done:?}");
@@ -391,7 +421,7 @@ fn a_lost_file_is_restored_as_the_database_that_its_note_names() {
         assert_eq!(origin.view().id().unwrap(), id, "{backup}");
         let slot = origin.slot;
         origin.publish();
-        assert_eq!(origin.slot, slot + 1, "{backup}: the log goes on");
+        assert_eq!(origin.slot, slot + 1, "{backup}: the log continues");
         origin.site.check();
     }
     // The note is left from another database.
@@ -407,7 +437,7 @@ fn a_lost_file_is_restored_as_the_database_that_its_note_names() {
 
 /// Two files with the same numbers: seqs, counts of records, and transactions of redb. Both have the secret of tokens.
 #[test]
-fn a_file_of_equal_numbers_is_another_state() {
+fn a_replaced_file_with_equal_seqs_and_counts_is_noticed() {
     type Replace = fn(&Path, &Path);
     let cases: [(&str, Replace); 2] = [
         ("by rename", |from, to| fs::rename(from, to).unwrap()),

@@ -7,7 +7,7 @@ use super::site::{SOON, Site, conferences_of_version, wait_until};
 const EXPORT: &str = "/v1/exports/conferences";
 
 #[test]
-fn curl_goes_on_where_it_was_cut_off_and_mixes_no_two_exports() {
+fn curl_resumes_a_download_and_mixes_no_two_exports() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(500, 0));
     let key = site.open_key();
@@ -22,7 +22,7 @@ fn curl_goes_on_where_it_was_cut_off_and_mixes_no_two_exports() {
         curl.args(["--header", &format!("X-API-Key: {key}"), &format!("http://{}{EXPORT}", server.address)]);
         curl.output().expect("curl is there").status.code()
     };
-    // As docs/callers.md and the guide say: `curl -C -` sends no `If-Range` by itself.
+    // As docs/callers.md and the guide describe it: `curl -C -` sends no `If-Range` by itself.
     let of_etag = format!("If-Range: {etag}");
     let if_range: [&str; 2] = ["--header", &of_etag];
     // Half of the file, nothing, and all of it.

@@ -1,5 +1,5 @@
-//! An S3 server in the test's own process: real HTTP on a port of its own, signatures checked, objects in memory, a create that
-//! is atomic; and faults, when a test asks for them.
+//! An S3 server in the test's own process: real HTTP on a port of its own, checked signatures, objects in memory,
+//! atomic creates, and faults when a test requests them.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -29,37 +29,37 @@ use tokio::sync::{Notify, oneshot};
 
 use super::site::SOON;
 
-/// The one bucket that there is.
+/// The only bucket.
 pub const BUCKET: &str = "feed";
 const ACCESS_KEY: &str = "AKIDEXAMPLE";
-/// The access keys of callers whom faults can be meant for alone; they have the same secret.
+/// The access keys of callers that can get faults of their own. All have the same secret.
 pub const CALLERS: [&str; 4] = ["AKIDPUBLISHER", "AKIDREPLICA0", "AKIDREPLICA1", "AKIDREPLICA2"];
 const SECRET_KEY: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
 
-/// How many names a page of a list has: few, so that lists have several.
+/// The names per page of a list: few, so that lists have several pages.
 const PAGE: usize = 3;
 
-/// How long a racing store waits for another that creates the same name.
+/// The time for which a racing store waits for another create of the same name.
 const RACE: Duration = Duration::from_millis(200);
 
-/// What is done to a request instead of answering it as one should.
+/// A fault of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Refused with this status before anything is done.
+    /// The request is refused with this status before anything is done.
     Status(u16),
-    /// Refused with a status and a code of S3, such as `RequestTimeTooSkewed`.
+    /// The request is refused with a status and a code of S3, such as `RequestTimeTooSkewed`.
     Code(u16, &'static str),
-    /// Done, and the connection closed in place of an answer.
+    /// The request is done, and the connection is closed without an answer.
     LostAnswer,
     /// The connection is closed after half of the answer's body.
     HalfBody,
-    /// Done, and the answer held back until [`S3::release`].
+    /// The request is done, and the answer is held back until [`S3::release`].
     Held,
-    /// Held back until [`S3::release`], and only then done; never, if the caller is gone by then.
+    /// The request is held back, and done only after [`S3::release`]. If the caller has left by then, it is never done.
     Waiting,
 }
 
-/// A running server; it ends when this is dropped.
+/// A running server. Dropping it ends the server.
 pub struct S3 {
     /// The URL of the bucket, without a prefix.
     pub url: String,
@@ -76,18 +76,18 @@ struct Shared {
     requests: Mutex<Vec<String>>,
     ignores_conditions: AtomicBool,
     races: AtomicBool,
-    /// How many have found the name that they create to be free, and have not written yet.
+    /// The number of creates that found their name free, and have not written yet.
     racers: AtomicUsize,
     second_racer: Notify,
     /// The requests that are held back.
     held: Mutex<Vec<String>>,
-    /// How many were held back, and are no more.
+    /// The number of requests that were held back and released.
     let_go: AtomicUsize,
     held_changed: Condvar,
     released: Notify,
 }
 
-/// A request that is held back, until this is dropped.
+/// Holds a request back until it is dropped.
 struct Hold<'a>(&'a Shared, String);
 
 impl<'a> Hold<'a> {
@@ -114,15 +114,15 @@ struct Stored {
     modified: SystemTime,
 }
 
-/// A fault that awaits the requests of a method to names that contain a text.
+/// A fault for the next requests of a method to names that contain a text.
 struct Planned {
-    /// The access key of the only caller that it is meant for.
+    /// The access key of the only affected caller.
     caller: Option<&'static str>,
     /// `None` for any.
     method: Option<Method>,
     name: String,
     fault: Fault,
-    /// How many requests pass before.
+    /// The number of requests that pass before.
     skip: usize,
     times: usize,
 }
@@ -171,7 +171,7 @@ impl S3 {
         fork
     }
 
-    /// The variables that a program needs to reach it.
+    /// The variables with which a program reaches it.
     pub fn environment(&self) -> Vec<(String, String)> {
         let endpoint = format!("http://127.0.0.1:{}", self.port);
         [
@@ -185,14 +185,14 @@ impl S3 {
         .into()
     }
 
-    /// Does something to the next requests of a method (`GET` for lists too) to names that contain a text.
+    /// Adds a fault to the next requests of a method (`GET` for lists too) to names that contain a text.
     pub fn fail(&self, method: &str, name: &str, fault: Fault, times: usize) {
         let (method, name) = (Some(method.parse().unwrap()), name.to_owned());
         self.plan(Planned { caller: None, method, name, fault, skip: 0, times });
     }
 
-    /// Does something to one request of a caller, which is known by its access key, after some others pass. An empty method is
-    /// any, and so is an empty name.
+    /// Adds a fault to one request of a caller, recognized by its access key, after `skip` others. An empty method
+    /// matches any method, and an empty name any name.
     pub fn fail_for(&self, caller: &'static str, method: &str, name: &str, fault: Fault, skip: usize) {
         let method = (!method.is_empty()).then(|| method.parse().unwrap());
         self.plan(Planned { caller: Some(caller), method, name: name.to_owned(), fault, skip, times: 1 });
@@ -202,51 +202,51 @@ impl S3 {
         self.shared.faults.lock().unwrap().push(planned);
     }
 
-    /// From now on requests are answered as they should be.
+    /// Removes all faults.
     pub fn heal(&self) {
         self.shared.faults.lock().unwrap().clear();
     }
 
-    /// From now on conditions of puts are not looked at.
+    /// Ignores the conditions of puts from now on.
     pub fn ignore_conditions(&self) {
         self.shared.ignores_conditions.store(true, Ordering::SeqCst);
     }
 
-    /// From now on a condition is looked at, and then the object is written, in two steps.
+    /// Checks a condition and writes the object in two steps from now on.
     pub fn race(&self) {
         self.shared.races.store(true, Ordering::SeqCst);
     }
 
-    /// Waits until a request is held back, and tells which.
+    /// Waits until a request is held back. Returns it.
     pub fn wait_for_held(&self) -> String {
         self.held_within(SOON).expect("a request is held back")
     }
 
-    /// The request that is held back, if one is within the time.
+    /// The request that is held back, if there is one within the time.
     pub fn held_within(&self, time: Duration) -> Option<String> {
         let held = self.shared.held.lock().unwrap();
         self.shared.held_changed.wait_timeout_while(held, time, |held| held.is_empty()).unwrap().0.first().cloned()
     }
 
-    /// Waits until no request is held back: who made it is gone.
+    /// Waits until no request is held back, because its caller has left.
     pub fn wait_for_none_held(&self) {
         self.wait_for_none_held_within(SOON);
     }
 
-    /// Waits until no request is held back, up to a time.
+    /// Waits until no request is held back, with a time limit.
     pub fn wait_for_none_held_within(&self, time: Duration) {
         let held = self.shared.held.lock().unwrap();
         let held = self.shared.held_changed.wait_timeout_while(held, time, |held| !held.is_empty()).unwrap().0;
         assert!(held.is_empty(), "{held:?}");
     }
 
-    /// Lets a request go that is held back, or the next one that would be.
+    /// Releases the request that is held back, or the next one.
     pub fn release(&self) {
         let held = self.shared.held.lock().unwrap();
         let before = self.shared.let_go.load(Ordering::SeqCst);
         self.shared.released.notify_one();
         if !held.is_empty() {
-            // Else whoever waits for the next one could find this one.
+            // Otherwise a caller that waits for the next request could find this one.
             let is_held = |_: &mut Vec<String>| self.shared.let_go.load(Ordering::SeqCst) == before;
             let waited = self.shared.held_changed.wait_timeout_while(held, SOON, is_held).unwrap();
             assert!(!waited.1.timed_out(), "a request is held back for ever");
@@ -268,12 +268,12 @@ impl S3 {
         self.shared.objects.lock().unwrap().get(name).map(|stored| stored.bytes.to_vec())
     }
 
-    /// Dates all objects as if they had been put so much earlier.
+    /// Dates all objects as if they were written earlier by this duration.
     pub fn age(&self, by: Duration) {
         self.shared.objects.lock().unwrap().values_mut().for_each(|stored| stored.modified -= by);
     }
 
-    /// Puts an object, past all faults; `None` removes it.
+    /// Stores an object, without faults; `None` removes it.
     pub fn set_object(&self, name: &str, bytes: Option<Vec<u8>>) {
         let mut objects = self.shared.objects.lock().unwrap();
         match bytes {
@@ -316,13 +316,13 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
         let (service, shared) = (service.clone(), Arc::clone(&shared));
         let answer = service_fn(move |request| answer(service.clone(), Arc::clone(&shared), request));
         tokio::spawn(async move {
-            // Connections end in faults.
+            // Faults end connections with errors.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(socket), answer).await;
         });
     }
 }
 
-/// No answer: the connection is closed.
+/// The connection is closed without an answer.
 #[derive(Debug, thiserror::Error)]
 #[error("a fault that the test asked for")]
 struct Closed;
@@ -345,13 +345,14 @@ async fn answer(service: S3Service, shared: Arc<Shared>, request: Request<Incomi
         _ => None,
     };
     if let Some((status, code)) = refusal {
-        // A request whose body is not read ends its connection; then it would be sent again as if it were lost.
+        // A request whose body is not read ends its connection. Then the client would send it again, as if it were
+        // lost.
         let _ = request.into_body().collect().await;
         return Ok(refused(status, code));
     }
     let request = match fault {
         Some(Fault::Waiting) => {
-            // Only who has sent all of it is noticed when gone.
+            // The server notices only callers that leave after they have sent everything.
             let (parts, body) = request.into_parts();
             let bytes = body.collect().await.map_err(|_| Closed)?.to_bytes();
             let _hold = Hold::new(&shared, told.clone());
@@ -387,7 +388,7 @@ impl Shared {
                 planned.times -= 1;
                 return Some(planned.fault);
             }
-            // One that lets it pass leaves it to the others.
+            // A fault that lets a request pass leaves it to the other faults.
             planned.skip -= 1;
         }
         None
@@ -406,7 +407,7 @@ impl HttpBody for Half {
     }
 }
 
-/// The objects as S3 serves them.
+/// The objects, as S3 serves them.
 struct Store(Arc<Shared>);
 
 type Answer<'a, T> = Pin<Box<dyn Future<Output = S3Result<S3Response<T>>> + Send + 'a>>;
@@ -502,7 +503,7 @@ impl Store {
     }
 }
 
-/// As the trait's attribute would write it.
+/// Implements operations. The methods have the form to which the trait's attribute expands.
 macro_rules! operations {
     ($($operation:ident: $method:ident($input:ty) -> $output:ty;)*) => {
         impl s3s::S3 for Store {$(

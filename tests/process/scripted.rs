@@ -1,4 +1,4 @@
-//! A service that a test scripts: a function answers each request. And a copy in memory that notes what is done to it.
+//! A service that a test scripts: a function answers each request. And a copy in memory that records the calls.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub struct Reply {
     status: u16,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
-    /// The connection ends after so many bytes of the body.
+    /// The connection ends after this number of bytes of the body.
     cut: Option<usize>,
 }
 
@@ -66,7 +66,7 @@ impl Reply {
         self
     }
 
-    /// The value of a header that is there.
+    /// The value of a header, which must exist.
     pub fn header(&self, name: &str) -> &str {
         &self.headers.iter().find(|(other, _)| other == name).expect("the header").1
     }
@@ -94,7 +94,7 @@ impl Asked {
     }
 }
 
-/// A service whose responses a function gives. It notes what is asked for.
+/// A service whose responses come from a function. It records the requests.
 pub struct Scripted {
     address: SocketAddr,
     asked: Arc<Mutex<Vec<Asked>>>,
@@ -137,7 +137,7 @@ impl Scripted {
         PullClient::new(self.url().parse().unwrap(), "k", None, limits).unwrap()
     }
 
-    /// What was asked for since the last call.
+    /// The requests since the last call.
     pub fn take(&self) -> Vec<Asked> {
         std::mem::take(&mut *self.asked.lock().unwrap())
     }
@@ -162,7 +162,7 @@ fn read(reader: &mut impl BufRead) -> Option<Asked> {
     Some(Asked { line, headers })
 }
 
-/// Keeps the messages of a pull.
+/// Stores the messages of a pull.
 #[derive(Default)]
 pub struct Notes(pub RefCell<Vec<String>>);
 
@@ -176,15 +176,15 @@ impl Events for Notes {
 #[derive(Default)]
 pub struct MemoryCopy {
     pub datasets: BTreeMap<&'static str, MemoryDataset>,
-    /// What was done, such as `load conferences t1`.
+    /// The actions, such as `load conferences t1`.
     pub done: Vec<String>,
-    /// The calls of `check_location` that succeed; `None` for all.
+    /// The number of calls of `check_location` that succeed; `None` for all.
     pub checks_left: RefCell<Option<u32>>,
     /// Whether another program changes each loaded copy.
     pub spoils_loads: bool,
     /// The fault of derived tables, until the next load.
     pub fault: Option<String>,
-    /// The pages that fail before one is applied, with an error that passes.
+    /// The number of pages that fail with a temporary error before one is applied.
     pub failing_pages: u32,
 }
 
@@ -193,7 +193,7 @@ pub struct MemoryCopy {
 pub struct MemoryDataset {
     pub token: String,
     pub records: BTreeMap<i64, String>,
-    /// A wrong count adds this.
+    /// A number that makes the count wrong.
     pub miscount: u64,
     pub verified_at: i64,
 }

@@ -1,4 +1,4 @@
-//! A bucket where everything is sealed: all that is done with one is done with its key, and refused without.
+//! A bucket with sealed objects: every command works with its key, and is refused without it.
 
 use std::fs;
 
@@ -12,8 +12,8 @@ use super::publishing::{commit, curated};
 use super::replicas::readyz;
 use super::site::{SOON, Site, wait_until};
 
-/// The folder's objects hold nothing that is known.
-fn tells_nothing(site: &Site, place: &Place, words: &[&str]) {
+/// Checks that the folder's objects contain no known text.
+fn assert_opaque(site: &Site, place: &Place, words: &[&str]) {
     for folder in [layout::LOG, layout::STATES, layout::PARTS] {
         for object in place.bucket.list(folder, None).unwrap() {
             let stored = fs::read(site.path("sealed").join(&object.name)).unwrap();
@@ -34,13 +34,13 @@ fn a_sealed_bucket_serves_all_commands_that_have_its_key() {
         commit(&site, version);
         place.once_with(&site, "--state-every 0s");
     }
-    tells_nothing(&site, &place, &["Conference", "all", "blake", &site.path("").display().to_string()]);
+    assert_opaque(&site, &place, &["Conference", "all", "blake", &site.path("").display().to_string()]);
     let (backup, url) = (site.path("backup.redb"), place.url.as_str());
     place.json(&site, &["backup", backup.to_str().unwrap(), "--from", url]);
     assert!(site.conferences_in(&backup) == site.conferences_in(&site.db()));
     assert_eq!(place.json(&site, &["check", "--from", url])["slot"], 7);
     let server = replica.start(place.serve_command(&replica, "--log info"));
-    wait_until("it follows", SOON, || (rows_of(&replica.db()) == rows_of(&site.db())).then_some(()));
+    wait_until("it has caught up", SOON, || (rows_of(&replica.db()) == rows_of(&site.db())).then_some(()));
     assert!(!server.logged().contains("not sealed"), "{}", server.logged());
     server.stop();
     place.json(&replica, &["promote", url, "--yes"]);
@@ -79,7 +79,7 @@ fn a_sealed_bucket_is_refused_without_its_key() {
     }
     assert!(fresh.files().is_empty(), "{:?}", fresh.files());
 
-    // A replica that is there neither goes on without the key, nor answers with another.
+    // An existing replica neither continues without the key nor with another key.
     let follow = ["serve", "--listen", "127.0.0.1:0", "--from", url];
     let done = replica.ends(follow);
     assert!(done.code == Some(1) && done.stderr.contains("is sealed; give the file"), "{done:?}");
@@ -91,7 +91,7 @@ fn a_sealed_bucket_is_refused_without_its_key() {
     assert_eq!(server.client("any key").get("/v1/conferences").status, 503);
     server.stop();
 
-    // A key for what is not sealed.
+    // A key for a bucket that is not sealed.
     let other = curated();
     let plain = Place::folder(&other);
     plain.once(&other);

@@ -1,4 +1,4 @@
-//! No key, token, cursor or query is written anywhere: no file, no log, no metric and no command's output tells one.
+//! No key, token, cursor or query is written anywhere: no file, log, metric or output of a command contains one.
 
 use std::collections::HashSet;
 use std::fs;
@@ -11,7 +11,7 @@ use super::client::{Client, connect, read_head};
 use super::monitoring::serve_watched;
 use super::site::{Done, SOON, Server, Site, conferences_of_version, wait_until};
 
-/// How many characters of a secret may stand nowhere. Two random texts share so many in a run of all tests for ever.
+/// The length of the searched substrings. Unrelated random texts share one with negligible probability.
 const PIECE: usize = 12;
 const PREFIX: &str = "mfk_";
 const LICENSES: [(&str, &str); 4] = [
@@ -21,19 +21,20 @@ const LICENSES: [(&str, &str); 4] = [
     ("years", "--dataset conferences --year 2024..2026"),
 ];
 
-/// What must stand nowhere, as a set of all its pieces, so that one pass over a text looks for all of them.
+/// The secrets that must not be written, as a set of all their substrings, so that one pass over a text searches for
+/// all of them.
 #[derive(Default)]
 struct Secrets(HashSet<[u8; PIECE]>);
 
 impl Secrets {
     fn add(&mut self, secret: &str) {
-        // What all keys begin with is no secret.
+        // The common prefix of all keys is no secret.
         let secret = secret.strip_prefix(PREFIX).unwrap_or(secret);
         assert!(secret.len() >= PIECE, "{secret} is short");
         self.0.extend(secret.as_bytes().windows(PIECE).map(|piece| <[u8; PIECE]>::try_from(piece).unwrap()));
     }
 
-    /// How many pieces of secrets stand in a text, and the first of them.
+    /// Returns the number of pieces of secrets in a text, and the first of them.
     fn find(&self, text: &[u8]) -> (usize, Option<String>) {
         let found: HashSet<&[u8]> = text
             .chunk_by(|one, other| is_of_secrets(*one) && is_of_secrets(*other))
@@ -44,25 +45,25 @@ impl Secrets {
         (found.len(), first)
     }
 
-    fn are_not_in(&self, output: &str, text: &[u8]) {
+    fn assert_not_in(&self, output: &str, text: &[u8]) {
         if let (_, Some(piece)) = self.find(text) {
             let text = String::from_utf8_lossy(text);
             let line = text.lines().find(|line| line.contains(&piece)).unwrap_or_default();
-            panic!("`{piece}`, of a secret, stands in {output}: {line:.500}");
+            panic!("`{piece}`, of a secret, is in {output}: {line:.500}");
         }
     }
 
-    /// Looks into every file of a folder; returns how many there are.
-    fn are_not_below(&self, folder: &Path) -> usize {
+    /// Searches every file of a folder. Returns the number of files.
+    fn assert_not_below(&self, folder: &Path) -> usize {
         let mut files = 0;
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                files += self.are_not_below(&path);
+                files += self.assert_not_below(&path);
                 continue;
             }
             match fs::read(&path) {
-                Ok(content) => self.are_not_in(&path.display().to_string(), &content),
+                Ok(content) => self.assert_not_in(&path.display().to_string(), &content),
                 // A running server and its commands remove temporary files.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => panic!("{}: {error}", path.display()),
@@ -78,7 +79,7 @@ fn is_of_secrets(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
 }
 
-/// A key, and what is expected of its use from 127.0.0.1.
+/// A key, and the expected result of its use from 127.0.0.1.
 struct Issued {
     id: String,
     key: String,
@@ -88,7 +89,7 @@ struct Issued {
 
 /// A hundred keys of all kinds.
 fn issue(site: &Site) -> Vec<Issued> {
-    // The settings, and what a request from 127.0.0.1 gets.
+    // The settings, and the status of a request from 127.0.0.1.
     let kinds: [(&[&str], u16); 6] = [
         (&[], 200),
         (&["--label", "the loader of the data team"], 200),
@@ -106,7 +107,7 @@ fn issue(site: &Site) -> Vec<Issued> {
             Issued { id, key, license, status }
         })
         .collect();
-    // What can be used is replaced by what can be used as well.
+    // Replaces usable keys by keys that are usable too.
     let usable: Vec<usize> = (0..24).filter(|number| keys[*number].status != 401).take(12).collect();
     for number in usable {
         let old = &mut keys[number];
@@ -127,18 +128,18 @@ fn issue(site: &Site) -> Vec<Issued> {
     keys
 }
 
-/// Sends bytes as they are, and waits for whatever is answered.
+/// Sends bytes as they are, and waits for any answer.
 fn send_raw(address: SocketAddr, request: &str) -> u16 {
     let mut connection = BufReader::new(connect(address).unwrap());
     connection.get_mut().write_all(request.as_bytes()).unwrap();
     read_head(&mut connection).map_or(0, |(status, _)| status)
 }
 
-/// Uses a key in every way, right and wrong; what comes back is secret too.
+/// Uses a key in every way, right and wrong. The tokens and cursors of the answers are secrets too.
 fn use_key(server: &Server, number: usize, issued: &Issued, secrets: &mut Secrets) {
     let Issued { id, key, license, status } = issued;
     let host = server.address;
-    // Too many refusals of one address would end in 429.
+    // Too many refusals of one address would lead to 429.
     let own = IpAddr::from([127, 0, 2, u8::try_from(number).unwrap()]);
     let dataset = if *license == "journals" { "journals" } else { "conferences" };
     let mut bearer = server.client(key).coming_from(own);
@@ -162,7 +163,7 @@ fn use_key(server: &Server, number: usize, issued: &Issued, secrets: &mut Secret
         secrets.add(&token);
         secrets.add(&next);
     }
-    // What is asked for, and a key with a slip of the pen.
+    // A query, and a key with a typing error.
     let query = format!("Zyzzyva{number}TheQueryOf{}", &id["key_".len()..]);
     let wrong = format!("{}x", &key[..key.len() - 1]);
     secrets.add(&query);
@@ -208,7 +209,7 @@ fn use_key(server: &Server, number: usize, issued: &Issued, secrets: &mut Secret
     }
 }
 
-/// Everything that an operator may run, but what makes keys.
+/// Every operator command except those that print keys.
 fn run_commands(site: &Site, keys: &[Issued]) -> Vec<Done> {
     let first = keys[0].id.as_str();
     let commands: [&[&str]; 22] = [
@@ -236,7 +237,7 @@ fn run_commands(site: &Site, keys: &[Issued]) -> Vec<Done> {
         &["restore", "second.redb", "--yes", "--json"],
     ];
     let mut done: Vec<Done> = commands.iter().map(|args| site.run(*args)).collect();
-    // A slip: the key itself where its id, a file or a name is meant.
+    // A mistake: the key itself in place of its id, a file or a name.
     for key in keys.iter().take(3).map(|key| key.key.as_str()) {
         for args in [["key", "revoke", key], ["key", "replace", key]] {
             let refused = site.run(args);
@@ -257,7 +258,7 @@ fn nothing_secret_is_written_anywhere() {
     let over = AtomicBool::new(false);
     let note = site.path("feed.redb.writer");
     std::thread::scope(|scope| {
-        // The writers' notes stand only as long as somebody writes.
+        // The writers' notes exist only while a writer runs.
         let notes = scope.spawn(|| {
             let mut seen = HashSet::new();
             wait_until("the end of the test", 20 * SOON, || {
@@ -272,7 +273,7 @@ fn nothing_secret_is_written_anywhere() {
         let secrets = all.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         assert!(notes.iter().any(|note| note.starts_with(b"process ")), "no writer's note was seen");
         for note in &notes {
-            secrets.are_not_in("a writer's note", note);
+            secrets.assert_not_in("a writer's note", note);
         }
     });
 }
@@ -283,7 +284,7 @@ fn search_everywhere(site: &Site) -> Secrets {
     for issued in &keys {
         secrets.add(&issued.key);
     }
-    // The search itself finds what is there to be found.
+    // The search finds the keys in a text that contains them.
     let all: String = keys.iter().map(|issued| format!("{{\"key\":\"{}\"}}\n", issued.key)).collect();
     assert_eq!(secrets.find(all.as_bytes()).0, 100 * (32 + 6 - PIECE + 1));
     site.backup("first.redb");
@@ -295,22 +296,22 @@ fn search_everywhere(site: &Site) -> Secrets {
             use_key(&server, number + 1, issued, &mut secrets);
         }
         for target in ["/", "/metrics", "/livez", "/readyz", "/nothing"] {
-            secrets.are_not_in(target, &admin.get(target).body);
+            secrets.assert_not_in(target, &admin.get(target).body);
         }
         let mut anyone = Client::new(server.address, None);
         for target in ["/docs", "/openapi.json", "/docs/errors/invalid_api_key", "/v1/status"] {
             let answer = anyone.get(target);
             assert_eq!(answer.status, 200, "{target}");
-            secrets.are_not_in(target, &answer.body);
+            secrets.assert_not_in(target, &answer.body);
         }
-        // What is running takes in what the commands do.
+        // The running server loads the commands' changes.
         if format == "json" {
             let mut client = server.client(&keys[4].key);
             let token = client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
             for done in run_commands(site, &keys) {
-                secrets.are_not_in(&format!("{done:?}"), format!("{}{}", done.stdout, done.stderr).as_bytes());
+                secrets.assert_not_in(&format!("{done:?}"), format!("{}{}", done.stdout, done.stderr).as_bytes());
             }
-            assert!(secrets.are_not_below(site.folder()) >= 6, "{:?}", site.files());
+            assert!(secrets.assert_not_below(site.folder()) >= 6, "{:?}", site.files());
             let since = format!("/v1/conferences/changes?since={token}");
             wait_until("the restore", SOON, || (client.get(&since).status == 410).then_some(()));
         }
@@ -318,16 +319,16 @@ fn search_everywhere(site: &Site) -> Secrets {
         assert!(log.matches("answered").count() >= 100 * 18, "{format}: {} answers", log.matches("answered").count());
         let usable = keys.iter().filter(|issued| issued.status == 200);
         assert!(usable.into_iter().all(|issued| log.contains(&issued.id)), "{format}: a key's id is missing");
-        secrets.are_not_in("the log", log.as_bytes());
+        secrets.assert_not_in("the log", log.as_bytes());
         assert!(!log.contains('\u{1b}'), "{format}: colors in a file");
         let used = site.files().into_iter().filter(|name| name.starts_with("feed.redb.usage-"));
         let used: Vec<u8> = used.flat_map(|name| fs::read(site.path(&name)).unwrap()).collect();
         let used = String::from_utf8(used).unwrap();
         assert!(keys.iter().filter(|issued| used.contains(&issued.id)).count() >= 50, "{used}");
-        assert!(secrets.are_not_below(site.folder()) >= 4, "{:?}", site.files());
+        assert!(secrets.assert_not_below(site.folder()) >= 4, "{:?}", site.files());
     }
     let listed = site.run(["key", "list", "--json"]);
     assert_eq!(listed.json()["keys"].as_array().unwrap().len(), 100);
-    secrets.are_not_in("the list of keys", listed.stdout.as_bytes());
+    secrets.assert_not_in("the list of keys", listed.stdout.as_bytes());
     secrets
 }

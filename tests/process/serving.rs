@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use super::client::Client;
 use super::site::{SOON, Site, conferences_of_version, version_of, wait_until, wait_until_every};
 
-/// How long a commit may take to be seen.
+/// The maximum time until a commit is visible.
 const VISIBLE_WITHIN: Duration = Duration::from_secs(2);
 
-/// Requests everything in turn. Each answer must be of one state, and none older than the one before. Returns the number of
-/// answers.
+/// Sends all requests in turn. Each answer must be of one state, and none older than the one before. Returns the number
+/// of answers.
 pub fn read_whole_states(client: &mut Client, count: usize, stop: &AtomicBool) -> usize {
     let targets = [
         "/v1/conferences?limit=500",
@@ -43,7 +43,7 @@ pub fn read_whole_states(client: &mut Client, count: usize, stop: &AtomicBool) -
 }
 
 #[test]
-fn imports_are_seen_soon_and_whole() {
+fn imports_become_visible_soon_and_whole() {
     const COUNT: u64 = 300;
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(COUNT, 0));
@@ -75,7 +75,7 @@ fn imports_are_seen_soon_and_whole() {
 }
 
 #[test]
-fn keys_change_while_serving() {
+fn changes_of_keys_take_effect_while_serving() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     let (first_id, first) = {
@@ -88,7 +88,7 @@ fn keys_change_while_serving() {
         if answer.status == 200 { "ok".to_owned() } else { format!("{} {}", answer.status, answer.problem()) }
     };
     let comes = |key: &str, expected: &str| {
-        // Asked slowly: unusable keys use up the address's own rate window.
+        // The requests have pauses, because unusable keys use up the address's own rate window.
         wait_until_every(Duration::from_millis(50), expected, SOON, || (code(key) == expected).then_some(()));
     };
     assert_eq!(code(&first), "ok");

@@ -1,4 +1,4 @@
-//! One server follows with a replica's file. Others are refused, and commands too.
+//! One server follows with a replica's file. Other servers are refused, and so are commands.
 
 use medfeed::replicate::layout;
 
@@ -25,7 +25,7 @@ fn a_second_server_of_a_file_is_refused() {
         let expected = [format!("process {}", first.process.id()), "one server follows with a file".to_owned()];
         assert_eq!(refused.code, Some(1), "{refused:?}");
         assert!(expected.iter().all(|expected| refused.stderr.contains(expected)), "{expected:?}: {refused:?}");
-        // It changes nothing for the first one.
+        // This changes nothing for the first one.
         publish(&mut origin, u64::from(is_killed) + 1);
         wait_for_seq(&origin, &mut admin);
         if is_killed {
@@ -42,7 +42,7 @@ fn a_second_server_of_a_file_is_refused() {
 }
 
 #[test]
-fn of_servers_that_load_at_once_one_follows() {
+fn only_one_of_several_replicas_that_load_into_one_file_runs() {
     let (mut origin, key) = origin();
     let replica = origin.replica();
     let started: Vec<Result<Server, Done>> = std::thread::scope(|scope| {
@@ -66,7 +66,7 @@ fn of_servers_that_load_at_once_one_follows() {
 }
 
 #[test]
-fn commands_are_told_at_once_what_a_replica_is() {
+fn commands_that_write_are_refused_at_once_on_a_served_replica() {
     let (origin, _) = origin();
     let replica = origin.replica();
     let (server, _) = serve(&replica, "");

@@ -17,7 +17,7 @@ use crate::harness::counted;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/shell/follow.sh");
 
-/// An empty site; `None`, which is said, where the script cannot run.
+/// An empty site; `None`, with a message, if the script cannot run.
 fn site_with_tools() -> Option<Site> {
     let has = |program: &str| Command::new(program).arg("--version").output().is_ok_and(|done| done.status.success());
     if !has("curl") || !has("jq") {
@@ -56,7 +56,7 @@ impl Copy<'_> {
         Done::of(&mut self.command("0"))
     }
 
-    /// Runs the script; returns what it did.
+    /// Runs the script. Returns its report.
     fn update(&self) -> String {
         let done = self.run();
         assert_eq!(done.code, Some(0), "{done:?}");
@@ -71,7 +71,7 @@ fn records(file: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Updates the copy until it is what the license shows.
+/// Updates the copy until it equals the license's view.
 fn settle(copy: &Copy<'_>, client: &mut Client) {
     wait_until("the copy is what the license shows", SOON, || {
         copy.update();
@@ -92,14 +92,14 @@ fn a_file_follows_the_feed() {
     assert_eq!(copy.update(), "1300 records loaded\n");
     assert_eq!(copy.update(), "");
 
-    // Who waits is told of edits at once; they take two pages.
+    // A waiting script gets edits at once. They take two pages.
     let mut waiting = Process::spawn(copy.command("45").stdout(Stdio::piped()));
     site.import("conferences.jsonl", conferences_of_version(1250, 1) + "{\"id\":1300,\"deleted\":true}\n");
     assert!(waiting.ended_within(SOON).expect("it ends with the news").success());
     settle(&copy, &mut client);
     assert_eq!(records(&copy.file).len(), 1299);
 
-    // A license that changes is followed; a history that is gone is loaded anew.
+    // A change of the license brings the difference. After the loss of a history, everything is loaded again.
     site.license("all", "--dataset conferences --year 2026");
     told("changes applied");
     settle(&copy, &mut client);
@@ -126,7 +126,7 @@ fn a_file_follows_the_feed() {
 }
 
 #[test]
-fn passing_failures_are_retried() {
+fn the_shell_example_retries_temporary_failures() {
     let Some(site) = site_with_tools() else { return };
     let busy = answer("503 Service Unavailable\r\nRetry-After: 1", "");
     let limit = answer("429 Too Many Requests\r\nRetry-After: 1", "");
@@ -139,7 +139,7 @@ fn passing_failures_are_retried() {
 }
 
 #[test]
-fn failures_are_said_and_change_nothing() {
+fn failures_are_reported_and_change_nothing() {
     let Some(site) = site_with_tools() else { return };
     let problem = r#"{"status":401,"detail":"No such key.","request_id":"r"}"#;
     let cases = [
@@ -161,7 +161,7 @@ fn failures_are_said_and_change_nothing() {
 
 #[test]
 fn the_key_is_sent_to_no_other_host() {
-    // A user may have told curl to follow redirects.
+    // A user may have configured curl to follow redirects.
     for rc in ["", "location\n"] {
         let Some(site) = site_with_tools() else { return };
         site.write(".curlrc", rc);
@@ -178,7 +178,7 @@ fn the_key_is_sent_to_no_other_host() {
 }
 
 #[test]
-fn a_pause_until_a_time_is_heeded() {
+fn retry_after_with_a_time_pauses_until_then() {
     let Some(site) = site_with_tools() else { return };
     let later = medfeed::model::time::now().plus_s(3).to_string();
     let (day, clock) = later.trim_end_matches('Z').split_once('T').unwrap();
@@ -215,7 +215,7 @@ fn a_dataset_that_leaves_the_license_leaves_the_file() {
     site.license("all", "--dataset conferences --dataset journals --widen");
     wait_until("widened", SOON, || (client.get("/v1/conferences").status == 200).then_some(()));
     assert_eq!(copy.update(), "300 records loaded\n");
-    // Another refusal, and one that is not said twice, remove nothing.
+    // Another refusal, and one that is not repeated, remove nothing.
     let refusal = |status: &str, code: &str| {
         let kind = format!("http://x/docs/errors/{code}");
         answer(status, &format!("{{\"type\":\"{kind}\",\"status\":1,\"detail\":\"No.\",\"request_id\":\"r\"}}"))
@@ -233,7 +233,7 @@ fn a_dataset_that_leaves_the_license_leaves_the_file() {
     }
 }
 
-/// A program named `mv` that kills the shell that called it before it does anything, when it is called for the n-th time.
+/// A program named `mv` that kills its calling shell before it does anything, at its n-th call.
 const MV: &str = r#"#!/bin/sh
 calls=$(($(cat "$CALLS" 2>"$CALLS.none" || echo 0) + 1))
 echo $calls >"$CALLS"
@@ -242,7 +242,7 @@ PATH=$REAL_PATH exec mv "$@"
 "#;
 
 #[test]
-fn a_script_killed_between_renames_goes_on_where_it_stopped() {
+fn a_script_killed_between_renames_continues_where_it_stopped() {
     let Some(site) = site_with_tools() else { return };
     site.import("conferences.jsonl", conferences_of_version(1300, 0));
     let key = site.open_key();
@@ -254,7 +254,7 @@ fn a_script_killed_between_renames_goes_on_where_it_stopped() {
     let real_path = std::env::var("PATH").unwrap();
     let path = format!("{}:{real_path}", mv.parent().unwrap().display());
     let mut client = Client::new(server.address, Some(&copy.key));
-    // Two pages, each with a rename of the tokens and one of the records. A third page would be the next run's.
+    // Two pages, each with a rename of the tokens and one of the records. A third page would be left for the next run.
     for (killed_at, whole_pages) in [(1, 0), (2, 0), (3, 1)] {
         let before = records(&copy.file);
         let page = client.get("/v1/conferences/changes").json();
@@ -278,7 +278,7 @@ fn a_script_killed_between_renames_goes_on_where_it_stopped() {
     }
 }
 
-/// Tells the editor to stop, also when the test fails.
+/// Stops the editor, also when the test fails.
 struct End<'a>(&'a AtomicBool);
 
 impl Drop for End<'_> {
@@ -301,7 +301,7 @@ fn a_killed_script_loses_nothing() {
     std::thread::scope(|scope| {
         let _end = End(&is_over);
         scope.spawn(|| {
-            // Each edits other records than the last ones, so that what is lost stays lost.
+            // Each version edits other records than the last ones, so that a lost edit stays lost.
             for version in 1.. {
                 let rows = conferences_of_version(1250, version);
                 let mut edited: Vec<&str> =
@@ -318,7 +318,7 @@ fn a_killed_script_loses_nothing() {
             let mut script = Process::spawn(copy.command("0").stdout(Stdio::null()).process_group(0));
             std::thread::sleep(random.part_of(Duration::from_millis(400)));
             if random.below(2) == 0 {
-                // With all that it has started; otherwise that goes on without it.
+                // With all processes that it has started. Otherwise they would continue without it.
                 let group = format!("-{}", script.id());
                 Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status().unwrap();
             }

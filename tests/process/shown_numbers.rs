@@ -1,4 +1,4 @@
-//! Cells of workbooks that show another value than they hold, hyperlinks, and the forms that sheets come in.
+//! Cells of workbooks that show another value than they store, hyperlinks, and the forms of sheets.
 
 use rust_xlsxwriter::{Format, Formula, Workbook, Worksheet};
 
@@ -6,7 +6,7 @@ use super::spreadsheets::Then::{Refused, Stored, Warned};
 use super::spreadsheets::{ESMO, Then, check};
 use super::workbook_parts::Parts;
 
-/// A workbook of a sheet with a header.
+/// A workbook with one sheet, which has a header.
 fn book(name: &str, header: &[&str], fill: impl FnOnce(&mut Worksheet)) -> Vec<u8> {
     let mut workbook = Workbook::new();
     let sheet = workbook.add_worksheet().set_name(name).unwrap();
@@ -27,7 +27,7 @@ fn journal(column: &str, number: f64, format: &str) -> Vec<u8> {
 }
 
 #[test]
-fn numbers_mean_what_the_sheet_shows() {
+fn numbers_are_stored_as_the_sheet_shows_them() {
     let cases: [(&str, f64, &str, Then<'_>); 10] = [
         ("impact_factor", 0.1 + 0.2, "0.0", Stored(&[r#"{"impact_factor":0.3}"#])),
         ("publishing_apc_usd", 3_000.0, "[$$-409]#,##0", Stored(&[r#"{"publishing":{"apc_usd":3000.0}}"#])),
@@ -90,7 +90,7 @@ fn numbers_mean_what_the_sheet_shows() {
     }
 }
 
-/// A conference with a number as the date of its beginning, in this format.
+/// A conference with a number in this format as its start date.
 fn conference(number: f64, format: &str) -> Vec<u8> {
     let header =
         ["id", "name", "start_date", "start_date_status", "abstract_due_date_status", "late_breaking_due_date_status"];
@@ -104,7 +104,7 @@ fn conference(number: f64, format: &str) -> Vec<u8> {
     })
 }
 
-/// Excel writes its currency formats under their built-in numbers, with the sign of the country.
+/// Excel stores its currency formats under built-in numbers, with the symbol of the country.
 #[test]
 fn a_workbook_may_redefine_a_built_in_format() {
     let under = |number: &str, book: Vec<u8>| {
@@ -188,7 +188,7 @@ fn a_link_is_stored_by_its_target() {
     }
 }
 
-/// Only the first cell of a shared formula holds its text.
+/// Only the first cell of a shared formula stores its text.
 #[test]
 fn a_link_of_a_shared_formula_is_one_in_each_of_its_cells() {
     let linked = [r#"{"url":"https://esmo.org"}"#, r#"{"id":2,"url":"https://esmo.org"}"#];
@@ -196,7 +196,7 @@ fn a_link_of_a_shared_formula_is_one_in_each_of_its_cells() {
                    address (http or https); write the address in the cell, and remove the link";
     let both = [r#"{"url":"https://esmo.org"}"#, r#"{"id":2,"url":"our website"}"#];
     let warning = "book.xlsx[organizations]:3: url: `our website` - is not a website address";
-    // (the shared formula of the first cell, the number that the second one names, what is said of the second one)
+    // (the shared formula of the first cell, the number in the second one, the result for the second one)
     let cases = [
         ("HYPERLINK(&quot;https://esmo.org&quot;,&quot;our website&quot;)", "7", Stored(&linked)),
         ("HYPERLINK(A1)", "7", Refused(refused)),

@@ -18,15 +18,15 @@ use medfeed::store::write::licensing::KeySettings;
 
 use crate::properties::variable;
 
-/// What a test waits for at most, when it should come at once.
+/// The time limit for events that should come at once.
 pub const SOON: Duration = Duration::from_secs(20);
 
-/// Asks again and again until there is something.
+/// Polls until `ask` returns a value.
 pub fn wait_until<T>(what: &str, within: Duration, ask: impl FnMut() -> Option<T>) -> T {
     wait_until_every(Duration::from_millis(10), what, within, ask)
 }
 
-/// Asks at intervals until there is something.
+/// Polls at intervals until `ask` returns a value.
 pub fn wait_until_every<T>(interval: Duration, what: &str, within: Duration, mut ask: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
@@ -38,14 +38,14 @@ pub fn wait_until_every<T>(interval: Duration, what: &str, within: Duration, mut
     }
 }
 
-/// The number of cases of a test and its seed: those of the environment, or the usual ones.
+/// The number of cases of a test and its seed: from the environment, or the given ones.
 pub fn cases_and_seed(cases: u64, seed: u64) -> (u64, u64) {
     let (cases, seed) = (variable("MEDFEED_CASES").unwrap_or(cases), variable("MEDFEED_SEED").unwrap_or(seed));
     println!("MEDFEED_SEED={seed} MEDFEED_CASES={cases}");
     (cases, seed)
 }
 
-/// A small generator of random numbers (SplitMix64): what is done at random is done again with the same seed.
+/// A small generator of random numbers (SplitMix64). The same seed gives the same numbers.
 #[derive(Debug)]
 pub struct Random(u64);
 
@@ -62,12 +62,12 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below another; 0 below 0.
+    /// A number below `limit`; 0 if that is 0.
     pub fn below(&mut self, limit: usize) -> usize {
         usize::try_from(self.next() % u64::try_from(limit.max(1)).expect("small")).expect("small")
     }
 
-    /// True in so many of a hundred cases.
+    /// Returns true in `percent` of a hundred cases.
     pub fn percent(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
@@ -78,7 +78,7 @@ impl Random {
     }
 }
 
-/// A child process that never outlives its test.
+/// A child process that is killed when the test ends.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -129,7 +129,7 @@ impl Drop for Process {
     }
 }
 
-/// What a command did.
+/// The result of a command.
 #[derive(Debug)]
 pub struct Done {
     pub code: Option<i32>,
@@ -176,7 +176,7 @@ impl Site {
         self.path("feed.redb")
     }
 
-    /// Writes a file, and the folders that it stands in.
+    /// Writes a file, and creates its folders.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         fs::create_dir_all(path.parent().expect("a file has a folder")).expect("a folder");
@@ -206,7 +206,7 @@ impl Site {
         Done::of(&mut self.command(args))
     }
 
-    /// Runs a command that succeeds, with `--json`.
+    /// Runs a command with `--json`. It must succeed.
     pub fn json(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Value {
         let mut args: Vec<_> = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
         args.push("--json".into());
@@ -221,21 +221,21 @@ impl Site {
         self.json([OsStr::new("import"), file.as_os_str(), OsStr::new("--create")])
     }
 
-    /// States a license: `--dataset conferences --year 2026` and the like.
+    /// Sets a license: `--dataset conferences --year 2026` and the like.
     pub fn license(&self, name: &str, scope: &str) -> Value {
         let mut args = vec!["license", "set", name, "--rate-limit", "1000000", "--create", "--yes"];
         args.extend(scope.split_whitespace());
         self.json(args)
     }
 
-    /// Makes a key; returns its id and its text.
+    /// Creates a key. Returns its id and its text.
     pub fn key(&self, license: &str, settings: &[&str]) -> (String, String) {
         let made = self.json([&["key", "create", "--license", license], settings].concat());
         let text = |name: &str| made[name].as_str().expect("a text").to_owned();
         (text("id"), text("key"))
     }
 
-    /// A key whose time is over, which the program itself refuses to make; returns its id and its text.
+    /// A key that has expired, which the program itself refuses to create. Returns its id and its text.
     pub fn expired_key(&self, license: &str) -> (String, String) {
         let writer = Writer::open(&self.db(), SOON).expect("a database");
         let mut edit = writer.begin().expect("it can be written");
@@ -295,7 +295,7 @@ impl Site {
         self.command(args)
     }
 
-    /// Runs a command in a shell that prepares for it: the script ends with `exec "$@"`.
+    /// Runs a command in a shell that prepares for it. The script ends with `exec "$@"`.
     pub fn in_shell(&self, script: &str, inner: &Command) -> Command {
         let mut command = Command::new("/bin/sh");
         for (name, value) in inner.get_envs() {
@@ -309,30 +309,30 @@ impl Site {
         command
     }
 
-    /// Runs a command that is expected to end by itself; one that goes on is an error.
+    /// Runs a command that must end by itself.
     pub fn ends(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Done {
         let mut command = self.command(args);
         let mut process = Process::spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
-        let status = process.ended_within(SOON).unwrap_or_else(|| panic!("{command:?} goes on"));
+        let status = process.ended_within(SOON).unwrap_or_else(|| panic!("{command:?} is still running"));
         let mut done = Done { code: status.code(), stdout: String::new(), stderr: String::new() };
         process.child().stdout.take().expect("a pipe").read_to_string(&mut done.stdout).expect("UTF-8");
         process.child().stderr.take().expect("a pipe").read_to_string(&mut done.stderr).expect("UTF-8");
         done
     }
 
-    /// Starts a server by a command of its own and waits until it is ready.
+    /// Starts a server by a given command, and waits until it is ready.
     pub fn start(&self, command: Command) -> Server {
         self.try_start(command).unwrap_or_else(|done| panic!("the server did not start: {done:?}"))
     }
 
-    /// Starts a server by a command of its own and waits until it is ready, or has ended by itself.
+    /// Starts a server by a given command, and waits until it is ready, or has ended by itself.
     pub fn try_start(&self, command: Command) -> Result<Server, Done> {
         let log = tempfile::NamedTempFile::new_in(self.folder()).expect("a log file").into_temp_path();
         let stderr = File::create(&log).expect("the log can be written");
         self.try_start_logging_to(command, stderr.into(), log)
     }
 
-    /// Starts a server by a command of its own, with a standard error of its own. `log` is what [`Server::logged`] reads.
+    /// Starts a server by a given command, with a given standard error. [`Server::logged`] reads `log`.
     pub fn start_logging_to(&self, command: Command, stderr: Stdio, log: TempPath) -> Server {
         let started = self.try_start_logging_to(command, stderr, log);
         started.unwrap_or_else(|done| panic!("the server did not start: {done:?}"))
@@ -347,18 +347,18 @@ impl Site {
         let url = first.trim_end().split_once("listening on ").map(|(_, url)| url);
         let told = url.and_then(|url| url.split_once("://"));
         let Some((scheme, Ok(address))) = told.map(|(scheme, address)| (scheme.to_owned(), address.parse())) else {
-            let status = process.ended_within(SOON).expect("what does not serve ends");
+            let status = process.ended_within(SOON).expect("a command that does not serve ends");
             return Err(Done { code: status.code(), stdout: first, stderr: fs::read_to_string(&log).expect("UTF-8") });
         };
         Ok(Server { process, scheme, address, stdout, log })
     }
 
-    /// The full check finds nothing.
+    /// Checks that the full check finds no fault.
     pub fn check(&self) {
         self.check_file(&self.db());
     }
 
-    /// The full check finds nothing in a file.
+    /// Checks that the full check finds no fault in a file.
     pub fn check_file(&self, file: &Path) {
         let report = self.json(["check".as_ref(), "--db".as_ref(), file.as_os_str()]);
         assert_eq!(report["ok"], json!(true), "{report}");
@@ -382,12 +382,12 @@ impl Server {
         Client::new(self.address, Some(key))
     }
 
-    /// What was logged so far.
+    /// The log so far.
     pub fn logged(&self) -> String {
         fs::read_to_string(&self.log).expect("a log")
     }
 
-    /// Waits until something is logged.
+    /// Waits until the log contains a text.
     pub fn wait_for_log(&self, text: &str) {
         wait_until(text, SOON, || self.logged().contains(text).then_some(()));
     }
@@ -397,7 +397,7 @@ impl Server {
         self.stop_and_read();
     }
 
-    /// Ends the server as an operator does. Returns all that it logged.
+    /// Ends the server as an operator does. Returns its log.
     pub fn stop_and_read(mut self) -> String {
         self.process.signal("TERM");
         let status = self.process.ended_within(SOON).expect("the server ends");
@@ -418,7 +418,7 @@ impl Drop for Server {
 pub const STATUSES: &str =
     r#""start_date_status":"check","abstract_due_date_status":"check","late_breaking_due_date_status":"check""#;
 
-/// Conferences whose venue is `version n`: a change of the version changes them all.
+/// Conferences whose venue is `version n`: another version changes them all.
 pub fn conferences_of_version(count: u64, version: u64) -> String {
     let areas = ["Oncology", "Cardiology", "Neurology"];
     let countries = ["Japan", "France", "Chile"];
@@ -435,7 +435,7 @@ pub fn conferences_of_version(count: u64, version: u64) -> String {
         .collect()
 }
 
-/// The one version that some records are of.
+/// The version that all of these records have.
 pub fn version_of<'a>(records: impl IntoIterator<Item = &'a Value>) -> u64 {
     let mut found = None;
     for record in records {

@@ -1,6 +1,6 @@
-//! A long mixed load on real programs: an origin, its publisher, a replica, and a copy that follows. Curators import, licenses
-//! change, and callers ask, stall, break off and wait for news. Afterwards all have the same records. After the warm-up,
-//! memory, descriptors and files of the programs do not grow.
+//! A long mixed load on real programs: an origin, its publisher, a replica, and a copy that follows. Curators import,
+//! licenses change, and callers send requests, stall, disconnect and wait for news. Afterwards all have the same
+//! records. After the warm-up, memory, descriptors and files of the programs do not grow.
 //!
 //! `MEDFEED_CASES` sets how many seconds the load lasts, `MEDFEED_SEED` the seed. Growth is judged from ten minutes on.
 
@@ -24,29 +24,28 @@ use super::site::{Process, Random, SOON, STATUSES, Site, cases_and_seed, wait_un
 
 use crate::harness::counted;
 
-/// Records of a long run: so many that the file fills the engine's cache of 4 MiB, and so few that an import takes little of
-/// the run.
+/// Records of a long run: enough to fill the engine's cache of 4 MiB with the file, and few enough for fast imports.
 const RECORDS: u64 = 4_000;
 
 /// Records of a short run.
 const FEW_RECORDS: u64 = 400;
 
-/// Growth is judged in runs that last so long.
+/// Growth is judged in runs of at least this time.
 const JUDGED_FROM: Duration = Duration::from_secs(600);
 
 /// The part of a run that is the warm-up.
 const WARM_UP: f64 = 0.25;
 
-/// The growth in an hour that each measure may have. The history of commits has to grow: each takes up to 500 bytes.
+/// The maximum growth per hour of each measure. The history of commits has to grow: each commit takes up to 500 bytes.
 const GROWTH_PER_HOUR: [(&str, f64); 4] = [("memory", 1e6), ("file", 1e6), ("descriptors", 2.0), ("backup", 2.5e6)];
 
-/// Databases are backed up so often.
+/// The time between two backups of each database.
 const BACKUP_EVERY: Duration = Duration::from_secs(30);
 
 /// Options of a server with monitoring whose log leaves out the answers. Its caches are full after the warm-up.
 const MONITORED: &str = "--admin-listen 127.0.0.1:0 --log info,medfeed::api::observe=warn --cache-bytes 4000000";
 
-/// When the load ends, and what was done.
+/// The end of the load, and the counts of its actions.
 #[derive(Default)]
 struct Load {
     is_over: AtomicBool,
@@ -58,14 +57,14 @@ struct Load {
 }
 
 impl Load {
-    fn goes_on(&self) -> bool {
+    fn is_running(&self) -> bool {
         !self.is_over.load(Ordering::Relaxed)
     }
 
-    /// A pause that ends early when the load is over.
+    /// Pauses, but ends early when the load is over.
     fn pause(&self, time: Duration) {
         let begun = Instant::now();
-        while self.goes_on() && begun.elapsed() < time {
+        while self.is_running() && begun.elapsed() < time {
             thread::sleep(time.min(Duration::from_millis(50)));
         }
     }
@@ -75,7 +74,7 @@ fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// The curated conferences: each has a version, and some are not there at the moment.
+/// The curated conferences: each has a version, and some are removed at the moment.
 struct Curator {
     versions: Vec<u64>,
     random: Random,
@@ -86,7 +85,7 @@ impl Curator {
         Curator { versions: (0..records).map(|id| u64::from(id % 20 != 0)).collect(), random: Random::new(seed) }
     }
 
-    /// Changes, removes and adds records; about as many are there as before.
+    /// Changes, removes and adds records. Their number stays about the same.
     fn change(&mut self) {
         for _ in 0..24 {
             let at = self.random.below(self.versions.len());
@@ -112,11 +111,11 @@ impl Curator {
     }
 }
 
-/// Imports, license changes, and now and then a key that comes and goes.
+/// Imports, changes of a license, and now and then a key that is created and revoked.
 fn curate(site: &Site, load: &Load, mut curator: Curator) {
     for turn in 0_u64.. {
         load.pause(Duration::from_millis(1500));
-        if !load.goes_on() {
+        if !load.is_running() {
             return;
         }
         curator.change();
@@ -135,10 +134,10 @@ fn curate(site: &Site, load: &Load, mut curator: Curator) {
     }
 }
 
-/// Lists, records, references, pages of the feed and exports, over connections that stay open.
+/// Requests lists, records, references, pages of the feed and exports, over connections that stay open.
 fn ask(address: SocketAddr, key: &str, load: &Load, seed: u64) {
     let (mut client, mut random) = (Client::new(address, Some(key)), Random::new(seed));
-    while load.goes_on() {
+    while load.is_running() {
         let target = match random.below(12) {
             0..3 => format!("/v1/conferences?limit=50&country={}", ["Japan", "France"][random.below(2)]),
             3 => format!("/v1/conferences?q=conference+{}", random.below(2000)),
@@ -155,11 +154,11 @@ fn ask(address: SocketAddr, key: &str, load: &Load, seed: u64) {
     }
 }
 
-/// Follows the feed by waiting, and loads the export when the token has ended.
+/// Follows the feed by long polls, and loads the export when the token has ended.
 fn wait_for_news(address: SocketAddr, key: &str, load: &Load, resync: &str) {
     let mut client = Client::new(address, Some(key));
     let mut token = None;
-    while load.goes_on() {
+    while load.is_running() {
         let Some(since) = &token else {
             token = Some(exported(&mut client, "conferences").token);
             continue;
@@ -178,7 +177,7 @@ fn wait_for_news(address: SocketAddr, key: &str, load: &Load, resync: &str) {
 fn stall(address: SocketAddr, key: &str, load: &Load, seed: u64) {
     let mut random = Random::new(seed);
     let request = Client::new(address, Some(key)).request("/v1/exports/conferences");
-    while load.goes_on() {
+    while load.is_running() {
         let is_slow_to_send = random.below(2) == 0;
         let connected = match is_slow_to_send {
             true => connect(address),
@@ -188,7 +187,7 @@ fn stall(address: SocketAddr, key: &str, load: &Load, seed: u64) {
         stream.set_read_timeout(Some(Duration::from_millis(100))).expect("a time limit");
         let pieces = if is_slow_to_send { 40 } else { 1 };
         for piece in request.as_bytes().chunks(request.len().div_ceil(pieces)) {
-            // The server may close it for being too slow.
+            // The server may close a slow connection.
             let _ = stream.write_all(piece);
             load.pause(Duration::from_millis(if is_slow_to_send { 50 } else { 0 }));
         }
@@ -211,7 +210,7 @@ struct Watch<'s> {
     series: BTreeMap<(&'static str, &'static str), Vec<(Duration, f64)>>,
 }
 
-/// The growth in an hour after the warm-up: the slope of the least squares.
+/// The growth per hour after the warm-up: the slope of the least squares.
 fn per_hour(series: &[(Duration, f64)]) -> f64 {
     let warm_up = series.last().expect("a sample").0.mul_f64(WARM_UP);
     let judged = series.iter().filter(|(at, _)| *at >= warm_up).map(|(at, value)| (at.as_secs_f64() / 3600.0, *value));
@@ -223,10 +222,10 @@ fn per_hour(series: &[(Duration, f64)]) -> f64 {
     if squares == 0.0 { 0.0 } else { products / squares }
 }
 
-/// The memory of a process that is its own (resident, not of a file), in bytes.
+/// The private memory of a process (resident, not of a file), in bytes.
 fn memory(process: u32) -> f64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).expect("the program runs");
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("a kernel that tells");
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("the kernel reports it");
     line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") * 1024.0
 }
 
@@ -256,7 +255,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Prints the growth of each measure; returns those that grew too much.
+    /// Prints the growth of each measure. Returns those that grew too much.
     fn grown(&self) -> Vec<String> {
         let mut grown = Vec::new();
         for ((name, measure), series) in &self.series {

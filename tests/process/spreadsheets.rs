@@ -1,22 +1,22 @@
-//! Tables of text as curators have them: each is imported right, or refused with one line that says what to do.
+//! Tables of text as curators have them: each is imported correctly, or refused with one line that names the remedy.
 
 use serde_json::Value;
 
 use super::site::Site;
 
-/// What an import leads to.
+/// The result of an import.
 #[derive(Clone, Copy, Debug)]
 pub enum Then<'a> {
-    /// The stored rows, by id: members that they have among others.
+    /// The stored rows, by id, with some of their members.
     Stored(&'a [&'a str]),
-    /// The same, and a piece of a warning.
+    /// The same, and a part of a warning.
     Warned(&'a [&'a str], &'a str),
-    /// The only line about it.
+    /// The only line of the error.
     Refused(&'a str),
 }
 use Then::{Refused, Stored, Warned};
 
-/// Imports a file into an empty database, and checks what that leads to.
+/// Imports a file into an empty database, and checks the result.
 pub fn check(name: &str, content: &[u8], options: &str, then: Then<'_>) {
     let site = Site::new();
     site.write(name, content);
@@ -57,7 +57,7 @@ pub fn check(name: &str, content: &[u8], options: &str, then: Then<'_>) {
     }
 }
 
-/// Whether a value has these members, among others. Other values are equal.
+/// Whether a value has these members, among others. Values that are no objects must be equal.
 fn has_members(value: &Value, expected: &Value) -> bool {
     match (value, expected) {
         (Value::Object(members), Value::Object(wanted)) => {
@@ -74,7 +74,7 @@ pub const ESMO: &str = r#"{"id":1,"name":"ESMO","url":"https://esmo.org"}"#;
 const DATED: &str = "id;name;start_date;start_date_status;abstract_due_date_status;late_breaking_due_date_status\n1;A;";
 
 #[test]
-fn text_tables() {
+fn text_tables_are_imported_or_refused_with_a_remedy() {
     let utf_16 =
         |text: &str| -> Vec<u8> { format!("\u{feff}{text}").encode_utf16().flat_map(u16::to_le_bytes).collect() };
     let dated = |date: &str| format!("{DATED}{date};check;not_found;not_found\r\n").into_bytes();
@@ -141,7 +141,7 @@ fn text_tables() {
             org,
             "id,name,Website\n1,ESMO,https://esmo.org\n".into(),
             "--map Web=url --ignore-unknown",
-            Refused("error: --map 'Web=url': no file has a column or field `Web`; write the name as it is in the file"),
+            Refused("error: --map 'Web=url': no file has a column or field `Web`, or other mappings name it more exactly; write the name as it is in the file"),
         ),
         (
             "list.csv",

@@ -18,19 +18,19 @@ use super::client::{Client, connect, connect_from, read_answer};
 use super::site::{SOON, wait_until};
 use crate::harness::{World, no_changes, removal};
 
-/// What the file of a world's database says, once looking at it is let go on.
+/// The state of a world's database, whose polls wait until they are released.
 struct Stalled {
     state: Arc<Snapshot>,
     stalled: Mutex<bool>,
     released: Condvar,
-    looking: AtomicUsize,
-    max_looking: AtomicUsize,
+    polling: AtomicUsize,
+    max_polling: AtomicUsize,
 }
 
 impl Stalled {
     fn over(state: Arc<Snapshot>) -> Arc<Stalled> {
-        let (looking, max_looking) = Default::default();
-        Arc::new(Stalled { state, stalled: Mutex::new(true), released: Condvar::new(), looking, max_looking })
+        let (polling, max_polling) = Default::default();
+        Arc::new(Stalled { state, stalled: Mutex::new(true), released: Condvar::new(), polling, max_polling })
     }
 
     fn release(&self) {
@@ -53,15 +53,15 @@ impl SnapshotSource for Stalled {
     }
 
     fn catch_up(&self, _: Instant, _: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
-        self.max_looking.fetch_max(self.looking.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        self.max_polling.fetch_max(self.polling.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
         let stalled = self.stalled.lock().unwrap();
         drop(self.released.wait_while(stalled, |stalled| *stalled).unwrap());
-        self.looking.fetch_sub(1, Ordering::SeqCst);
+        self.polling.fetch_sub(1, Ordering::SeqCst);
         Arc::clone(&self.state)
     }
 }
 
-/// Counts answers, and connections that met the limit of all.
+/// Counts answers, and connections that reached the total limit.
 #[derive(Default)]
 struct Count {
     answers: AtomicU64,
@@ -78,8 +78,8 @@ impl Observer for Count {
     }
 }
 
-/// Serves a source with one worker, while `ask` asks. `ask` may look at what is counted, and stops the server when it drops the
-/// sender. Returns how many answers the observer heard of.
+/// Serves a source with one worker, while `ask` sends requests. `ask` gets the counts, and stops the server by dropping
+/// the sender. Returns the number of answers that the observer counted.
 fn serve(
     limits: Limits,
     source: Arc<dyn SnapshotSource>,
@@ -99,7 +99,7 @@ fn serve(
     count.answers.load(Ordering::SeqCst)
 }
 
-/// A token that the world's server has to look for: of a commit that it never comes to see.
+/// A token for which the world's server has to poll: of a commit that it never gets.
 fn stale_token(world: &World) -> String {
     let fork = world.fork();
     fork.conferences(&[removal(1)]);
@@ -107,7 +107,7 @@ fn stale_token(world: &World) -> String {
 }
 
 #[test]
-fn a_look_that_takes_long_keeps_no_other_answer_waiting() {
+fn a_slow_poll_delays_no_other_answer() {
     const STALE: usize = 12;
     let world = World::small();
     let (key, token) = (world.key("full").text, stale_token(&world));
@@ -134,12 +134,12 @@ fn a_look_that_takes_long_keeps_no_other_answer_waiting() {
                 })
             };
             let waiting: Vec<_> = (0..STALE).map(stale).collect();
-            wait_until("a look", SOON, || (source.looking.load(Ordering::SeqCst) > 0).then_some(()));
+            wait_until("a poll", SOON, || (source.polling.load(Ordering::SeqCst) > 0).then_some(()));
             let mut client = Client::new(address, Some(&key));
             for target in good.iter().chain(&good) {
                 assert_eq!(client.get(target).status, 200, "{target}");
             }
-            assert!(waiting.iter().all(|asker| !asker.is_finished()), "who waits for the look waits on");
+            assert!(waiting.iter().all(|asker| !asker.is_finished()), "requests that need the poll keep waiting");
             source.release();
             for asker in waiting {
                 let answer = asker.join().expect("an asker");
@@ -151,12 +151,12 @@ fn a_look_that_takes_long_keeps_no_other_answer_waiting() {
             assert_eq!(remaining, (limit - asked).to_string(), "each request is counted once");
         });
     });
-    assert_eq!(source.max_looking.load(Ordering::SeqCst), 1, "one looks for all who ask for the same");
-    assert_eq!(heard, u64::try_from(STALE + 2 * good.len() + 1).unwrap(), "each answer is told of once");
+    assert_eq!(source.max_polling.load(Ordering::SeqCst), 1, "one poll serves all equal requests");
+    assert_eq!(heard, u64::try_from(STALE + 2 * good.len() + 1).unwrap(), "each answer is counted once");
 }
 
 #[test]
-fn callers_who_left_take_no_thread_from_others() {
+fn callers_that_left_block_no_thread_of_others() {
     let world = World::small();
     let (key, token) = (world.key("full").text, stale_token(&world));
     let source = Stalled::over(world.shown());
@@ -167,17 +167,18 @@ fn callers_who_left_take_no_thread_from_others() {
             connection.write_all(Client::new(address, Some(&key)).request(&target).as_bytes()).unwrap();
             connection
         };
-        let is_looked = |count: usize| {
-            wait_until("a look", SOON, || (source.looking.load(Ordering::SeqCst) >= count).then_some(()));
+        let is_polled = |count: usize| {
+            wait_until("a poll", SOON, || (source.polling.load(Ordering::SeqCst) >= count).then_some(()));
         };
-        // Many ask for the same and leave, then one for something else, and the threads look on.
+        // Many callers send the same request and leave, then one sends another request and leaves. The threads keep
+        // polling.
         for _ in 0..50 {
             let _leaves = send(1);
-            is_looked(1);
+            is_polled(1);
         }
         {
             let _leaves = send(2);
-            is_looked(2);
+            is_polled(2);
         }
         let _more: Vec<_> = (3..=12).map(send).collect();
         let mut client = Client::new(address, Some(&key));
@@ -188,11 +189,15 @@ fn callers_who_left_take_no_thread_from_others() {
         }
         source.release();
     });
-    assert_eq!(source.max_looking.load(Ordering::SeqCst), 2, "two threads look, however many wait or have left");
+    assert_eq!(
+        source.max_polling.load(Ordering::SeqCst),
+        2,
+        "two threads poll, however many callers wait or have left"
+    );
 }
 
-/// Serves a world with a single slot, which a request takes until the source is released, while six others wait for it. `ask`
-/// gets them in their order.
+/// Serves a world with a single slot, which a request holds until the source is released, while six others wait for it.
+/// `ask` gets them in their order.
 fn serve_with_a_taken_slot(ask: impl FnOnce(SocketAddr, Vec<BufReader<TcpStream>>, &Stalled, oneshot::Sender<()>)) {
     let world = World::small();
     let (key, token) = (world.key("full").text, stale_token(&world));
@@ -207,7 +212,7 @@ fn serve_with_a_taken_slot(ask: impl FnOnce(SocketAddr, Vec<BufReader<TcpStream>
             BufReader::new(connection)
         };
         let mut taking = send([127, 0, 0, 1], &format!("/v1/conferences/changes?since={token}"));
-        wait_until("a look", SOON, || (source.looking.load(Ordering::SeqCst) > 0).then_some(()));
+        wait_until("a poll", SOON, || (source.polling.load(Ordering::SeqCst) > 0).then_some(()));
         let waiting = (2..8).map(|number| send([127, 0, 0, number], "/v1/conferences/2")).collect();
         // The others are in the kernel's queue.
         wait_until("the first one waits", SOON, || (count.at_limit.load(Ordering::SeqCst) == 1).then_some(()));

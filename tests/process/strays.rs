@@ -9,14 +9,14 @@ use super::site::{Process, Random, Site, conferences_of_version};
 
 const SEED: u64 = 20_270_314;
 
-/// The files that belong to nobody.
+/// The files that no command owns.
 fn strays(site: &Site) -> Vec<String> {
     let known = ["backup.redb", "conferences.jsonl", "feed.redb", "fresh.redb", "other.redb", "out"];
     site.files().into_iter().filter(|name| !known.contains(&name.as_str())).collect()
 }
 
 /// Kills commands of each kind that writes whole files, at seeded moments of their usual time, and then runs the next
-/// writer. `prepared` runs a command in the surroundings that the test is about.
+/// writer. `prepared` runs a command in a test's own environment.
 fn killed_commands_leave_nothing(rounds: u32, prepared: impl Fn(&Site, Command) -> Command) {
     let site = Site::new();
     let file = site.write("conferences.jsonl", conferences_of_version(600, 0));
@@ -54,7 +54,7 @@ fn killed_commands_leave_nothing(rounds: u32, prepared: impl Fn(&Site, Command) 
             }
         }
         assert!(killed > 0, "seed {SEED}, {command:?}: the kills came too late");
-        // Whichever writer comes next, of the database that the killed ones worked at.
+        // The next writer of the same database as the killed ones.
         if site.path("fresh.redb").exists() {
             fs::remove_file(site.path("fresh.redb")).unwrap();
         }
@@ -68,7 +68,7 @@ fn killed_commands_leave_nothing(rounds: u32, prepared: impl Fn(&Site, Command) 
     }
     site.json(["export", "out"]);
     let exported = fs::read_dir(site.path("out")).unwrap().count();
-    assert_eq!(exported, 4, "an export removes what killed ones left in its folder");
+    assert_eq!(exported, 4, "an export removes the drafts that killed ones left in its folder");
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn killed_commands_leave_no_file() {
     killed_commands_leave_nothing(8, |_, command| command);
 }
 
-/// In a bare container nothing tells a process of its open files: then drafts have names.
+/// Without `/proc`, as in a bare container, a process cannot give its open files a name later. Then drafts have names.
 #[test]
 fn killed_commands_leave_no_file_without_proc() {
     let hide = "mount -t tmpfs none /proc && exec \"$@\"";
@@ -86,14 +86,14 @@ fn killed_commands_leave_no_file_without_proc() {
         return;
     }
     killed_commands_leave_nothing(5, |site, command| {
-        // The process that is killed is the command itself: each program is replaced by the next.
+        // The killed process is the command itself, because each program is replaced by the next.
         site.in_shell(&format!("exec unshare --mount sh -c '{hide}' sh \"$@\""), &command)
     });
 }
 
-/// A backup that works is no draft that nobody holds, however many writers come by.
+/// The draft of a running backup is not removed, however many writers run meanwhile.
 #[test]
-fn drafts_in_the_making_are_left_alone() {
+fn drafts_in_use_are_not_removed() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(600, 0));
     site.license("all", "--dataset conferences");

@@ -1,4 +1,4 @@
-//! No name, label or value that came from outside steers the terminal on which it is listed; and what is asked on one.
+//! No name, label or value from outside controls the terminal on which it is listed; and the questions on a terminal.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -13,7 +13,7 @@ use medfeed::model::{Dataset, Scope};
 use medfeed::store::Writer;
 use medfeed::store::write::licensing::KeySettings;
 
-/// Clears the screen, in the 7-bit and the 8-bit form, begins a line of its own, and turns the direction of text.
+/// Clears the screen, in the 7-bit and the 8-bit form, begins a line of its own, and changes the direction of text.
 const HOSTILE: &str = "x\x1b[2J\u{9b}2J\nkey_forged  active\r\u{202e}";
 const SHOWN: &str = "x\\u{1b}[2J\\u{9b}2J\\nkey_forged  active\\r\\u{202e}";
 
@@ -21,13 +21,14 @@ fn assert_harmless(what: &str, done: &Done) {
     for text in [&done.stdout, &done.stderr] {
         let steering = text.chars().find(|letter| *letter != '\n' && (letter.is_control() || *letter == '\u{202e}'));
         assert_eq!(steering, None, "{what}: {text:?}");
-        // A usage error repeats the caller's own argument, lines and all.
+        // A usage error repeats the caller's own argument, including its line breaks.
         let forged = text.lines().find(|line| line.trim_start().starts_with("key_forged"));
         assert!(forged.is_none() || done.code == Some(2), "{what}: {text:?}");
     }
 }
 
-/// A database in which the license's name, a country of its scope and a key's label are hostile, as older versions took them.
+/// A database in which the license's name, a country of its scope and a key's label are hostile, as older versions
+/// accepted them.
 fn hostile_site() -> Site {
     let site = Site::new();
     let name = serde_json::to_string(HOSTILE).unwrap();
@@ -75,16 +76,15 @@ fn listed_texts_cannot_control_the_terminal() {
         let done = site.run(*args);
         assert_harmless(&format!("{args:?}"), &done);
         let told = format!("{}{}", done.stdout, done.stderr);
-        // What clap repeats loses its escapes on the way.
+        // clap removes the escapes of texts that it repeats.
         assert!(done.code == Some(2) || told.contains(SHOWN), "{args:?}: {done:?}");
     }
-    // JSON is exact.
-    let cases: [(&[&str], &str); 4] = [
-        (&["key", "list"], "/keys/0/label"),
-        (&["key", "list"], "/keys/0/license"),
-        (&["license", "list"], "/licenses/0/name"),
-        (&["license", "show", HOSTILE], "/name"),
-    ];
+    // JSON is exact. The key of the backup has a label, the other one that is still listed has none.
+    let keys = site.run(["key", "list", "--json"]).json()["keys"].clone();
+    let labeled = keys.as_array().unwrap().iter().find(|key| !key["label"].is_null()).unwrap();
+    assert_eq!((&labeled["label"], &labeled["license"]), (&HOSTILE.into(), &HOSTILE.into()));
+    let cases: [(&[&str], &str); 2] =
+        [(&["license", "list"], "/licenses/0/name"), (&["license", "show", HOSTILE], "/name")];
     for (args, pointer) in cases {
         let done = site.run([args, &["--json"]].concat());
         assert_harmless(&format!("{args:?}"), &done);
@@ -107,14 +107,14 @@ fn new_labels_and_names_are_plain() {
         }
     }
     assert_eq!(label("Ann's key, 日本 שלום").code, Some(0));
-    // A license that has such a name already can still be changed, and named by others.
+    // A license that already has such a name can still be changed, and named by others.
     let site = hostile_site();
     let args = ["license", "set", HOSTILE, "--dataset", "conferences", "--widen", "--json"].map(OsStr::new);
     assert_eq!(site.run(args).code, Some(0));
 }
 
 #[test]
-fn an_argument_that_is_no_text_is_a_usage_error() {
+fn an_argument_that_is_no_utf8_is_a_usage_error() {
     let site = Site::new();
     for args in [&[OsStr::new("check"), OsStr::from_bytes(b"\xff")][..], &[OsStr::from_bytes(b"\xff")]] {
         let done = site.run(args);
@@ -126,7 +126,7 @@ fn an_argument_that_is_no_text_is_a_usage_error() {
 }
 
 #[test]
-fn a_file_name_that_is_no_text_is_shown_nearly() {
+fn a_file_name_that_is_no_utf8_is_shown_with_replacement_characters() {
     let site = Site::new();
     site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
     for (command, name) in [("export", &b"\xff"[..]), ("template", b"\xff.xlsx"), ("backup", b"\xff.redb")] {
@@ -145,12 +145,12 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Starts a command on a terminal. Returns `None`, and says so, if there is no `script` (util-linux) to make one.
+    /// Starts a command on a terminal. Returns `None`, with a message, without `script` (util-linux).
     pub fn start(site: &Site, line: &str) -> Option<Terminal> {
         Terminal::start_command(site, &format!("{} {line}", env!("CARGO_BIN_EXE_medfeed")))
     }
 
-    /// Starts a line of the shell on a terminal.
+    /// Starts a shell command on a terminal.
     fn start_command(site: &Site, line: &str) -> Option<Terminal> {
         if !std::process::Command::new("script").arg("--version").output().is_ok_and(|done| done.status.success()) {
             eprintln!("skipped: there is no `script` here");
@@ -158,7 +158,7 @@ impl Terminal {
         }
         let screen = NamedTempFile::new().unwrap();
         let mut command = site.command_of("script");
-        // Import shows its progress on a terminal that can erase a line.
+        // Import shows its progress only on a terminal that can erase a line.
         command.args(["--quiet", "--return", "--command", line, "/dev/null"]).env("TERM", "xterm");
         let process = Process::spawn(command.stdin(Stdio::piped()).stdout(screen.reopen().unwrap()));
         Some(Terminal { line: line.to_owned(), process, screen })
@@ -186,16 +186,16 @@ impl Terminal {
         self.process.child().stdin.as_mut().unwrap().write_all(answer.as_bytes()).unwrap();
     }
 
-    /// Waits for the end of the command. Returns its exit code and what it printed.
+    /// Waits for the end of the command. Returns its exit code and its output.
     pub fn end(mut self) -> (Option<i32>, String) {
         let status = self.process.ended_within(SOON);
-        let status = status.unwrap_or_else(|| panic!("{}: it goes on: {}", self.line, self.shown()));
+        let status = status.unwrap_or_else(|| panic!("{}: it is still running: {}", self.line, self.shown()));
         (status.code(), self.shown())
     }
 }
 
 #[test]
-fn only_a_yes_on_a_terminal_goes_on() {
+fn only_a_yes_on_a_terminal_continues_a_command() {
     let site = Site::new();
     site.import("conferences.jsonl", format!("{{\"id\":1,\"name\":\"A\",\"country\":\"Germany\",{STATUSES}}}\n"));
     site.license("acme", "--dataset journals");
@@ -233,9 +233,9 @@ fn only_a_yes_on_a_terminal_goes_on() {
     }
 }
 
-/// Lines that are pasted together: those after a command are no answers to its question.
+/// Lines that are pasted together: the lines after a command do not answer its question.
 #[test]
-fn a_line_that_waits_is_no_answer() {
+fn a_pasted_line_answers_no_question() {
     let site = Site::new();
     site.import("conferences.jsonl", format!("{{\"id\":1,\"name\":\"A\",\"country\":\"Germany\",{STATUSES}}}\n"));
     site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
@@ -255,7 +255,7 @@ fn a_line_that_waits_is_no_answer() {
         ),
     ];
     for (line, code, expected) in cases {
-        // The command starts when both lines are there, and the first is read. `y` would say yes to every question.
+        // The command starts when both lines are there, and the first is read. `y` would answer yes to every question.
         let command = format!("read -r first; exec {} {line}", env!("CARGO_BIN_EXE_medfeed"));
         let Some(mut terminal) = Terminal::start_command(&site, &command) else { return };
         terminal.answer("medfeed\ny\n");
@@ -265,11 +265,16 @@ fn a_line_that_waits_is_no_answer() {
     }
 }
 
-/// Cases: the scope, and what it loses, if that is much.
+/// Cases: the scope, and the records that it loses, if they are many.
 #[test]
 fn a_license_that_loses_much_asks_first() {
     let site = Site::new();
-    let conference = |id: u32, year| format!("{{\"id\":{id},\"name\":\"Congress {id}\",\"year\":{year},{STATUSES}}}\n");
+    let conference = |id: u32, year| {
+        format!(
+            "{{\"id\":{id},\"name\":\"Congress {id}\",\"year\":{year},\"therapy_areas\":[\"{}\"],{STATUSES}}}\n",
+            if id == 200 { "Rare" } else { "Common" }
+        )
+    };
     // 200 conferences: 21 of 2024, 20 of 2025, the others of 2026.
     let year = |id| {
         if id <= 21 {
@@ -291,6 +296,14 @@ fn a_license_that_loses_much_asks_first() {
         ("--dataset journals", Some("200 of 200 conferences")),
         ("--dataset conferences --year 2026", Some("41 of 200 conferences and 1 of 1 journals")),
     ];
+    // All records that the license shows of a dataset, also if they are few.
+    let few = |area: &str, more: &str| {
+        let line = format!("license set few --dataset conferences --therapy-area {area} {more}");
+        site.run(line.split_whitespace())
+    };
+    assert_eq!(few("Rare", "--create").code, Some(0));
+    let dry = few("Common", "--widen --dry-run");
+    assert!(dry.stdout.contains("This asks first, or needs --yes: 1 of 1 conferences would leave."), "{dry:?}");
     for (scope, losses) in cases {
         site.json(whole.split(' '));
         let before = site.json(["license", "show", "acme"]);
@@ -328,7 +341,7 @@ fn a_license_that_loses_much_asks_first() {
 
 #[test]
 fn an_import_asks_again_only_if_another_commit_changed_its_warnings() {
-    // The record that is committed while the import asks, and whether it makes another warning.
+    // The record that is committed while the import asks, and whether it causes another warning.
     for (name, is_asked_again) in [("C", false), ("B", true)] {
         let site = Site::new();
         site.import("journals.jsonl", "{\"id\":1,\"name\":\"A\"}\n");

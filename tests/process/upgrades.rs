@@ -1,4 +1,5 @@
-//! Upgrades: a database of an older release, whose records lack a field, becomes one of the present version in one step.
+//! Upgrades: a database of an older release, whose records lack a field, becomes one of the present version in one
+//! step.
 //!
 //! `MEDFEED_CASES` sets the number of kills, `MEDFEED_SEED` when they come.
 
@@ -18,7 +19,7 @@ use super::foreign_files::{are_refused, open};
 use super::site::{Process, Random, SOON, Server, Site, cases_and_seed, conferences_of_version};
 use crate::harness::counted;
 
-/// An upgrade is refused for a reason, which stdout or stderr tells, and changes nothing.
+/// Checks that an upgrade is refused for a reason, on stdout or stderr, and changes nothing.
 fn is_refused(older: &OlderFile, args: &[&str], expected: &[&str]) {
     let files = older.site.files();
     let done = older.site.ends([&["upgrade"], args].concat());
@@ -32,7 +33,7 @@ fn is_refused(older: &OlderFile, args: &[&str], expected: &[&str]) {
 }
 
 #[test]
-fn an_upgrade_keeps_the_old_file_and_says_so() {
+fn an_upgrade_keeps_the_old_file_and_reports_it() {
     let older = OlderFile::new();
     let site = &older.site;
     fs::set_permissions(site.db(), Permissions::from_mode(0o640)).unwrap();
@@ -46,15 +47,11 @@ fn an_upgrade_keeps_the_old_file_and_says_so() {
     let old = fs::metadata(older.kept()).unwrap();
     assert!(old.ino() == inode && old.nlink() == 1, "it is the same file, under another name");
     assert!(fs::read(older.kept()).unwrap() == older.bytes, "byte for byte");
-    assert_eq!(
-        fs::metadata(site.db()).unwrap().mode() & 0o777,
-        0o640,
-        "the new file is read by whoever read the old one"
-    );
+    assert_eq!(fs::metadata(site.db()).unwrap().mode() & 0o777, 0o640, "the new file has the mode of the old one");
     assert!(has_field(&site.db()));
     site.check();
 
-    // Once is enough: the second time there is nothing to do.
+    // A second upgrade has nothing to do.
     let upgraded = fs::read(site.db()).unwrap();
     for args in [&["upgrade"][..], &["upgrade", "--if-needed"], &["upgrade", "--dry-run"], &["upgrade", "--json"]] {
         let done = site.run(args);
@@ -66,7 +63,7 @@ fn an_upgrade_keeps_the_old_file_and_says_so() {
 }
 
 #[test]
-fn a_dry_run_tells_what_an_upgrade_then_does() {
+fn a_dry_run_reports_the_changes_of_the_upgrade() {
     let older = OlderFile::new();
     let site = &older.site;
     fs::set_permissions(site.db(), Permissions::from_mode(0o400)).unwrap();
@@ -170,7 +167,7 @@ fn a_backup_of_an_older_release_is_restored() {
         answers(&older, &server);
         server.stop();
     }
-    // The other way: a database of the older release makes way for a backup.
+    // The other way: a backup replaces a database of the older release.
     let source = Site::new();
     source.import("conferences.jsonl", conferences_of_version(5, 7));
     let backup = source.backup("backup.redb");
@@ -195,7 +192,7 @@ fn an_upgrade_keeps_a_file_in_its_way() {
     for make in obstacles {
         make();
         let before = fs::read(&kept).ok();
-        // The old file takes another name.
+        // The old file gets another name.
         let told = site.json(["upgrade"]);
         let other = PathBuf::from(format!("{}-2", kept.display()));
         assert_eq!(told["kept"], other.display().to_string());
@@ -206,7 +203,7 @@ fn an_upgrade_keeps_a_file_in_its_way() {
             fs::remove_dir(&kept).unwrap();
         }
     }
-    // A second name of the same file is no other file: an upgrade was killed just before its end.
+    // A second name of the same file is no other file. It is left from an upgrade that was killed just before its end.
     fs::hard_link(site.db(), &kept).unwrap();
     older.upgrade();
     assert!(fs::read(&kept).unwrap() == older.bytes && has_field(&site.db()));
@@ -238,7 +235,7 @@ fn an_upgrade_waits_for_a_writer() {
     let mut waiting = Process::spawn(site.command(["upgrade", "--wait", "30s"]).stdout(Stdio::null()));
     assert_eq!(waiting.ended_within(Duration::from_millis(500)), None, "it waits");
     drop(writer);
-    assert_eq!(waiting.ended_within(SOON).expect("it goes on").code(), Some(0));
+    assert_eq!(waiting.ended_within(SOON).expect("the upgrade continues").code(), Some(0));
     assert!(has_field(&site.db()));
     site.check();
 }
@@ -268,7 +265,7 @@ fn an_upgrade_without_permission_changes_nothing() {
     if !is_free {
         return;
     }
-    // Root may write everywhere but on a disk that is read alone.
+    // Root may write everywhere except on a read-only mount.
     fs::remove_file(older.site.path("try")).unwrap();
     let Some(_disk) = Disk::mount(older.site.folder(), 48 << 20) else { return };
     fs::write(older.site.db(), &older.bytes).unwrap();
@@ -298,7 +295,7 @@ fn an_upgrade_on_a_full_disk_changes_nothing() {
     older.site.check();
 }
 
-/// A server shows all conferences, with the new field.
+/// Checks that a server shows all conferences, with the new field.
 fn answers(older: &OlderFile, server: &Server) {
     let records = server.client(&older.key).get("/v1/exports/conferences").lines();
     assert_eq!(records.len(), 30);
@@ -330,7 +327,7 @@ fn a_killed_upgrade_leaves_the_old_file_or_the_new_one() {
         let status = upgrade.ended_within(SOON).expect("it ends");
         let what = format!("seed {seed}, kill {kill}: {status}");
         let mut files = site.files();
-        // The note of who writes outlives a killed writer, as it does with other commands.
+        // The note of the writer remains after a killed writer, as with other commands.
         files.retain(|name| !name.ends_with(".writer") && !name.contains(".usage-"));
         assert_eq!(files[0], "feed.redb", "{what}");
         if files.len() > 1 {
@@ -339,13 +336,13 @@ fn a_killed_upgrade_leaves_the_old_file_or_the_new_one() {
         }
         let is_old = fs::read(site.db()).unwrap() == older.bytes;
         assert!(is_old || files.len() == 2, "{what}: a new file without the old one");
-        assert!(!(is_old && status.success()), "{what}: it was told that it is done");
+        assert!(!(is_old && status.success()), "{what}: it exited with 0, but the file is the old one");
         match (is_old, files.len()) {
             (true, 1) => before += 1,
             (true, _) => between += 1,
             _ => after += 1,
         }
-        // Another one goes on from there.
+        // Another upgrade continues from there.
         assert_eq!(site.run(["upgrade"]).code, Some(0), "{what}");
         if kill % 5 == 0 {
             site.check();

@@ -1,4 +1,5 @@
-//! Buckets and replicas of other formats are refused. A replica whose rows lack a field of this program loads all data again.
+//! Buckets and replicas of other formats are refused. A replica whose rows lack a field of this program loads all data
+//! again.
 
 use std::fs;
 use std::path::PathBuf;
@@ -22,7 +23,7 @@ fn older_replica(origin: &Origin) -> (Replica, Vec<u8>) {
     (replica, bytes)
 }
 
-/// Serving a replica is refused with a text, and changes nothing.
+/// Checks that serving a replica is refused with a text, and changes nothing.
 fn is_refused(replica: &Site, url: &str, expected: &str) {
     let (files, before) = (replica.files(), fs::read(replica.db()).ok());
     let done = replica.ends(["serve", "--listen", "127.0.0.1:0", "--from", url]);
@@ -31,7 +32,7 @@ fn is_refused(replica: &Site, url: &str, expected: &str) {
     assert!(fs::read(replica.db()).ok() == before && replica.files() == files, "{done:?}");
 }
 
-/// Makes a bucket look like one of another format.
+/// Changes the format of a bucket.
 fn set_format(origin: &Origin, format: u32) {
     let paths = |folder: &str| -> Vec<PathBuf> {
         let listed = origin.bucket().list(folder, None).unwrap();
@@ -78,7 +79,7 @@ fn a_bucket_with_states_of_an_older_format_is_checked_from_its_upgrade_on() {
     origin.publish();
     set_format(&origin, SCHEMA - 1);
     let site = &origin.site;
-    // The note names the hash of the last entry as it was.
+    // The note has the hash of the last entry before this change.
     fs::remove_file(site.path("feed.redb.published")).unwrap();
     site.json(["publish", &origin.url(), "--once", "--start-over"]);
     let copy = site.path("copy.redb");
@@ -142,9 +143,9 @@ fn a_replica_that_lacks_a_field_does_not_go_back_nor_to_another_database() {
     commit(&origin.site, 1);
     origin.publish();
     let (replica, _) = older_replica(&origin);
-    // A bucket of the same database that knows less than the replica's file.
+    // An older copy of the same database's bucket.
     is_refused(&replica.site, &url_of(&earlier), "which never goes back");
-    // Its seq is higher: each restore of a published database skips many.
+    // Its seq is higher, because each restore of a published database skips many.
     let mut other = Origin::new(curated());
     other.publish_state();
     is_refused(&replica.site, &other.url(), "but the file is a replica of");

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::client::Client;
 use super::site::{SOON, Site, conferences_of_version, wait_until, wait_until_every};
 
-/// How often the record is looked for: servers write it every few seconds.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// The time between two reads of the usage record. Servers write it every few seconds.
+const READ_EVERY: Duration = Duration::from_millis(50);
 
 fn use_files(site: &Site) -> Vec<String> {
     site.files().into_iter().filter(|name| name.starts_with("feed.redb.usage-")).collect()
@@ -49,20 +49,20 @@ fn the_use_of_keys_is_listed() {
     let old = token(&mut client);
     ask_since(&mut client, &old);
     server.client(&second_key).get("/v1/conferences");
-    let used = wait_until_every(LOOK_EVERY, "the first key's use", SOON, || {
+    let used = wait_until_every(READ_EVERY, "the first key's use", SOON, || {
         Some(use_of(&site, &first)).filter(|used| *used != never)
     });
     assert!(used["last_used_at"].is_string(), "{used}");
     let feed = &used["feeds"]["conferences"];
     assert_eq!(feed["behind_s"], 0, "{used}");
     assert!(feed["position"].as_u64().unwrap() > 0 && feed["at"].as_str() <= used["last_used_at"].as_str(), "{used}");
-    let used = wait_until_every(LOOK_EVERY, "the second key's use", SOON, || {
+    let used = wait_until_every(READ_EVERY, "the second key's use", SOON, || {
         Some(use_of(&site, &second)).filter(|used| *used != never)
     });
     assert!(used["last_used_at"].is_string() && used["feeds"] == json!({}), "{used}");
     assert_eq!(use_of(&site, &unused), never);
 
-    // Whole seconds after a commit, the key is behind.
+    // One second after a commit, the key is behind: lags are whole seconds.
     site.import("conferences.jsonl", conferences_of_version(5, 1));
     wait_until_every(Duration::from_millis(300), "a key that is behind", SOON, || {
         (use_of(&site, &first)["feeds"]["conferences"]["behind_s"].as_u64().unwrap() > 0).then_some(())
@@ -81,7 +81,7 @@ fn the_use_of_keys_is_listed() {
 }
 
 #[test]
-fn living_servers_keep_a_file_each() {
+fn running_servers_keep_a_usage_file_each() {
     let (site, [(first, first_key), (second, second_key)]) = with_keys();
     let mut servers = vec![site.serve(), site.serve()];
     let keys = [&first_key, &second_key];
@@ -89,11 +89,11 @@ fn living_servers_keep_a_file_each() {
         assert_eq!(server.client(key).get("/v1/conferences").status, 200);
     }
     let both =
-        wait_until_every(LOOK_EVERY, "two files", SOON, || Some(use_files(&site)).filter(|files| files.len() == 2));
+        wait_until_every(READ_EVERY, "two files", SOON, || Some(use_files(&site)).filter(|files| files.len() == 2));
     for id in [&first, &second] {
         assert!(use_of(&site, id)["last_used_at"].is_string(), "both are listed");
     }
-    // A third takes nothing from the living.
+    // A third server removes nothing of the running ones.
     let third = site.serve();
     assert_eq!(third.client(&first_key).get("/v1/conferences").status, 200);
     third.stop();
@@ -107,7 +107,7 @@ fn living_servers_keep_a_file_each() {
     }
     servers.clear();
     let last = site.serve();
-    wait_until_every(LOOK_EVERY, "one file", SOON, || {
+    wait_until_every(READ_EVERY, "one file", SOON, || {
         let files = use_files(&site);
         (files.len() == 1 && !both.contains(&files[0])).then_some(())
     });
@@ -127,12 +127,12 @@ fn usage_that_cannot_be_written_gives_one_warning() {
     fs::rename(&folder, site.path("away")).unwrap();
     let mut client = server.client(&key);
     let warning = "the usage of keys cannot be written next to the database";
-    wait_until_every(LOOK_EVERY, "the warning", SOON, || {
+    wait_until_every(READ_EVERY, "the warning", SOON, || {
         assert_eq!(client.get("/v1/conferences").status, 200);
         server.logged().contains(warning).then_some(())
     });
     fs::rename(site.path("away"), &folder).unwrap();
-    let listed = wait_until_every(LOOK_EVERY, "the record", SOON, || {
+    let listed = wait_until_every(READ_EVERY, "the record", SOON, || {
         assert_eq!(client.get("/v1/conferences").status, 200);
         let listed = site.json(["key", "list", "--db", "folder/feed.redb"]);
         listed["keys"][0]["usage"]["last_used_at"].is_string().then_some(listed)
@@ -143,7 +143,7 @@ fn usage_that_cannot_be_written_gives_one_warning() {
 }
 
 #[test]
-fn a_usage_name_that_is_a_pipe_is_left_alone() {
+fn a_pipe_with_the_name_of_a_usage_file_is_ignored() {
     let (site, [(id, key)]) = with_keys();
     // A reader of this pipe would wait for a writer.
     let fifo = site.path("feed.redb.usage-fifo");

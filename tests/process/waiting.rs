@@ -10,7 +10,7 @@ use medfeed::store::Writer;
 use super::site::{Process, SOON, Site, conferences_of_version};
 
 #[test]
-fn a_second_writer_waits_or_says_who_writes() {
+fn a_second_writer_waits_or_names_the_first() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     site.open_key();
@@ -37,7 +37,7 @@ fn a_second_writer_waits_or_says_who_writes() {
         }
     }
 
-    // What only reads does not wait.
+    // Commands that only read do not wait.
     for command in [&["license", "list"][..], &["key", "list"], &["export", "out"]] {
         site.json(command);
     }
@@ -47,16 +47,16 @@ fn a_second_writer_waits_or_says_who_writes() {
     assert_eq!(waiting.ended_within(Duration::from_millis(500)), None, "it waits");
     drop(edit);
     drop(writer);
-    let status = waiting.ended_within(SOON).expect("it goes on");
+    let status = waiting.ended_within(SOON).expect("the import continues");
     assert!(status.success());
     server.stop();
     let note = site.path("feed.redb.writer");
-    assert!(!note.exists(), "the note of who writes goes with the writer");
+    assert!(!note.exists(), "the writer removes its note");
     assert_eq!(site.json(["import", file])["datasets"]["conferences"]["unchanged"], 3);
 }
 
 #[test]
-fn the_note_of_who_writes_is_shown_harmlessly() {
+fn the_writers_note_is_shown_shortened_and_escaped() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     let note = site.path("feed.redb.writer");
@@ -77,7 +77,7 @@ fn the_note_of_who_writes_is_shown_harmlessly() {
     symlink(&secret, &note).unwrap();
     assert!(told().contains("another process"), "{}", told());
     fs::remove_file(&note).unwrap();
-    // A pipe that nobody writes to is not waited for.
+    // The command does not wait for a pipe without a writer.
     assert!(Command::new("mkfifo").arg(&note).status().unwrap().success());
     assert!(told().contains("another process"), "{}", told());
     drop(writer);

@@ -1,4 +1,4 @@
-//! Workbooks built from their parts, as no spreadsheet program writes them.
+//! Workbooks built from their parts, in forms that no spreadsheet program writes.
 
 use std::io::{Cursor, Read, Write};
 
@@ -67,12 +67,12 @@ impl Parts {
         self.0.iter().map(|(name, _)| name.clone()).collect()
     }
 
-    /// Stores them.
+    /// Packs the parts.
     pub fn pack(&self) -> Vec<u8> {
         self.pack_at(1)
     }
 
-    /// Stores them at a level of compression.
+    /// Packs the parts at a level of compression.
     pub fn pack_at(&self, level: i64) -> Vec<u8> {
         let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
         for (name, content) in &self.0 {

@@ -1,4 +1,4 @@
-//! Workbooks as curators have them, and as export and template write them.
+//! Workbooks of curators, and those that export and template write.
 
 use medfeed::import::{Bounds, ReadOptions, Source, SourceOptions, read_sources};
 use rust_xlsxwriter::{ExcelDateTime, Format, Formula, Workbook, Worksheet, XlsxError};
@@ -54,7 +54,7 @@ fn sheets(all: &[(&str, &[&[&str]])]) -> Vec<u8> {
 }
 
 #[test]
-fn workbooks() {
+fn workbooks_are_imported_or_refused_with_a_remedy() {
     let day = || ExcelDateTime::from_ymd(2026, 3, 15).unwrap();
     let dates = Format::new().set_num_format("dd.mm.yyyy");
     let header: &[&str] =
@@ -210,7 +210,7 @@ fn workbooks() {
 }
 
 #[test]
-fn bounds_hold_for_workbooks() {
+fn workbooks_beyond_a_bound_are_refused() {
     let many = |b: &mut Workbook| {
         let sheet = b.add_worksheet().set_name("organizations").unwrap();
         sheet.write_string(0, 0, "id").unwrap();
@@ -241,7 +241,7 @@ fn bounds_hold_for_workbooks() {
     }
 }
 
-/// Texts that a spreadsheet may take for something else, or cannot hold as they are.
+/// Texts that a spreadsheet may take for formulas or numbers, or cannot store as they are.
 const HOSTILE: &[&str] = &[
     "=1+1",
     "'=1+1",
@@ -334,7 +334,7 @@ fn exported_workbooks_are_imported_unchanged() {
 }
 
 #[test]
-fn a_text_that_no_cell_holds_is_refused() {
+fn a_text_that_fits_into_no_cell_is_refused() {
     let site = Site::new();
     site.import("journals.jsonl", format!("{{\"id\":1,\"name\":\"{}\"}}\n", "x".repeat(32_768)));
     let done = site.run(["export", "book.xlsx"]);

@@ -1,17 +1,17 @@
-//! Wrong command lines: each is told what to write instead, with the exit code of its kind, and changes nothing.
+//! Wrong command lines: each error names the right form, has the exit code of its kind, and changes nothing.
 
-use std::fs;
+use std::fs::{self, File};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 
 use super::readers::as_nobody;
-use super::site::{Site, conferences_of_version};
+use super::site::{Done, Site, conferences_of_version};
 use medfeed::store::Writer;
 
-/// A wrong command line, its exit code, and what standard error must hold.
+/// A wrong command line, its exit code, and a part of standard error.
 type Wrong<'a> = (&'a str, i32, &'a str);
 
-/// Words that no command has.
+/// Unknown words.
 const UNKNOWN: &[Wrong<'_>] = &[
     ("imprt data", 2, "'import'"),
     ("exprot out", 2, "'export'"),
@@ -30,7 +30,7 @@ const UNKNOWN: &[Wrong<'_>] = &[
     ("log --limit 1 --limit 2", 2, "cannot be used multiple times"),
 ];
 
-/// What is missing.
+/// Missing arguments.
 const MISSING: &[Wrong<'_>] = &[
     ("import", 2, "required arguments were not provided:\n  <PATH>..."),
     ("export", 2, "required arguments were not provided:\n  <FOLDER_OR_FILE>"),
@@ -52,7 +52,7 @@ const MISSING: &[Wrong<'_>] = &[
     ("restore backup.redb", 1, "add --yes to continue without a question"),
 ];
 
-/// Values that their arguments do not take.
+/// Invalid values of arguments.
 const VALUES: &[Wrong<'_>] = &[
     ("license set acme --dataset conference", 2, "`conference` is not a dataset; the datasets are `conferences`"),
     ("license set acme --dataset papers", 2, "the datasets are `conferences` and `journals`"),
@@ -87,7 +87,7 @@ const VALUES: &[Wrong<'_>] = &[
     ("completions tcsh", 2, "[possible values: bash, elvish, fish, powershell, zsh]"),
 ];
 
-/// Files, databases, licenses and keys that are not there, or not what they should be.
+/// Files, databases, licenses and keys that do not exist, or are of the wrong kind.
 const THINGS: &[Wrong<'_>] = &[
     ("import nowhere.csv", 1, "cannot read nowhere.csv: No such file or directory; check the path"),
     (
@@ -97,12 +97,12 @@ const THINGS: &[Wrong<'_>] = &[
     ),
     ("import empty-folder", 1, "contains nothing to import; its files must be named"),
     ("import conferences.csv", 1, "nmae: unknown column; did you mean `name`?"),
-    ("export notes.txt", 1, "notes.txt: File exists; a file with this name exists; choose another name"),
+    ("export notes.txt", 1, "notes.txt: File exists; choose another name"),
     ("backup feed.redb", 1, "it is the database itself"),
     ("backup notes.txt", 1, "it exists and is no backup; choose another name"),
     ("backup nowhere/backup.redb", 1, "create it: `mkdir -p nowhere`"),
     ("restore nowhere.redb --yes", 1, "nowhere.redb: No such file or directory; check the path"),
-    ("restore notes.txt --yes", 1, "the backup notes.txt is damaged: it is another kind of file"),
+    ("restore notes.txt --yes", 1, "the backup notes.txt cannot be used: it is another kind of file"),
     ("restore empty.redb --yes", 1, "it is empty"),
     ("publish /srv/feed", 2, "write it as file:///srv/feed"),
     ("publish file:///nowhere/feed --db none.redb", 1, "there is no database at none.redb"),
@@ -130,7 +130,7 @@ const THINGS: &[Wrong<'_>] = &[
         "is not a medfeed database (it is another kind of file); name another file with --db",
     ),
     ("license list --db empty.redb", 1, "is not a medfeed database (it is empty)"),
-    ("license list --db empty-folder", 1, "it is a folder; name a file"),
+    ("license list --db empty-folder", 1, "Is a directory; name a file"),
     ("license list --db half.redb", 1, "the file is cut short; run `medfeed check`, and restore a backup"),
     ("compact --db locked.redb --wait 0s", 1, "give it more time with --wait"),
     ("license show Acme", 1, "there is no license `Acme`; did you mean `acme`?"),
@@ -172,7 +172,7 @@ fn site() -> Site {
 }
 
 #[test]
-fn a_wrong_command_is_told_what_to_write() {
+fn a_wrong_command_gets_the_right_form_and_its_exit_code() {
     let site = site();
     let before = (site.json(["log"]), site.files());
     let locked = Writer::open(&site.path("locked.redb"), std::time::Duration::ZERO).unwrap();
@@ -194,7 +194,7 @@ fn a_wrong_command_is_told_what_to_write() {
 }
 
 #[test]
-fn a_port_in_use_is_told_with_another() {
+fn a_port_in_use_is_refused_with_a_remedy() {
     let site = site();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -211,7 +211,7 @@ fn a_port_in_use_is_told_with_another() {
 }
 
 #[test]
-fn a_user_without_permission_learns_who_has_it() {
+fn a_user_without_permission_gets_the_owner_in_the_error() {
     let site = site();
     let mut version = as_nobody(site.command(["--version"]));
     if !version.current_dir("/").output().is_ok_and(|done| done.status.success()) {
@@ -220,7 +220,7 @@ fn a_user_without_permission_learns_who_has_it() {
     }
     fs::set_permissions(site.folder(), PermissionsExt::from_mode(0o755)).unwrap();
     fs::set_permissions(site.path("rows/conferences.jsonl"), PermissionsExt::from_mode(0o600)).unwrap();
-    // (the command, the mode of the file or folder that it may not use)
+    // (the command, the mode of the file or folder that it cannot use)
     let cases: [(&[&str], &str); 3] =
         [(&["license", "list"], "600"), (&["compact"], "755"), (&["import", "rows/conferences.jsonl"], "600")];
     for (args, mode) in cases {
@@ -241,7 +241,7 @@ fn a_wrong_value_of_a_variable_names_the_variable() {
 }
 
 #[test]
-fn a_variable_that_nothing_heeds_is_told_once() {
+fn an_unknown_variable_is_warned_of_once() {
     let site = site();
     let run = |args: &[&str]| {
         let variables =
@@ -260,7 +260,7 @@ fn a_variable_that_nothing_heeds_is_told_once() {
 }
 
 #[test]
-fn a_new_database_is_told() {
+fn creating_a_database_is_reported() {
     let site = site();
     let lines = [
         "import rows --create --db one.redb",
@@ -278,6 +278,19 @@ fn a_new_database_is_told() {
     }
     let dry = site.run(["import", "rows", "--create", "--dry-run", "--db", "five.redb"]);
     assert!(dry.stderr.is_empty() && !site.path("five.redb").exists(), "{dry:?}");
+}
+
+#[test]
+fn a_key_that_cannot_be_printed_is_no_success() {
+    let site = site();
+    site.license("all", "--dataset conferences");
+    for json in ["", "--json"] {
+        let mut command = site.command(["key", "create", "--license", "all"]);
+        command.args(json.split_whitespace()).stdout(File::create("/dev/full").unwrap());
+        let done = Done::of(&mut command);
+        assert!(done.code == Some(1) && done.stderr.contains("nobody has the new key key_"), "{done:?}");
+        assert!(done.stderr.contains("No space left on device"), "{done:?}");
+    }
 }
 
 #[test]

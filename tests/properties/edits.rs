@@ -13,7 +13,7 @@ use proptest::prelude::*;
 
 use super::world::{License, Position, Record, Row, Scope, Stored, WORDS, World, records};
 
-/// The ids in play: few, so that they come again and again.
+/// The ids in use: few, so that they occur again and again.
 const IDS: std::ops::RangeInclusive<u64> = 1..=9;
 
 /// One change of an import.
@@ -21,7 +21,7 @@ const IDS: std::ops::RangeInclusive<u64> = 1..=9;
 pub enum Change {
     Put(Dataset, u64, Record),
     Remove(Dataset, u64),
-    /// Makes an organization or gives it another name.
+    /// Creates an organization or gives it another name.
     Organization(u64, u8),
     Tag(u64, u8),
     DropOrganization(u64),
@@ -54,7 +54,7 @@ pub fn first_imports() -> impl Strategy<Value = Vec<Change>> {
     vec(changes(), 5..25).prop_map(move |changes| [links.clone(), changes].concat())
 }
 
-/// The world after an import, with the batch that makes it so; times are filled in by [`imported`].
+/// The world after an import, with the batch that leads to it. [`imported`] sets the times.
 pub fn import(world: &World, changes: &[Change]) -> (World, Batch) {
     let mut after = world.clone();
     for change in changes {
@@ -94,7 +94,7 @@ pub fn import(world: &World, changes: &[Change]) -> (World, Batch) {
     (after, batch)
 }
 
-/// Every row there was or is: equal ones are stated too, and must change nothing.
+/// Every row before or after. Equal rows are in the batch too, and must change nothing.
 fn all_ids<T, F>(
     before: &BTreeMap<u64, T>,
     after: &BTreeMap<u64, T>,
@@ -141,7 +141,7 @@ fn journal(record: &Record) -> JournalFields {
     }
 }
 
-/// Completes the world after an import that was committed at a time: what changed, and what licenses learn of it.
+/// Completes the world after an import that was committed at a time: the changed rows, and the entries of licenses.
 pub fn imported(before: &World, mut after: World, at: Timestamp) -> World {
     after.commits += 1;
     let renamed = |links: &std::collections::BTreeSet<u64>,
@@ -180,7 +180,7 @@ pub fn imported(before: &World, mut after: World, at: Timestamp) -> World {
     after
 }
 
-/// The world after a license was given a scope at a time; a license that is not there yet is made.
+/// The world after a license was given a scope at a time. A missing license is created.
 pub fn rescoped(mut world: World, license: usize, scope: &Scope, at: Timestamp) -> World {
     if license == world.licenses.len() {
         let nothing = Scope { datasets: [].into(), areas: None, countries: None, years: None };

@@ -15,14 +15,14 @@ use super::system::System;
 use super::world::{Position, Row, Scope, scopes};
 use crate::harness::counted;
 
-/// What becomes of a page that the server gave.
+/// The fate of a page that the server sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     /// It is applied and its token saved.
     Saved,
     /// It never arrives.
     Lost,
-    /// It is applied; then the caller crashes before it saves the token.
+    /// It is applied. Then the caller crashes before it saves the token.
     Unsaved,
 }
 
@@ -36,13 +36,13 @@ enum Step {
     Walk(Index, usize),
     Reload(Index),
     Restart,
-    /// So many seconds pass, or the clock is set back.
+    /// The clock moves by this number of seconds, forward or back.
     Clock(i64),
     BackUp,
     Restore,
 }
 
-/// By how many seconds a clock moves: by one, past an hour or a day, or back.
+/// A move of a clock in seconds: by one, past an hour or a day, or back.
 pub fn clocks() -> impl Strategy<Value = i64> {
     prop_oneof![4 => Just(1), 2 => 2..100_000_i64, 1 => -100_000..0_i64]
 }
@@ -83,7 +83,7 @@ struct Caller {
     saved: Option<Saved>,
 }
 
-/// Puts the entries of a page into a copy.
+/// Applies the entries of a page to a copy.
 pub fn apply(copy: &mut BTreeMap<u64, Value>, entries: &[Value]) {
     for entry in entries {
         let id = entry["id"].as_u64().expect("an id");
@@ -95,7 +95,7 @@ pub fn apply(copy: &mut BTreeMap<u64, Value>, entries: &[Value]) {
     }
 }
 
-/// An export as a copy; it is the model's view.
+/// Loads an export as a copy. Checks that it equals the model's view.
 fn load(system: &System, license: usize, dataset: Dataset) -> Option<(BTreeMap<u64, Value>, String)> {
     let export = system.export(license, dataset)?;
     let mut copy = BTreeMap::new();
@@ -121,7 +121,8 @@ impl Caller {
         }
     }
 
-    /// Requests a page and compares it with the model. Reloads if the status says so. Returns whether more follows, and the ids.
+    /// Requests a page and compares it with the model. Reloads if the status requires it. Returns whether there are
+    /// more entries, and the ids.
     fn poll(&mut self, system: &System, limit: usize, fate: Fate) -> (bool, Vec<u64>) {
         let Some(saved) = self.saved.clone() else {
             self.reload(system);
@@ -161,7 +162,7 @@ impl Caller {
         (has_more, entries.iter().map(|entry| entry["id"].as_u64().expect("an id")).collect())
     }
 
-    /// Polls until nothing more follows; each record comes once.
+    /// Polls until there are no more entries. Each record comes once.
     fn walk(&mut self, system: &System, limit: usize) {
         let mut seen = BTreeSet::new();
         loop {
@@ -175,7 +176,7 @@ impl Caller {
         }
     }
 
-    /// At the end everything is there, and polling again brings nothing.
+    /// Checks that at the end the copy is complete, and that further polls bring nothing.
     fn finish(&mut self, system: &System, limit: usize) {
         self.walk(system, limit);
         // The first poll may have been answered by 403 or 410.
@@ -186,7 +187,7 @@ impl Caller {
             let present = system.get(self.license, &format!("/v1/{}/changes", self.dataset)).json();
             assert_eq!(present, json!({"data": [], "has_more": false, "next_sync_token": saved.token}));
             let (_, token) = load(system, self.license, self.dataset).expect("an export");
-            assert_eq!(token, saved.token, "the export stands at the present moment too");
+            assert_eq!(token, saved.token, "the export is of the present moment too");
         }
     }
 }
@@ -215,7 +216,7 @@ fn walk_since(system: &System, license: usize, dataset: Dataset, since: Timestam
     }
 }
 
-/// Callers that poll by time: the feed and the list since an instant have the records that changed or entered since.
+/// Callers that poll by time: the feed and the list since an instant contain the records that changed or entered since.
 fn check_times(system: &System, license: usize, dataset: Dataset, limit: usize) {
     let rows = &system.world.licenses[license].rows[dataset];
     let mut times: BTreeSet<Timestamp> = rows.values().flat_map(|row| [row.at, row.at.plus_s(1)]).collect();
@@ -293,7 +294,7 @@ fn export_plus_feed_is_the_view() {
                 check_times(&system, license, dataset, limit);
             }
         }
-        // A copy brought up to date by its time alone misses nothing, license changes included.
+        // A copy that is brought up to date by its time alone misses nothing, including license changes.
         for (license, dataset, mut copy, begun) in first_copies {
             if system.world.licenses[license].scope.datasets.contains(&dataset) {
                 apply(&mut copy, &walk_since(&system, license, dataset, begun, limit));

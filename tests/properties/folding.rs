@@ -27,7 +27,8 @@ fn texts(length: std::ops::Range<usize>) -> impl Strategy<Value = String> {
 
 #[test]
 fn folding_a_character_again_changes_nothing() {
-    // Without the large blocks of ideographs, syllables and private use, which are as they are or are composed alike.
+    // Without the large blocks of ideographs, syllables and private use. Their characters do not fold, or are all
+    // composed alike.
     let letters = ('\0'..='\u{33ff}').chain('\u{a000}'..='\u{ad00}').chain('\u{f900}'..='\u{1ffff}');
     let broken: Vec<char> = letters
         .filter(|letter| {
@@ -73,7 +74,7 @@ fn searches() -> impl Strategy<Value = (Vec<String>, Vec<String>)> {
 }
 
 #[test]
-fn a_text_is_found_where_the_folded_name_holds_it() {
+fn q_finds_a_text_if_the_folded_name_contains_it() {
     holds(40, searches(), |(names, typed)| {
         let mut system = System::new();
         let scope = Scope { datasets: [Dataset::Journals].into(), areas: None, countries: None, years: None };
@@ -88,7 +89,7 @@ fn a_text_is_found_where_the_folded_name_holds_it() {
         for typed in typed {
             let found = system.get(0, &format!("/v1/journals?q={}", encoded(&typed))).items();
             let found: BTreeSet<u64> = found.iter().map(|record| record["id"].as_u64().unwrap()).collect();
-            // Marks alone fold to nothing, which is found nowhere.
+            // Marks alone fold to an empty text, which is found nowhere.
             let typed_folded = fold(&typed);
             let due = (1..).zip(&names).filter(|(_, name)| fold(name).contains(&typed_folded));
             let due = due.filter(|_| !typed_folded.is_empty());

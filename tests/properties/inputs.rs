@@ -1,5 +1,5 @@
-//! Random input, made of meaningful pieces and then damaged. It is answered or refused: nothing panics, no answer is a 500,
-//! and each answer has the form of the contract.
+//! Random input, made of meaningful pieces and then damaged. It is answered or refused: nothing panics, no answer is a
+//! 500, and each answer has the form of the contract.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -108,7 +108,7 @@ const HEADERS: [(&str, &[&str]); 9] = [
     ("access-control-request-method", &["GET", "PUT", ""]),
 ];
 
-/// A change of a text: a byte replaced, a piece left out, or a piece said twice.
+/// A change of a text: a byte replaced, a piece left out, or a piece repeated.
 #[derive(Clone, Debug)]
 enum Damage {
     Replace(Index, u8),
@@ -185,7 +185,7 @@ fn every_request_is_answered() {
         let query: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let target = format!("{path}{}{}", if query.is_empty() { "" } else { "?" }, query.join("&"));
         let target = target.replace("{token}", &token).replace("{cursor}", &cursor);
-        // Lines that are no request line never reach this code (process::malformed).
+        // Targets that cannot be in a request line never reach this code (process::malformed).
         let bytes = damaged(target.into_bytes(), &damages);
         let Ok(target) = String::from_utf8(bytes) else { return };
         if !target.starts_with('/') || target.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
@@ -199,7 +199,7 @@ fn every_request_is_answered() {
             }
         }
         let reply = system.ask(has_key.then_some(0), method.clone(), &target, sent);
-        let known = [200, 204, 206, 301, 304, 308, 400, 401, 403, 404, 405, 406, 410, 416, 429];
+        let known = [200, 204, 206, 304, 400, 401, 403, 404, 405, 406, 410, 416, 429];
         assert!(known.contains(&reply.status), "{method} {target}: {} {}", reply.status, reply.text());
         if reply.status >= 400 && method != Method::HEAD && reply.status != 416 {
             let kind = reply.headers["content-type"].to_str().unwrap();
@@ -229,7 +229,7 @@ const TABLE: [&str; 5] = [
     "4,\u{feff}x,20 25,1.6.2025,Confirmed,CHECK,check,\"Oncology\"\r\n",
 ];
 
-/// Files are read, or refused with a message. Rows that were read are committed, and the check finds no fault.
+/// Files are read, or refused with a message. The rows that were read are committed, and the check finds no fault.
 fn files_are_read_or_refused(name: &str, head: &str, pieces: &'static [&'static str]) {
     let strategy = (vec(select(pieces), 0..6), damages());
     let folder = tempfile::tempdir().unwrap();

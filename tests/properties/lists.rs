@@ -1,4 +1,4 @@
-//! Lists: their pages are the export, and filters choose from it.
+//! Lists: their pages are the export, and filters select from it.
 
 use medfeed::model::Dataset;
 use proptest::collection::vec;
@@ -14,7 +14,7 @@ use super::world::{AREAS, COUNTRIES, DATES, Record, WORDS, YEARS, scopes};
 /// A list's filters.
 #[derive(Clone, Debug)]
 struct Query {
-    /// As typed, and without case and diacritics.
+    /// The typed text, and the same without case and diacritics.
     text: Option<(String, String)>,
     year: Option<u16>,
     country: Option<&'static str>,
@@ -23,7 +23,7 @@ struct Query {
     to: Option<&'static str>,
 }
 
-/// A text as callers type it: whole words as they stand, without diacritics, in capitals, or a part of them.
+/// A text as callers type it: whole words as in the name, without diacritics, in capitals, or a part of them.
 fn texts() -> impl Strategy<Value = (String, String)> {
     let words = vec(0..WORDS.len(), 1..3);
     (words, 0..4_usize, any::<Index>(), any::<Index>())
@@ -90,7 +90,7 @@ impl Query {
     }
 }
 
-/// Walks a list; each page is byte for byte made of the lines that are due.
+/// Walks a list. Checks that each page consists of the expected lines, to the byte.
 fn check_walk(system: &System, license: usize, dataset: Dataset, parameters: &str, limit: usize, lines: &[&String]) {
     let mut pages = lines.chunks(limit).peekable();
     let mut cursor = String::new();
@@ -119,7 +119,7 @@ fn pages_are_the_export() {
     let edits = vec(imports(), 0..4);
     holds(32, (first_imports(), edits, vec(scopes(), 1..4), cases), |(first, edits, scopes, cases)| {
         let mut system = System::with(&first, &scopes);
-        // One filtered list first, so that later states advance its packed columns.
+        // Requests one filtered list first, so that later states update its packed columns.
         system.get(0, "/v1/conferences?year=2025");
         system.get(0, "/v1/journals?q=ca");
         for changes in edits {

@@ -1,7 +1,7 @@
 //! Properties that hold for any world and any sequence of edits, tested in-process on generated cases.
 //!
-//! In reading order: `world` (an independent model of records and licenses), `edits` (its changes), `system` (a database
-//! with the same changes), then the properties, one file each.
+//! In reading order: `world` (an independent model of records and licenses), `edits` (its changes), `system` (a
+//! database with the same changes), then the properties, one file each.
 //!
 //! Cases are the same in every run. `MEDFEED_SEED` and `MEDFEED_CASES` give others, or more of them.
 
@@ -34,7 +34,7 @@ pub fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Runs a property on generated cases; a failing one is made as small as it gets, and printed with the seed.
+/// Runs a property on generated cases. A failing case is made as small as possible, and printed with the seed.
 fn holds<S: Strategy>(cases: u32, strategy: S, property: impl Fn(S::Value))
 where
     S::Value: Debug,
@@ -45,7 +45,7 @@ where
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
-    // A broken assertion is a panic, which the runner takes for a failed case.
+    // A failed assertion is a panic, which counts as a failed case.
     let run = runner.run(&strategy, |case| {
         property(case);
         Ok::<(), TestCaseError>(())
@@ -56,7 +56,7 @@ where
     counted(cases, "generated cases");
 }
 
-/// A file with its timestamps blotted out: `updated_at` is not part of what goes round.
+/// A file with masked timestamps: the round trip does not keep `updated_at`.
 pub fn masked(bytes: &[u8]) -> Vec<u8> {
     const SHAPE: &[u8; 20] = b"0000-00-00T00:00:00Z";
     let mut masked = bytes.to_vec();

@@ -1,4 +1,4 @@
-//! A replica holds the rows of its origin, after any history and however they were applied.
+//! A replica has the rows of its origin, after any history and in whatever way they were applied.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -17,13 +17,13 @@ use super::system::System;
 use super::world::{Scope, scopes};
 use crate::harness::counted;
 
-/// What happens at the origin.
+/// A step at the origin.
 #[derive(Clone, Debug)]
 enum Step {
     Import(Vec<Change>),
     License(Index, Scope),
     Rate(Index, u32),
-    /// A license that the model does not know is made, or removed.
+    /// A license outside the model is created or removed.
     Other(Scope),
     RevokeKey(Index),
     Restart,
@@ -68,7 +68,7 @@ fn happen(system: &mut System, step: &Step) {
             let snapshot = system.writer().snapshot().unwrap();
             let keys = snapshot.list_keys();
             if !keys.is_empty() {
-                // It may be out of use already.
+                // The key may be unusable already.
                 let id = keys[key.index(keys.len())].id.clone();
                 edit(system, |edit| drop(edit.revoke_key(&id)));
             }
@@ -77,7 +77,7 @@ fn happen(system: &mut System, step: &Step) {
     }
 }
 
-/// All rows that an origin and its replicas have in common.
+/// All rows that an origin shares with its replicas.
 fn rows(view: &OriginView) -> Vec<u8> {
     let mut rows = Vec::new();
     let digest = view.dump(usize::MAX, &mut |part| {
@@ -96,7 +96,7 @@ fn mark(id: DatabaseId, slot: u64, digest: medfeed::model::RowDigest) -> Replica
     ReplicaMark { url: "file:///srv/feed".to_owned(), id, slot, hash: [7; 32], digest }
 }
 
-/// Loads the state of an origin; it takes the place of a replica that is there.
+/// Loads the state of an origin. It replaces an existing replica.
 fn load(origin: &OriginView, path: &Path, part_bytes: usize, replaced: Option<ReplicaWriter>) -> ReplicaWriter {
     let mut draft = ReplicaDraft::create_for(path).unwrap();
     let digest = origin.dump(part_bytes, &mut |part| {
@@ -132,7 +132,7 @@ fn is_sound(path: &Path) {
 }
 
 #[test]
-fn a_replica_holds_what_its_origin_holds() {
+fn a_replica_has_the_rows_of_its_origin() {
     let histories = (first_imports(), vec(scopes(), 0..3), vec(steps(), 1..14), any::<(Index, Index)>(), 1..3000_usize);
     let done = Cell::new(0);
     holds(16, histories, |(first, scopes, steps, (published_at, loaded_at), part_bytes)| {
@@ -172,7 +172,7 @@ fn a_replica_holds_what_its_origin_holds() {
             apply(replica, &commits).unwrap();
             assert!(rows(&view(&at(name))) == expected, "{name}");
         }
-        // A state takes the place of a replica that is in use.
+        // A state replaces a replica that is in use.
         let replaced = load(&origin, &at("joined.redb"), part_bytes, joined);
         assert_eq!(replaced.head().unwrap(), origin.head().unwrap());
         drop((stepwise, late, replaced));
@@ -209,7 +209,7 @@ fn changed_bytes_are_refused_or_harmless() {
             }
             commits.last_mut().unwrap().1 = bytes;
             if apply(&mut replica, &commits).is_ok() {
-                // Such as a range that ends beyond its last row in another place.
+                // For example, a range that ends beyond its last row in another position.
                 assert!(rows(&view(&path)) == after);
                 return;
             }
@@ -218,7 +218,7 @@ fn changed_bytes_are_refused_or_harmless() {
         commits.last_mut().unwrap().1 = sound;
         apply(&mut replica, &commits).unwrap();
         assert!(rows(&view(&path)) == after);
-        // Once more they follow nothing.
+        // The same changes cannot be applied once more.
         assert!(matches!(apply(&mut replica, &commits), Err(ApplyError::Base { .. })));
     });
 }

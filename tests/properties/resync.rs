@@ -1,5 +1,5 @@
-//! Callers that send `resync=diff` and never load an export again. After any change of the license their copy is its view,
-//! and they get the records that entered, changed or left, and no others.
+//! Callers that send `resync=diff` and never load an export again. After any change of the license their copy is its
+//! view, and they get the records that entered, changed or left, and no others.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,13 +20,13 @@ use crate::harness::counted;
 #[derive(Clone, Debug)]
 enum Step {
     Import(Vec<Change>),
-    /// One of the scopes in play.
+    /// The license gets one of the scopes in use.
     Scope(Index, Index),
-    /// A page; whether it arrives, or its token is lost with it.
+    /// Requests a page. The flag says whether it arrives, or is lost with its token.
     Poll(Index, usize, bool),
-    /// All pages.
+    /// Requests all pages.
     Walk(Index, usize),
-    /// A poll as the contract knows it.
+    /// Polls without the parameter.
     Plain(Index),
     Restart,
     Clock(i64),
@@ -57,7 +57,7 @@ struct Caller {
     dataset: Dataset,
     copy: BTreeMap<u64, Value>,
     saved: Option<Saved>,
-    /// Every id that the license has seen.
+    /// Every id that the license has shown.
     seen: BTreeSet<u64>,
 }
 
@@ -66,7 +66,7 @@ impl Caller {
         system.world.visible(self.license, self.dataset).into_iter().collect()
     }
 
-    /// Adds the ids that the license sees now.
+    /// Adds the ids that the license shows now.
     fn watch(&mut self, system: &System) {
         self.seen.append(&mut self.visible(system));
     }
@@ -84,7 +84,7 @@ impl Caller {
         self.saved = Some(Saved { token, position, scope_changes, restores });
     }
 
-    /// A poll without the parameter is answered by the contract's words.
+    /// Checks that a poll without the parameter gets the answer of the contract.
     fn poll_plainly(&self, system: &System) {
         let Some(saved) = &self.saved else { return };
         let reply = system.get(self.license, &format!("/v1/{}/changes?since={}", self.dataset, saved.token));
@@ -100,7 +100,7 @@ impl Caller {
         assert_eq!(reply.status, expected, "{}", reply.text());
     }
 
-    /// Asks for a page and holds it against the model. Returns whether more follows, and the ids.
+    /// Requests a page and compares it with the model. Returns whether there are more entries, and the ids.
     fn poll(&mut self, system: &System, limit: usize, arrives: bool) -> (bool, Vec<u64>) {
         let Some(saved) = self.saved.clone() else {
             self.load(system);
@@ -114,7 +114,7 @@ impl Caller {
             return (false, Vec::new());
         }
         if system.restores != saved.restores {
-            assert_eq!(reply.status, 410, "no difference leads over a restore: {}", reply.text());
+            assert_eq!(reply.status, 410, "`resync=diff` does not bridge a restore: {}", reply.text());
             self.load(system);
             return (false, Vec::new());
         }
@@ -142,13 +142,13 @@ impl Caller {
             let position = if has_more { expected[limit - 1].0 } else { system.world.now() };
             let scope_changes = system.world.licenses[self.license].scope_changes;
             self.saved = Some(Saved { token, position, scope_changes, restores: system.restores });
-            // What goes on is of the present scope: it needs the parameter no more.
+            // The new token has the present scope, so it no longer needs the parameter.
             self.poll_plainly(system);
         }
         (has_more, ids)
     }
 
-    /// Polls until nothing more follows. Each record comes once, and only if something happened to it.
+    /// Polls until there are no more entries. Each record comes once, and only if it changed, entered or left.
     fn walk(&mut self, system: &System, limit: usize) {
         let (begun, before) = (self.saved.clone(), self.copy.clone());
         let mut sent = BTreeSet::new();
@@ -177,7 +177,7 @@ impl Caller {
 }
 
 #[test]
-fn a_difference_is_the_new_view() {
+fn resync_diff_leads_to_the_new_view() {
     // Licenses of one scope share a feed, so the same few scopes come again and again.
     let licenses = vec(any::<Index>(), 1..4);
     let strategy = (first_imports(), vec(scopes(), 2..5), licenses, vec(steps(), 1..40), select(&[1_usize, 2, 1000]));

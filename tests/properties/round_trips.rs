@@ -18,7 +18,7 @@ use proptest::sample::select;
 use super::{holds, masked};
 use crate::process::site::Site;
 
-/// Pieces of texts that formats trip over.
+/// Pieces of texts that are difficult for file formats.
 const PIECES: [&str; 40] = [
     "\"",
     "'",
@@ -67,7 +67,7 @@ fn texts() -> impl Strategy<Value = String> {
     vec(piece, 1..6).prop_map(|pieces| pieces.concat())
 }
 
-/// A text without the signs that would part it in a list.
+/// A text without the separator of lists.
 fn names() -> impl Strategy<Value = String> {
     texts().prop_map(|text| text.replace("; ", ";")).prop_filter("no separator", |text| !text.contains("; "))
 }
@@ -253,7 +253,7 @@ fn batch(rows: Rows) -> Batch {
 }
 
 #[test]
-fn exports_go_round() {
+fn imported_exports_are_exported_as_the_same_bytes() {
     holds(12, rows(), |rows| {
         let site = Site::new();
         let writer = Writer::open_or_create(&site.db(), Duration::ZERO).unwrap();
@@ -265,7 +265,7 @@ fn exports_go_round() {
             let out = site.path(format);
             let out = out.to_str().unwrap();
             site.json(["export", out, "--format", format]);
-            // Into the same database it changes nothing; into an empty one it brings everything.
+            // An import into the same database changes nothing. One into an empty database brings everything.
             let same = site.json(["import", out]);
             for kind in ["conferences", "journals"] {
                 assert_eq!(same["datasets"][kind]["changed"], 0, "{format}: {same}");

@@ -1,4 +1,4 @@
-//! The program itself compared with the model: a server that follows the file, and callers who wait for news over HTTP.
+//! The program itself compared with the model: a server that polls the file, and callers who wait for news over HTTP.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ type Copy = BTreeMap<u64, Value>;
 struct Caller {
     license: usize,
     dataset: Dataset,
-    /// Whether it bridges changes of its license by `resync=diff`.
+    /// Whether it handles changes of its license by `resync=diff`.
     by_difference: bool,
     client: Client,
     copy: Copy,
@@ -65,7 +65,7 @@ impl Caller {
         }
     }
 
-    /// Takes one page, or what an answer other than a page asks for.
+    /// Requests one page, or reacts to an answer that is no page.
     fn poll(&mut self, parameter: &str) {
         let Some(token) = &self.token else { return self.load() };
         let resync = if self.by_difference { "&resync=diff" } else { "" };
@@ -97,7 +97,7 @@ impl Caller {
         }
     }
 
-    /// Nothing more comes: the token is the one that the present moment has.
+    /// Polls until the token is the one of the present moment.
     fn reach_the_present(&mut self) {
         wait_until("the present moment", SOON, || {
             let token = self.token.clone();
@@ -115,7 +115,7 @@ impl Caller {
 }
 
 #[test]
-fn callers_over_http_come_to_hold_the_model() {
+fn callers_over_http_reach_the_model() {
     let done = Cell::new(0);
     let strategy = (first_imports(), vec(scopes(), 1..4), vec(steps(), 4..24));
     holds(6, strategy, |(first, scopes, steps)| {

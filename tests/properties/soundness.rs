@@ -16,7 +16,7 @@ use super::world::scopes;
 use crate::harness::counted;
 
 #[test]
-fn the_check_finds_nothing() {
+fn the_check_finds_no_fault_after_any_history() {
     let edits = vec((clocks(), imports(), any::<Index>(), proptest::option::weighted(0.3, scopes())), 1..30);
     let done = Cell::new(0);
     holds(24, (first_imports(), vec(scopes(), 0..5), edits), |(first, scopes, edits)| {
@@ -35,7 +35,7 @@ fn the_check_finds_nothing() {
     counted(done.get(), "model steps");
 }
 
-/// All that a license can ask, byte by byte; with some tokens of its own.
+/// The answers to all requests of a license, as bytes, including requests with some of its tokens.
 fn answers(system: &System, license: usize, tokens: &[(Dataset, String)]) -> Vec<Vec<u8>> {
     let mut targets = Vec::new();
     for dataset in Dataset::ALL {
@@ -52,7 +52,7 @@ fn answers(system: &System, license: usize, tokens: &[(Dataset, String)]) -> Vec
         targets.extend(["tags", "organizations"].map(|list| format!("/v1/reference/{list}?dataset={dataset}")));
     }
     targets.extend(tokens.iter().flat_map(|(dataset, token)| {
-        // With `wait`, an answer without news says so. The connection waits, not the service.
+        // With `wait`, an answer without news is marked as one. The connection waits, not the service.
         ["", "&limit=1", "&resync=diff", "&wait=30", "&resync=diff&wait=30"]
             .map(|query| format!("/v1/{dataset}/changes?since={token}{query}"))
     }));
@@ -94,7 +94,7 @@ fn hidden_records_change_no_byte() {
         tokens.append(&mut tokens_of(&system, 0));
         for (seconds, changes) in edits {
             system.pass_s(seconds);
-            // Keep only the changes of records that the license sees neither before nor after.
+            // Keep only the changes of records that the license shows neither before nor after.
             let hidden: Vec<Change> = changes
                 .into_iter()
                 .filter(|change| match change {

@@ -25,7 +25,7 @@ use crate::harness::{Answer, Direct, gunzip, no_changes};
 /// 2020-01-01, in seconds since 1970: a clock that begins here may run for years before it is ahead of the real one.
 const FIRST_DAY_S: i64 = 1_577_836_800;
 
-/// Always the newest state.
+/// A source that always returns the newest state.
 struct Newest(Mutex<Reader>);
 
 impl SnapshotSource for Newest {
@@ -54,14 +54,14 @@ pub struct Export {
     pub token: String,
 }
 
-/// A database that follows a model.
+/// A database with the same changes as a model.
 pub struct System {
     pub world: World,
-    /// The clock of commits. It may be moved, also back.
+    /// The clock of commits. It can be moved, also back.
     pub clock: Timestamp,
     /// The time of the newest commit.
     pub newest: Timestamp,
-    /// How often a backup was restored: no older token is good.
+    /// The number of restores. A token from before any of them has ended.
     pub restores: u32,
     /// The content of the backup.
     backup: Option<World>,
@@ -99,7 +99,7 @@ impl System {
         self.writer = None;
         let path = self.path();
         let writer = Writer::open_or_create(&path, Duration::ZERO).expect("the database opens");
-        // A new one takes its name with its first commit, even an empty one.
+        // A new database gets its name with its first commit, even an empty one.
         writer.begin_at(self.clock).and_then(Edit::commit).expect("an empty commit");
         self.writer = Some(writer);
         let reader = Reader::open(&path).expect("the database opens for reading");
@@ -131,7 +131,7 @@ impl System {
         &self.keys[license]
     }
 
-    /// Keeps the file as it is.
+    /// Copies the file as a backup.
     pub fn back_up(&mut self) {
         self.writer = None;
         std::fs::copy(self.path(), self.backup_path()).expect("a copy");
@@ -139,7 +139,7 @@ impl System {
         self.backup = Some(self.world.clone());
     }
 
-    /// Brings the kept file back while the service runs, if there is one. Licenses made since are gone.
+    /// Restores the copied file while the service runs, if there is one. Licenses made since are removed.
     pub fn restore(&mut self) -> bool {
         let Some(world) = self.backup.clone() else { return false };
         self.writer = None;
@@ -154,12 +154,12 @@ impl System {
         true
     }
 
-    /// Begins a commit at the time that the clock shows.
+    /// Begins a commit at the time of the clock.
     fn begin(&self) -> Edit<'_> {
         self.writer().begin_at(self.clock).expect("a transaction")
     }
 
-    /// Brings a batch in.
+    /// Commits a batch. Returns its time.
     pub fn apply(&mut self, batch: Batch) -> Timestamp {
         let mut edit = self.begin();
         edit.apply(&batch).expect("the batch is taken");
@@ -178,7 +178,7 @@ impl System {
         self.world = edits::imported(&self.world, after, time);
     }
 
-    /// States the scope of a license; makes it, with a key, if it is not there yet.
+    /// Sets the scope of a license. A missing license is created, with a key.
     pub fn set_license(&mut self, license: usize, scope: &Scope) {
         let name = format!("license {license}");
         let real = real_scope(scope);
@@ -193,7 +193,7 @@ impl System {
         self.world = edits::rescoped(self.world.clone(), license, scope, time);
     }
 
-    /// Changes a license's rate limit, which no token may notice.
+    /// Changes a license's rate limit. No token may depend on it.
     pub fn set_rate(&mut self, license: usize, rate: u32) {
         let mut edit = self.begin();
         let name = format!("license {license}");
@@ -203,7 +203,7 @@ impl System {
         edit.commit().expect("the commit");
     }
 
-    /// Asks with any method and headers, as a license or as nobody.
+    /// Sends a request with any method and headers, with a license's key or without one.
     pub fn ask(&self, license: Option<usize>, method: Method, target: &str, mut headers: HeaderMap) -> Answer {
         if let Some(license) = license {
             headers.insert("x-api-key", HeaderValue::from_str(&self.keys[license]).expect("a key"));
@@ -221,12 +221,12 @@ impl System {
         Answer::of(&request, self.service.as_ref().expect("an open database").answer(request.clone()))
     }
 
-    /// Asks as a license.
+    /// Sends a GET with a license's key.
     pub fn get(&self, license: usize, target: &str) -> Answer {
         self.ask(Some(license), Method::GET, target, HeaderMap::new())
     }
 
-    /// Loads an export; `None` where the license does not include the dataset.
+    /// Loads an export; `None` if the license does not include the dataset.
     pub fn export(&self, license: usize, dataset: Dataset) -> Option<Export> {
         let reply = self.get(license, &format!("/v1/exports/{dataset}"));
         if reply.status == 403 {
@@ -239,13 +239,13 @@ impl System {
         Some(Export { lines, token: reply.token() })
     }
 
-    /// The records that a license sees, by the model.
+    /// The records that a license shows, by the model.
     pub fn view(&self, license: usize, dataset: Dataset) -> BTreeMap<u64, Value> {
         let ids = self.world.visible(license, dataset);
         ids.into_iter().map(|id| (id, self.world.json(dataset, id))).collect()
     }
 
-    /// Closes the file and checks it: nothing may be found.
+    /// Closes the file and checks it. The check must find no fault.
     pub fn check(mut self) {
         self.service = None;
         let mut writer = self.writer.take().expect("an open database");
@@ -257,7 +257,7 @@ impl System {
     }
 }
 
-/// A scope as the store has it.
+/// A scope as the store represents it.
 pub fn real_scope(scope: &Scope) -> RealScope {
     let texts = |set: &std::collections::BTreeSet<&str>| set.iter().map(|text| (*text).to_owned()).collect();
     RealScope {

@@ -1,4 +1,4 @@
-//! Workbooks with bytes that were changed at random: each is read or refused, without a panic and within a bounded time.
+//! Workbooks with bytes that were changed at random: each is read or refused, without a panic and within a time limit.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::process::workbook_parts::Parts;
 
 const CASES: u64 = 600;
 
-/// The longest that reading one of them may take. They have a few KiB.
+/// The time limit for reading one of them. They have a few KiB.
 const SOON: Duration = Duration::from_secs(10);
 
 /// Bytes with a meaning in XML or in zip archives.

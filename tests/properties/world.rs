@@ -1,4 +1,4 @@
-//! The model: plain maps, and the rules of visibility written down a second time.
+//! The model: plain maps, and the rules of visibility written a second time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ pub const COUNTRIES: [&str; 3] = ["Côte d'Ivoire", "Japan", "japan"];
 pub const YEARS: [u16; 3] = [2024, 2025, 2026];
 pub const DATES: [&str; 4] = ["2024-02-29", "2025-06-01", "2025-06-02", "2026-12-31"];
 
-/// Words as they stand in names, and how a caller who knows no diacritics would type them.
+/// Words of names, and their forms as typed by a caller without diacritics.
 pub const WORDS: [(&str, &str); 10] = [
     ("Ångström", "angstrom"),
     ("CARDIO", "cardio"),
@@ -28,10 +28,10 @@ pub const WORDS: [(&str, &str); 10] = [
     ("x-y (z)", "x-y (z)"),
 ];
 
-/// What a record says. A journal has no year, country, start or areas.
+/// The fields of a record. A journal has no year, country, start or areas.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
-    /// Places in [`WORDS`].
+    /// Indexes of [`WORDS`].
     pub name: Vec<usize>,
     pub abbv: Option<usize>,
     pub year: Option<u16>,
@@ -54,7 +54,7 @@ impl Record {
     }
 }
 
-/// Any record of a dataset; its links may lead nowhere and are dropped then.
+/// Any record of a dataset. Its links may lead nowhere, and are dropped then.
 pub fn records(dataset: Dataset) -> impl Strategy<Value = Record> {
     let texts = (vec(0..WORDS.len(), 1..4), option::of(0..WORDS.len()), 0..3_u8);
     let scalars = (option::of(select(&YEARS)), option::of(select(&COUNTRIES)), option::of(select(&DATES)));
@@ -72,7 +72,7 @@ pub fn records(dataset: Dataset) -> impl Strategy<Value = Record> {
     )
 }
 
-/// What a license shows.
+/// The scope of a license.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scope {
     pub datasets: BTreeSet<Dataset>,
@@ -123,7 +123,7 @@ pub fn scopes() -> impl Strategy<Value = Scope> {
 /// among them.
 pub type Position = (u64, u8, Timestamp, u64);
 
-/// The newest thing that a license learned of a record.
+/// The newest entry of a license for a record.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub position: Position,
@@ -131,11 +131,11 @@ pub struct Row {
     pub live: bool,
 }
 
-/// A license with all that it ever saw.
+/// A license with all entries that it ever had.
 #[derive(Clone, Debug)]
 pub struct License {
     pub scope: Scope,
-    /// How often the scope changed: a token ends with it.
+    /// The number of changes of the scope. Each ends all tokens.
     pub scope_changes: u32,
     pub rows: PerDataset<BTreeMap<u64, Row>>,
 }
@@ -147,10 +147,10 @@ pub struct Stored {
     pub updated_at: Timestamp,
 }
 
-/// Everything there is.
+/// The whole model.
 #[derive(Clone, Debug, Default)]
 pub struct World {
-    /// Commits so far.
+    /// The number of commits.
     pub commits: u64,
     pub records: PerDataset<BTreeMap<u64, Stored>>,
     /// Names by id.
@@ -165,7 +165,7 @@ impl World {
         (self.commits, u8::MAX, Timestamp::EPOCH, 0)
     }
 
-    /// What a license's feed holds after a position, in its order.
+    /// The entries of a license's feed after a position, in its order.
     pub fn feed_after(&self, license: usize, dataset: Dataset, after: Option<Position>) -> Vec<(Position, Value)> {
         let rows = &self.licenses[license].rows[dataset];
         let mut feed: Vec<(Position, Value)> = rows
@@ -186,14 +186,14 @@ impl World {
         }
     }
 
-    /// The ids that a license sees, worked out from its scope alone.
+    /// The ids that a license shows, computed from its scope alone.
     pub fn visible(&self, license: usize, dataset: Dataset) -> Vec<u64> {
         let scope = &self.licenses[license].scope;
         let records = self.records[dataset].iter();
         records.filter(|(_, stored)| scope.sees(dataset, &stored.record)).map(|(id, _)| *id).collect()
     }
 
-    /// A record as callers get it.
+    /// A record as callers receive it.
     pub fn json(&self, dataset: Dataset, id: u64) -> Value {
         let Stored { record, updated_at } = &self.records[dataset][&id];
         let organization =

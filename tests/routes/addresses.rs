@@ -12,7 +12,7 @@ use crate::harness::World;
 
 const TABLE: &str = include_str!("../../fixtures/addresses.txt");
 
-/// A text of the table as bytes: `<ff>` is a byte, `<300*TEXT>` a text so many times.
+/// A text of the table as bytes: `<ff>` is a byte, `<300*TEXT>` repeats a text.
 fn bytes_of(text: &str) -> Vec<u8> {
     let (mut bytes, mut rest) = (Vec::new(), text);
     while let Some((before, after)) = rest.split_once('<') {
@@ -48,7 +48,7 @@ fn networks_of(text: &str) -> Vec<IpNet> {
 }
 
 #[test]
-fn the_table_holds() {
+fn callers_and_allowed_addresses_match_the_table() {
     let world = World::small();
     let mut proxies = TrustedProxies::default();
     let (mut key, mut keys, mut cases, mut failures) = (String::new(), 0, 0, Vec::new());
@@ -74,7 +74,7 @@ fn the_table_holds() {
                     panic!("five columns: {line}")
                 };
                 let caller = proxies.caller(peer.parse().expect(line), &headers_of(lines));
-                // Every case in a minute of its own, so that no limit is reached.
+                // Every case has a minute of its own, so that no limit is reached.
                 world.at_s.set(world.at_s.get() + 61);
                 world.address.set(caller);
                 let answer = world.get(&key, "/v1/conferences?limit=1");

@@ -8,7 +8,7 @@ use crate::harness::World;
 const PATH: &str = "/v1/conferences?limit=1";
 
 #[test]
-fn keys_are_taken_from_both_headers() {
+fn keys_are_read_from_both_headers() {
     let world = World::small();
     let (key, other) = (world.key("full").text, world.key("onco").text);
     let bearer = |text: &str| format!("Bearer {text}");
@@ -55,7 +55,7 @@ fn keys_are_taken_from_both_headers() {
 }
 
 #[test]
-fn the_key_is_asked_for_everywhere_but_in_status() {
+fn every_endpoint_except_status_needs_a_key() {
     let world = World::small();
     let paths = [
         "conferences",
@@ -89,7 +89,7 @@ fn a_key_of_another_database_is_not_recognised() {
 }
 
 #[test]
-fn keys_end() {
+fn keys_get_401_after_their_end() {
     let world = World::small();
     let hour = 3_600;
     let timed = KeySettings { expires_at: Some(now().plus_s(hour)), ..KeySettings::default() };

@@ -22,7 +22,7 @@ impl<'w> Poller<'w> {
         self.world.get(self.key, &format!("/v1/{}/changes?since={}", self.dataset, self.token))
     }
 
-    /// All that is new, as [`Answer::entries`]; the token moves on.
+    /// Requests all new entries, in the form of [`Answer::entries`], and saves the next token.
     fn poll(&mut self) -> String {
         let answer = self.ask().expect(200);
         assert!(!answer.has_more());
@@ -38,7 +38,7 @@ impl<'w> Poller<'w> {
 }
 
 #[test]
-fn a_feed_without_a_start_marks_the_present() {
+fn a_feed_without_since_returns_the_present_token() {
     let world = World::small();
     for (key, dataset) in [("full", "conferences"), ("full", "journals"), ("onco", "conferences")] {
         let answer = world.get(key, &format!("/v1/{dataset}/changes")).expect(200);
@@ -60,7 +60,7 @@ fn an_entry_is_the_whole_current_record() {
     let entry = poller.ask().items().remove(0);
     assert_eq!(entry, world.get("full", "/v1/conferences/1").json()["data"]);
     assert_eq!(entry["venue"], "Hall 1");
-    assert_eq!(entry["name"], "ASCO Annual Meeting 2026", "what the row does not name stays");
+    assert_eq!(entry["name"], "ASCO Annual Meeting 2026", "fields that the row does not name stay");
     poller.poll();
     world.conferences(&[removal(1)]);
     let tombstone = poller.ask().items().remove(0);
@@ -70,10 +70,10 @@ fn an_entry_is_the_whole_current_record() {
 }
 
 #[test]
-fn several_changes_arrive_as_one() {
+fn several_changes_of_a_record_are_one_entry() {
     let world = World::small();
     let name = |id, name: &str| patch(id, json!({ "name": name }));
-    // Imports, one commit each, and the entries of a caller that polls after all of them.
+    // Imports, one commit each, and the entries for a caller that polls after all of them.
     let cases: &[(&str, &[&[String]], &str)] = &[
         ("edited twice", &[&[name(2, "a")], &[name(2, "b")]], "2"),
         ("two, then the first again", &[&[name(2, "c")], &[name(3, "c")], &[name(2, "d")]], "3 2"),
@@ -96,7 +96,7 @@ fn several_changes_arrive_as_one() {
 }
 
 #[test]
-fn one_import_stands_by_id() {
+fn entries_of_one_import_are_ordered_by_id() {
     let world = World::small();
     let mut poller = Poller::new(&world, "full", "conferences");
     let venue = |id| patch(id, json!({"venue": "V"}));
@@ -108,12 +108,12 @@ fn one_import_stands_by_id() {
 }
 
 #[test]
-fn organizations_and_tags_count() {
+fn a_changed_organization_or_tag_returns_its_records() {
     let world = World::small();
     let mut conferences = Poller::new(&world, "full", "conferences");
     let mut journals = Poller::new(&world, "papers", "journals");
     let mut spain = Poller::new(&world, "spain", "conferences");
-    // (the file, a row of it, what conferences, journals and the license of Spain find)
+    // (the file, a row of it, the entries for conferences, journals and the license of Spain)
     let cases = [
         ("organizations", json!({"id": 1, "name": "ASCO International"}), "1 12 18", "1", ""),
         ("organizations", json!({"id": 2, "url": "https://esmo.example"}), "2 3 8 12", "", "2"),
@@ -145,7 +145,7 @@ fn organizations_and_tags_count() {
 }
 
 #[test]
-fn bad_parameters_are_told() {
+fn bad_parameters_get_400_with_a_reason() {
     let world = World::small();
     let journal = world.get("full", "/v1/journals/changes").token();
     let own = world.get("full", "/v1/conferences/changes").token();
@@ -250,7 +250,7 @@ fn a_token_belongs_to_its_license() {
     world.get("papers", &path).expect_problem("dataset_not_licensed", "conferences");
     let path = format!("/v1/journals/changes?since={journals}");
     world.get("full", &path).expect_problem("resync_required", "/exports/journals");
-    // A license made later under the same name is another one.
+    // A license created later under the same name is another one.
     world.edit(|edit| edit.remove_license("onco").unwrap());
     world.get("onco", "/v1/conferences").expect_problem("revoked_api_key", "revoked");
     world.license("onco", "conferences; areas: Oncology");
@@ -266,7 +266,7 @@ fn no_character_of_a_token_can_be_changed() {
     let token = world.get("full", "/v1/conferences/changes").token();
     for at in 0..token.len() {
         let mut forged = token.clone().into_bytes();
-        // The nearest other character: as the last one it differs in the unused bits alone.
+        // The nearest other character. In the last position it differs only in unused bits.
         forged[at] = if forged[at] == b'A' { b'B' } else { b'A' };
         let path = format!("/v1/conferences/changes?since={}", String::from_utf8(forged).unwrap());
         world.get("full", &path).expect_problem("invalid_sync_token", "");
@@ -274,11 +274,11 @@ fn no_character_of_a_token_can_be_changed() {
 }
 
 #[test]
-fn tokens_do_not_age() {
+fn tokens_do_not_expire() {
     let world = World::small();
     let token = world.get("full", "/v1/conferences/changes").token();
     let feed = |more: &str| world.get("full", &format!("/v1/conferences/changes?since={token}{more}")).expect(200);
-    // Each change is ten years older than the next one, and both are older than the question.
+    // Each change is ten years older than the next one, and both are older than the request.
     let ten_years_s = 10 * 365 * 86_400;
     world.pass_s(ten_years_s);
     world.conferences(&[removal(2), patch(3, json!({"venue": "V"}))]);
@@ -306,10 +306,10 @@ fn a_replaced_key_keeps_tokens_cursors_and_tags() {
 }
 
 #[test]
-fn a_license_change_stands_in_the_feed() {
+fn a_license_change_adds_entries_to_the_feed() {
     let world = World::small();
     world.license("onco", "conferences; areas: Cardiology");
-    // Record 12 is in both scopes: nothing happens to it.
+    // Record 12 is in both scopes, so it has no entry.
     let all = world.get("onco", "/v1/conferences/changes?updated_since=2000-01-01").expect(200).entries();
     let entries: Vec<i64> = all.split(' ').map(|entry| entry.parse().unwrap()).collect();
     let expected =

@@ -1,4 +1,4 @@
-//! The system's clock is set back. Times of commits never descend, so a caller that polls by time misses no change.
+//! The system's clock is set back. Commit times never decrease, so a caller that polls by time misses no change.
 
 use medfeed::model::Timestamp;
 use medfeed::model::time::{now, parse_time};
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use crate::harness::{World, patch, removal};
 
-/// The small world, whose last commit is later than the clock by so much: the same as a clock that was set back.
+/// The small world with its last commit `seconds` ahead of the clock, as after a clock was set back.
 fn set_back(seconds: i64) -> World {
     let world = World::small();
-    // It was made once for all tests, which may be a while ago.
+    // All tests share the small world, which may have been made a while ago.
     let age = now().unix_s() - world.shown().commit().time.unix_s();
     world.pass_s(-seconds - age);
     world
@@ -21,14 +21,14 @@ fn time_in(item: &Value) -> Timestamp {
     parse_time(time.as_str().unwrap()).unwrap()
 }
 
-/// When a dataset last changed, as everybody sees it.
+/// The time of a dataset's last change, in the public status.
 fn last_change(world: &World, dataset: &str) -> Timestamp {
     let status = world.get("", "/v1/status").expect(200).json();
     parse_time(status["datasets"][dataset]["last_change_at"].as_str().unwrap()).unwrap()
 }
 
 #[test]
-fn times_do_not_descend_and_nothing_is_missed() {
+fn commit_times_never_decrease_and_polls_by_time_miss_nothing() {
     for seconds in [1, 90, 3_600, 400 * 86_400] {
         let world = set_back(seconds);
         let before = last_change(&world, "conferences");
@@ -52,10 +52,10 @@ fn times_do_not_descend_and_nothing_is_missed() {
             }
             assert_eq!(last_change(&world, "conferences"), latest, "{seconds} s back");
             token = page.token();
-            // Again a bit back, between the imports.
+            // The clock is set back a little again, between the imports.
             world.pass_s(-2);
         }
-        // A caller that polls by time gets all of it, from the last known change on.
+        // A caller that polls by time gets every change, from the last known one on.
         let feed = format!("/v1/conferences/changes?limit=1000&updated_since={before}");
         let page = world.get("full", &feed).expect(200);
         assert!(page.entries().ends_with("-2 1 -3 5 4"), "{seconds} s back: {}", page.entries());
@@ -75,7 +75,7 @@ fn times_do_not_descend_and_nothing_is_missed() {
 }
 
 #[test]
-fn status_goes_by_the_clock() {
+fn status_shows_the_wall_clock() {
     let world = set_back(3_600);
     let before = last_change(&world, "journals");
     for ahead_s in [0, -86_400, 7_200] {
@@ -89,7 +89,7 @@ fn status_goes_by_the_clock() {
 }
 
 #[test]
-fn windows_run_on_another_clock() {
+fn rate_windows_ignore_the_wall_clock() {
     let world = set_back(3_600);
     for (asked, ahead_s) in [0, -86_400, 86_400, -1, 0].into_iter().enumerate() {
         world.wall_ahead_s.set(ahead_s);
@@ -101,7 +101,7 @@ fn windows_run_on_another_clock() {
 }
 
 #[test]
-fn a_revocation_holds_whatever_the_clock_says() {
+fn a_revocation_holds_when_the_clock_is_set_back() {
     let asked = |world: &World, key: &str| world.get(key, "/v1/conferences?limit=1");
     for back_s in [0, 1, 3_600] {
         let world = set_back(back_s);
@@ -115,7 +115,7 @@ fn a_revocation_holds_whatever_the_clock_says() {
         // An overlap would begin at the last commit, so it is refused if that is far ahead.
         let has_overlap = world.edit(|edit| edit.replace_key(&overlapped.id, 600).is_ok());
         assert_eq!(has_overlap, back_s < 120, "{back_s} s");
-        // At once, after the clock is set back once more, and when it is right again.
+        // At once, after the clock is set back once more, and when it is correct again.
         for wall_ahead_s in [0, -1, -86_400, 2 * back_s] {
             world.wall_ahead_s.set(wall_ahead_s);
             for name in ["revoked", "replaced", "orphaned"] {

@@ -23,7 +23,7 @@ fn check_refused(world: &World, cases: &[(&str, &str, &str)]) {
 }
 
 #[test]
-fn filters_select() {
+fn filters_select_the_matching_conferences() {
     let cases: &[(&str, &[u64])] = &[
         ("year=2025", &[3, 6, 23]),
         ("year=1900", &[16]),
@@ -116,7 +116,7 @@ fn text_is_found_in_names_and_abbreviations() {
 }
 
 #[test]
-fn bad_parameters_are_told() {
+fn bad_parameters_get_400_with_a_reason() {
     let invalid = "invalid_parameter";
     let cases = [
         ("limit=0", invalid, "`limit`: must be a whole number from 1 to 500"),
@@ -237,7 +237,7 @@ fn a_cursor_is_bound_to_every_parameter() {
 }
 
 #[test]
-fn a_cursor_outlives_changes() {
+fn a_cursor_works_after_removals_and_a_license_change() {
     let world = World::small();
     let cursor = world.get("onco", "/v1/conferences?limit=3").cursor().unwrap();
     assert_eq!(cursor, world.get("onco", "/v1/conferences?limit=3").cursor().unwrap(), "deterministic");
@@ -302,7 +302,7 @@ fn a_record_has_every_field_in_order() {
 }
 
 #[test]
-fn single_records_and_both_kinds_of_404() {
+fn single_records_are_returned_or_get_404() {
     let world = World::small();
     let cases = [
         ("full", "/v1/conferences/1", ""),
@@ -337,7 +337,7 @@ fn single_records_and_both_kinds_of_404() {
 }
 
 #[test]
-fn a_license_shows_what_every_given_set_matches() {
+fn a_license_shows_records_that_match_every_given_set() {
     let world = World::small();
     let all: Vec<u64> = (1..=24).chain([LAST]).collect();
     let cases: &[(&str, &[u64])] = &[

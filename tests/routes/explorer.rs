@@ -1,4 +1,4 @@
-//! The explorer's page and what it loads.
+//! The explorer's page and the files that it loads.
 
 use crate::harness::World;
 
@@ -30,7 +30,7 @@ fn files_are_revalidated_and_run_nothing_from_elsewhere() {
 }
 
 #[test]
-fn its_paths_are_no_endpoints() {
+fn paths_of_the_explorer_are_no_endpoints() {
     let world = World::small();
     let document = world.get("", "/openapi.json").text();
     for (path, _) in FILES {

@@ -31,7 +31,7 @@ fn csv_rows(answer: &Answer) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn jsonl_holds_what_lists_show() {
+fn a_jsonl_export_has_the_records_of_the_list() {
     let world = World::small();
     for (key, dataset) in
         [("full", "conferences"), ("full", "journals"), ("onco", "conferences"), ("spain", "conferences")]
@@ -45,7 +45,7 @@ fn jsonl_holds_what_lists_show() {
             assert_eq!(answer.header("content-encoding"), None, "the file itself is gzip");
             let name = format!("attachment; filename=\"{dataset}-{}.jsonl.gz\"", now().date());
             assert_eq!(answer.header("content-disposition"), Some(name.as_str()));
-            // Byte for byte the same records, too.
+            // The records have the same bytes, too.
             let lines = String::from_utf8(gunzip(&answer.body)).unwrap().lines().collect::<Vec<_>>().join(",");
             assert!(listed.text().contains(&lines), "{key} {dataset}");
         }
@@ -71,7 +71,7 @@ fn csv_is_one_flat_table() {
 }
 
 #[test]
-fn cells() {
+fn csv_cells_are_formatted_and_quoted() {
     let world = World::small();
     let conferences = csv_rows(&world.get("full", "/v1/exports/conferences?format=csv"));
     let journals = csv_rows(&world.get("full", "/v1/exports/journals?format=csv"));
@@ -123,7 +123,7 @@ fn cells() {
         let row = table.iter().find(|row| row[0] == id).unwrap();
         assert_eq!(row[at], expected, "{id} {column}");
     }
-    // Quoted as RFC 4180 has it, line breaks kept.
+    // Quoted by RFC 4180, with line breaks kept.
     let text = world.get("full", "/v1/exports/conferences?format=csv").text();
     assert!(text.contains("\r\n15,\"The \"\"Great\"\", long\r\nmeeting\",\"G;L\",2026,"), "{text}");
 }
@@ -149,11 +149,11 @@ fn the_same_content_gives_the_same_bytes() {
 }
 
 #[test]
-fn digests_tell_the_file_and_what_it_holds() {
+fn digests_are_those_of_the_file_and_its_records() {
     let world = World::small();
     let names = ["repr-digest", "x-records-digest", "x-sync-token"];
     let told = |answer: &Answer| names.map(|name| answer.header(name).unwrap_or_default().to_owned());
-    // The file and its content are hashed wherever an export is answered whole.
+    // Each whole export has digests of the file and of its content.
     for dataset in ["conferences", "journals"] {
         for format in ["jsonl", "csv"] {
             let path = format!("/v1/exports/{dataset}?format={format}");
@@ -164,7 +164,7 @@ fn digests_tell_the_file_and_what_it_holds() {
                 assert_eq!(told(&answer), expected, "{path} {coding}");
             }
             let key = world.key("full").text;
-            // Of a world that has made no export yet, too.
+            // Also for a world that has not built an export yet.
             for world in [&world, &world.fork()] {
                 let head = world.request("HEAD", &path, &[("x-api-key", &key)]).expect(200);
                 assert_eq!(told(&head), expected, "HEAD {path}");
@@ -236,7 +236,7 @@ fn invalid_exports_are_refused() {
 }
 
 #[test]
-fn a_part_of_the_file_is_given() {
+fn a_range_request_gets_its_part_of_the_file() {
     let world = World::small();
     for path in ["/v1/exports/conferences", "/v1/exports/journals?format=csv"] {
         let whole = world.get("full", path).expect(200);
@@ -279,7 +279,7 @@ fn a_part_of_the_file_is_given() {
         for header in ["etag", "x-sync-token", "x-record-count", "repr-digest", "x-records-digest"] {
             assert_eq!(answer.header(header), whole.header(header), "{path} {header}");
         }
-        // The whole file: several ranges, another or a weak tag, a date, HEAD; a range makes 304 no other.
+        // The whole file: several ranges, another tag or a weak one, a date, HEAD. A range does not change a 304.
         let weak = format!("W/{etag}");
         let list = format!("\"x\", {etag}");
         let cases: [(&[(&str, &str)], u16); 14] = [
@@ -309,7 +309,7 @@ fn a_part_of_the_file_is_given() {
 }
 
 #[test]
-fn a_download_goes_on_only_in_the_same_file() {
+fn a_download_resumes_only_in_the_same_file() {
     let world = World::small();
     let path = "/v1/exports/conferences";
     let old = world.get("full", path).expect(200);
@@ -323,17 +323,17 @@ fn a_download_goes_on_only_in_the_same_file() {
     assert_ne!((new.etag(), &new.body), (etag.clone(), &old.body));
     assert_eq!(jsonl(&new).len(), jsonl(&old).len(), "the new file is whole");
     world.get_with("full", path, &[("if-none-match", &etag)]).expect(200);
-    // Licenses that see different records have different files.
+    // Licenses that show different records have different files.
     let others = ["onco", "spain"].map(|key| world.get(key, path).etag());
     assert!(others[0] != others[1] && !others.contains(&new.etag()));
 }
 
 #[test]
-fn an_unchanged_file_tells_its_present_token() {
+fn a_304_of_an_export_has_the_present_token() {
     let world = World::small();
     let path = "/v1/exports/conferences";
     let old = world.get("onco", path).expect(200);
-    // A wider scope that shows the same records: the file stays, its older token ends.
+    // A wider scope that shows the same records: the file stays the same, and its older token ends.
     world.license("onco", "conferences; areas: Oncology, Nothing");
     let same = world.get_with("onco", path, &[("if-none-match", &old.etag())]).expect(304);
     assert_eq!((same.etag(), same.header("x-record-count")), (old.etag(), old.header("x-record-count")));

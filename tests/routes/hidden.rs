@@ -72,7 +72,7 @@ const REQUESTS: [&str; 64] = [
     "journals/changes",
 ];
 
-/// Tokens and a cursor of the license, to go on from.
+/// Tokens and a cursor of the license, for further requests.
 struct Held {
     token: String,
     middle: String,
@@ -94,8 +94,8 @@ impl Held {
     }
 }
 
-/// All that a caller sees of an answer, but for its id, and for the seconds to a window's end after a request that may wait:
-/// those follow the real clock.
+/// The parts of an answer that a caller sees, without its id, and without the seconds to a window's end after a request
+/// that may wait: those depend on the real clock.
 fn seen(answer: &Answer) -> String {
     let id = answer.header("x-request-id").unwrap();
     let mut headers = answer.headers.clone();
@@ -108,7 +108,7 @@ fn seen(answer: &Answer) -> String {
     format!("{} {headers} {}", answer.status, body.into_iter().map(char::from).collect::<String>())
 }
 
-/// Changes that the license `onco` must not learn of.
+/// Changes that the license `onco` must not reveal.
 fn hidden_changes(world: &World) {
     let hidden = json!({"name": "Hidden congress", "year": 2026, "country": "Germany", "start_date": "2026-06-02",
         "therapy_areas": ["Cardiology", "Hidden Area"]});
@@ -143,7 +143,7 @@ fn hidden_changes(world: &World) {
 #[test]
 fn hidden_changes_change_no_byte() {
     let one = World::small();
-    // Asked in a world of its own, since asking counts.
+    // Requested in a world of its own, because requests count for the rate window.
     let held = Held::of(&one.fork());
     let other = one.fork();
     hidden_changes(&other);
@@ -161,14 +161,14 @@ fn hidden_changes_change_no_byte() {
 }
 
 #[test]
-fn a_tombstone_comes_only_for_what_the_license_has_seen() {
+fn a_tombstone_comes_only_for_records_that_the_license_showed() {
     let world = World::small();
     let start = world.get("onco", "/v1/conferences/changes?updated_since=2000-01-01&limit=1000");
     assert!(!start.entries().contains('-'), "{}", start.entries());
     world.conferences(&[removal(4), removal(5), removal(1)]);
     let since = format!("/v1/conferences/changes?since={}", start.token());
     assert_eq!(world.get("onco", &since).entries(), "-1");
-    // A license made after a removal never hears of it.
+    // A license created after a removal has no tombstone of it.
     world.license("late", "conferences");
     let all = world.get("late", "/v1/conferences/changes?updated_since=2000-01-01&limit=1000").entries();
     assert!(!all.contains('-'), "{all}");

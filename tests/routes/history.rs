@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::harness::{World, conference, patch, removal};
 
-/// Puts a copy of an earlier state in the database's place, by rename as an operator should.
+/// Replaces the database by a copy of an earlier state, by rename as an operator should.
 fn roll_back(world: &World, earlier: &[u8]) {
     let draft = world.database().with_extension("old");
     fs::write(&draft, earlier).unwrap();
@@ -19,7 +19,7 @@ fn since(world: &World, key: &str, token: &str) -> u16 {
 }
 
 #[test]
-fn a_token_of_a_lost_history_is_gone() {
+fn a_token_of_a_lost_history_gets_410() {
     let world = World::small();
     let kept = world.get("full", "/v1/conferences/changes").token();
     let earlier = fs::read(world.database()).unwrap();
@@ -35,7 +35,7 @@ fn a_token_of_a_lost_history_is_gone() {
         assert_eq!(since(&world, "full", token), 410, "right after the rollback");
     }
     assert_eq!(since(&world, "full", &kept), 200);
-    // Other imports follow and take the same seqs again.
+    // Other imports use the same seqs again.
     for venue in ["one", "two", "three"] {
         world.conferences(&[patch(3, json!({"venue": venue})), patch(4, json!({"venue": venue}))]);
         for token in &lost {
@@ -47,8 +47,8 @@ fn a_token_of_a_lost_history_is_gone() {
 }
 
 #[test]
-fn a_walk_in_the_middle_of_a_lost_history_is_gone() {
-    // A page in the middle leaves out what changed later; a rollback would bring that back behind the walker.
+fn a_token_in_the_middle_of_a_lost_walk_gets_410() {
+    // A page in the middle leaves out later changes. A rollback would bring them back behind the caller's position.
     let world = World::small();
     let start = world.get("full", "/v1/conferences/changes").token();
     world.conferences(&(1..=4).map(|id| patch(id, json!({"venue": "V"}))).collect::<Vec<_>>());
@@ -61,8 +61,8 @@ fn a_walk_in_the_middle_of_a_lost_history_is_gone() {
 }
 
 #[test]
-fn hidden_history_is_no_history() {
-    // Tokens do not depend on commits that the license never saw.
+fn a_rollback_of_hidden_commits_ends_no_token() {
+    // Tokens do not depend on commits that the license never showed.
     let world = World::small();
     let earlier = fs::read(world.database()).unwrap();
     world.conferences(&[
@@ -76,7 +76,7 @@ fn hidden_history_is_no_history() {
 }
 
 #[test]
-fn a_difference_is_of_one_history() {
+fn resync_diff_with_a_lost_history_gets_410() {
     let world = World::small();
     let diff =
         |token: &str| world.get("onco", &format!("/v1/conferences/changes?since={token}&resync=diff&limit=1000"));
@@ -91,7 +91,7 @@ fn a_difference_is_of_one_history() {
     roll_back(&world, &earlier);
     let lost = [of_lost_row, of_lost_scope, of_lost_walk];
     assert_eq!(diff(&kept).expect(200).entries(), "");
-    // The same seqs come again, and the same scopes.
+    // The same seqs are used again, with the same scopes.
     for scope in ["Cardiology", "Oncology, Cardiology", "Oncology"] {
         for token in &lost {
             diff(token).expect_problem("resync_required", "/exports/conferences");
@@ -106,7 +106,7 @@ fn a_difference_is_of_one_history() {
 }
 
 #[test]
-fn a_copy_keeps_all_tokens_alive() {
+fn a_copied_database_accepts_all_tokens() {
     let world = World::small();
     world.conferences(&[patch(1, json!({"venue": "V"}))]);
     let token = world.get("full", "/v1/conferences/changes").token();
@@ -116,12 +116,12 @@ fn a_copy_keeps_all_tokens_alive() {
     let answer = copy.get("full", &format!("/v1/conferences/changes?since={token}")).expect(200);
     assert_eq!(answer.entries(), "2");
     copy.get("full", &format!("/v1/conferences?cursor={cursor}")).expect(200);
-    // The two go different ways from here.
+    // From here on the two have different histories.
     assert_eq!(since(&world, "full", &answer.token()), 410);
 }
 
 #[test]
-fn another_database_knows_no_token() {
+fn another_database_rejects_every_token() {
     let world = World::small();
     let token = world.get("full", "/v1/conferences/changes").token();
     let cursor = world.get("full", "/v1/conferences?limit=3").cursor().unwrap();

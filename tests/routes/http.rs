@@ -76,12 +76,19 @@ fn paths_are_matched_exactly() {
         ("/", 200),
         ("/explorer/app.js", 200),
         ("/explorer/none.js", 404),
+        ("/explorer/app%2Ejs", 200),
+        ("/explorer/model%2Fcopy.js", 404),
+        ("/%64ocs", 200),
+        ("/openapi%2Ejson", 200),
+        ("/docs/errors/not%5Ffound", 200),
+        ("/docs/errors/not%255Ffound", 404),
         ("/demo.json", 404),
         ("*", 404),
         ("", 404),
-        ("/docs/", 308),
+        ("/docs/", 404),
         ("/docs/errors/nothing", 404),
-        ("/docs/errors/", 308),
+        ("/docs/errors/", 404),
+        ("/openapi.json/", 404),
         ("/favicon.ico", 200),
     ];
     for (path, status) in cases {
@@ -115,7 +122,7 @@ fn a_target_has_at_most_4096_bytes() {
 }
 
 #[test]
-fn if_none_match() {
+fn if_none_match_gets_304_for_an_equal_tag() {
     let world = World::small();
     for path in ["/v1/conferences?limit=3", "/v1/journals/1", "/v1/reference/tags?dataset=journals"] {
         let etag = world.get("full", path).etag();
@@ -153,7 +160,7 @@ fn answers_without_a_tag_ignore_conditions() {
     let world = World::small();
     let paths = ["/v1/status", "/v1/conferences/changes", "/openapi.json", "/docs"];
     for path in paths {
-        // The central check finds a request id that is the caller's.
+        // The central check notices if the answer has the caller's request id.
         let headers = [("if-none-match", "*"), ("range", "bytes=0-1"), ("x-request-id", "mine")];
         world.get_with("full", path, &headers).expect(200);
     }
@@ -211,7 +218,7 @@ fn gzip_is_negotiated() {
 }
 
 #[test]
-fn tags_are_equal_exactly_when_contents_are() {
+fn etags_are_equal_exactly_if_contents_are() {
     let world = World::small();
     let paths = [
         "conferences",
@@ -264,7 +271,7 @@ fn tags_are_equal_exactly_when_contents_are() {
     let mut equal = 0;
     for (at, (key, one)) in answers.iter().enumerate() {
         for (other_key, other) in &answers[at + 1..] {
-            // The same cursor of two licenses differs in its bytes and not in its meaning.
+            // The same cursor of two licenses differs in its bytes, but not in its meaning.
             if key != other_key && one.text().contains("\"has_more\":true") {
                 continue;
             }
@@ -286,7 +293,7 @@ fn a_tag_covers_the_meaning_of_a_cursor() {
 }
 
 #[test]
-fn a_tag_changes_with_what_the_answer_holds_and_with_nothing_else() {
+fn an_etag_changes_only_with_the_content_of_the_answer() {
     let world = World::small();
     let paths = [
         "conferences?limit=3",
@@ -297,7 +304,7 @@ fn a_tag_changes_with_what_the_answer_holds_and_with_nothing_else() {
         "journals",
     ];
     let tags = || paths.map(|path| world.get("full", &format!("/v1/{path}")).etag());
-    // A change, and which of the paths above it concerns.
+    // A change, and which of the paths above it affects.
     type Change = fn(&World);
     let cases: [(&str, Change, [bool; 6]); 7] = [
         ("a key", |world| drop(world.new_key("k", "full", Default::default())), [false; 6]),

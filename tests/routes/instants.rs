@@ -31,7 +31,7 @@ fn a_record_that_is_removed_again_is_removed_anew() {
         world.conferences(&all);
         world.conferences(&none);
         world.pass_s(age_h * 3600);
-        // The compressed page is made of segments, which are kept in memory.
+        // The compressed page consists of segments, which are kept in memory.
         for headers in [&[("accept-encoding", "gzip")][..], &[]] {
             let found = hours(&world.get_with("full", &path, headers).expect(200));
             assert_eq!(found, (1..=600).map(|id| (-id, age_h)).collect::<Vec<_>>(), "{age_h} h ago");
@@ -40,7 +40,7 @@ fn a_record_that_is_removed_again_is_removed_anew() {
 }
 
 #[test]
-fn a_list_since_a_time_takes_all_its_filters() {
+fn a_list_since_a_time_accepts_all_filters() {
     let world = World::small();
     world.pass_s(DAY_S);
     let areas = |area: &str, year: u16| json!({"therapy_areas": [area], "year": year, "name": format!("Late {area}")});
@@ -54,7 +54,7 @@ fn a_list_since_a_time_takes_all_its_filters() {
     let list = |since: Timestamp, more: &str| {
         world.get("full", &format!("/v1/conferences?updated_since={since}{more}")).expect(200)
     };
-    // (the filters, what matches of all that changed)
+    // (the filters, the matching ids among all changed records)
     let cases: [(&str, &[u64]); 8] = [
         ("", &[2, 4, 6, 8]),
         ("&therapy_area=Oncology", &[2, 6, 8]),
@@ -102,7 +102,7 @@ fn pages_that_are_exactly_full_end() {
 }
 
 #[test]
-fn an_export_of_many_segments_holds_every_record_once() {
+fn an_export_of_many_segments_has_every_record_once() {
     let world = World::empty();
     world.license("full", "conferences journals");
     world.conferences(&(1..=4300).map(|id| conference(id, json!({}))).collect::<Vec<_>>());
@@ -133,7 +133,7 @@ fn updated_since_is_inclusive_in_whole_seconds() {
     {
         assert_eq!(count(dataset, &at.to_string()), all, "{dataset} at {at}");
         assert_eq!(count(dataset, &at.plus_s(-1).to_string()), all, "{dataset} before {at}");
-        // The licenses were made after the import: their records entered a moment later.
+        // The licenses were created after the import, so their records entered a moment later.
         assert_eq!(count(dataset, &at.plus_s(600).to_string()), 0, "{dataset} after {at}");
         let fraction = at.to_string().replace('Z', ".999Z");
         assert_eq!(count(dataset, &fraction), all, "{dataset}: a fraction is cut off");

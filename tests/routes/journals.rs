@@ -1,9 +1,9 @@
-//! `GET /v1/journals` and `GET /v1/journals/{id}`: what differs from conferences.
+//! `GET /v1/journals` and `GET /v1/journals/{id}`: the differences from conferences.
 
 use crate::harness::World;
 
 #[test]
-fn parameters() {
+fn journal_filters_select_and_invalid_ones_are_refused() {
     let world = World::small();
     let cases: &[(&str, &[u64])] = &[
         ("q=jco", &[1, 10]),
@@ -62,7 +62,7 @@ fn a_journal_has_every_field_in_order() {
 }
 
 #[test]
-fn single_journals() {
+fn single_journals_are_returned_or_get_404() {
     let world = World::small();
     let cases = [
         ("papers", "/v1/journals/1", ""),

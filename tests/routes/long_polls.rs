@@ -1,5 +1,5 @@
-//! Requests that wait: which instants of a change wake them, how many may wait, and the checks after the wait. The clock is
-//! tokio's, and it is paused while anything can run.
+//! Long polls: the instants at which a change wakes them, their limits, and the checks after the wait. The clock is
+//! tokio's. It is paused while any task can run.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,7 +24,7 @@ use crate::harness::{Direct, World, conference};
 
 type Hook = Box<dyn FnOnce() + Send>;
 
-/// A source whose state a test sets. It can run something right after the state was read.
+/// A source whose state a test sets. It can run a function right after the state was read.
 struct States {
     state: Mutex<Arc<Snapshot>>,
     after_reading: Mutex<Option<Hook>>,
@@ -71,7 +71,7 @@ impl SnapshotSource for States {
     }
 }
 
-/// Notes how waits end.
+/// Records how waits end.
 #[derive(Default)]
 struct Ends(Mutex<Vec<WaitEnd>>);
 
@@ -92,7 +92,7 @@ struct Polls {
     polls: LongPolls,
 }
 
-/// A request that is about to wait.
+/// A request before its wait.
 struct Waiter {
     exchange: Exchange,
     interest: Interest,
@@ -108,14 +108,14 @@ impl Polls {
         Polls { world, states, ends, service, polls: LongPolls::new(max, max_per_key) }
     }
 
-    /// Publishes the present state of the database, as a watcher does.
+    /// Shows the present state of the database, as a watcher does.
     fn publish(&self) {
         *self.states.state.lock().unwrap() = self.world.shown();
         self.states.changes.send_replace(());
     }
 
     fn waiter(&self, key: &str, dataset: &str, wait_s: u64, closing: &watch::Receiver<bool>) -> Waiter {
-        // The paused clock.
+        // The time of the paused clock.
         let at = tokio::time::Instant::now().into_std();
         let exchange =
             |query: &str| Exchange::new(request(&self.world, key, &format!("/v1/{dataset}/changes{query}"), at));
@@ -137,7 +137,7 @@ impl Polls {
         assert!(state.is_answering(), "its request is being answered again");
     }
 
-    /// Waits, and returns how the wait ended and after how many seconds.
+    /// Waits. Returns how the wait ended, and after how many seconds.
     async fn outcome(&self, waiter: &mut Waiter) -> (WaitEnd, u64) {
         let begun = tokio::time::Instant::now();
         self.wait(waiter).await;
@@ -160,12 +160,12 @@ fn request(world: &World, key: &str, target: &str, at: Instant) -> Request {
     }
 }
 
-/// Runs a future until it has to wait. Returns whether it is done.
+/// Runs a future until it has to wait. Returns whether it has completed.
 async fn runs_through(future: &mut Pin<Box<impl Future<Output = ()>>>) -> bool {
     timeout(Duration::ZERO, future).await.is_ok()
 }
 
-/// Changes a record that only licenses of this therapy area show, and those without areas.
+/// Changes a record that is shown only by licenses of this therapy area, and by those without areas.
 fn change_of(world: &World, area: &str) {
     static CHANGES: AtomicU64 = AtomicU64::new(0);
     let venue = format!("Venue {}", CHANGES.fetch_add(1, Ordering::Relaxed));
@@ -178,7 +178,7 @@ fn run(test: impl Future<Output = ()>) {
 }
 
 #[test]
-fn a_change_at_any_instant_wakes_who_waits() {
+fn a_commit_before_during_or_after_registration_wakes_the_long_poll() {
     run(async {
         let polls = Polls::new(World::small(), 9, 9);
         let (_open, closing) = watch::channel(false);
@@ -186,13 +186,13 @@ fn a_change_at_any_instant_wakes_who_waits() {
         assert_eq!(polls.outcome(&mut waiter(60)).await, (WaitEnd::Time, 45), "no change");
         assert_eq!(polls.outcome(&mut waiter(1)).await, (WaitEnd::Time, 1), "no change, and less time");
 
-        // Before it joins its group: nobody notifies it.
+        // Before it joins its group, so it is not notified.
         let mut early = waiter(60);
         change_of(&polls.world, "Oncology");
         polls.publish();
         assert_eq!(polls.outcome(&mut early).await, (WaitEnd::Change, 0), "a change before");
 
-        // Between its look at the state and its sleep.
+        // Between its read of the state and its sleep.
         let mut between = waiter(60);
         change_of(&polls.world, "Oncology");
         let (states, changed) = (Arc::clone(&polls.states), polls.world.shown());
@@ -202,9 +202,9 @@ fn a_change_at_any_instant_wakes_who_waits() {
         };
         *polls.states.after_reading.lock().unwrap() = Some(Box::new(hook));
         assert_eq!(polls.outcome(&mut between).await, (WaitEnd::Change, 0), "a change in between");
-        assert!(polls.states.after_reading.lock().unwrap().is_none(), "it looked at the state");
+        assert!(polls.states.after_reading.lock().unwrap().is_none(), "it read the state");
 
-        // While it sleeps, twice: after the first change it waits again.
+        // While it sleeps, twice: after the first change, the next request waits again.
         for _ in 0..2 {
             let mut asleep = waiter(60);
             {
@@ -225,7 +225,7 @@ fn a_change_at_any_instant_wakes_who_waits() {
 }
 
 #[test]
-fn all_of_a_group_are_woken_and_no_other_group() {
+fn a_commit_wakes_all_long_polls_of_its_groups_and_no_others() {
     run(async {
         let polls = Polls::new(World::small(), 9, 9);
         polls.world.new_key("onco-too", "onco", KeySettings::default());
@@ -273,7 +273,7 @@ fn a_wait_ends_with_its_server() {
 }
 
 #[test]
-fn as_many_wait_as_may() {
+fn long_polls_beyond_either_limit_do_not_wait() {
     run(async {
         let polls = Polls::new(World::small(), 5, 3);
         let (_open, closing) = watch::channel(false);
@@ -301,7 +301,7 @@ fn as_many_wait_as_may() {
                 waiting.push(future);
             }
         }
-        // A request that leaves makes room for one, of its key and in all.
+        // A request that leaves makes room for one other, both for its key and in total.
         drop(waiting.remove(1));
         assert_eq!(polls.ends.0.lock().unwrap().drain(..).collect::<Vec<_>>(), [WaitEnd::Left]);
         for (waiter, waits) in &mut more {
@@ -311,7 +311,7 @@ fn as_many_wait_as_may() {
                 waiting.push(future);
             }
         }
-        // When all have left, as many may wait again.
+        // When all have left, the same number can wait again.
         waiting.clear();
         for (at, waiter) in again.iter_mut().enumerate() {
             let mut future = Box::pin(polls.wait(waiter));
@@ -386,7 +386,8 @@ fn a_key_is_checked_again_after_a_wait() {
     }
 }
 
-/// Checks a request, and finishes it if no job is needed. Returns the error code, and limit, remaining and reset of its window.
+/// Checks a request, and finishes it if no job is needed. Returns the error code, and limit, remaining and reset of its
+/// window.
 fn check(service: &Service, exchange: &mut Exchange) -> (String, [u64; 3]) {
     let (code, answer) = match service.check(exchange) {
         Ok(CheckedRequest::Answered(answer)) => (String::new(), Ok(answer)),
@@ -415,7 +416,7 @@ fn a_request_that_waited_is_counted_once() {
     assert_eq!(check(&service, &mut waited).1, [2, 1, 60]);
     waited.wake(after(20), now(), false);
     assert_eq!(check(&service, &mut waited).1, [2, 1, 40], "the window of the time when it was woken");
-    // Others use up the window meanwhile. The request that has waited is answered.
+    // Other requests use up the window meanwhile. The request that has waited is answered.
     assert_eq!(check(&service, &mut exchange()).1, [2, 0, 60]);
     assert_eq!(check(&service, &mut exchange()).0, limited);
     waited.wake(after(59), now(), false);
@@ -423,7 +424,7 @@ fn a_request_that_waited_is_counted_once() {
     // A minute after the first request the window is over.
     waited.wake(after(60), now(), true);
     assert_eq!(check(&service, &mut waited), (answered, [2, 2, 60]));
-    // A key that was revoked meanwhile is refused, and its address sent no unusable key.
+    // A key that was revoked meanwhile is refused, but does not count as an unusable key of its address.
     let id = world.key("onco").id;
     world.edit(|edit| edit.revoke_key(&id).map(drop).unwrap());
     *states.state.lock().unwrap() = world.shown();
@@ -432,7 +433,7 @@ fn a_request_that_waited_is_counted_once() {
 }
 
 #[test]
-fn a_replica_that_became_stale_meanwhile_answers_nothing() {
+fn a_long_poll_at_a_stale_replica_gets_503() {
     let world = World::small();
     let states = States::of(&world);
     let service = states.service(Arc::new(Ends::default()));

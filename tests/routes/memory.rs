@@ -1,4 +1,5 @@
-//! Data in memory change no answer: a server that has followed all commits answers like one that was just started.
+//! Data in memory changes no answer: a server that has read each commit as it was made answers like a newly started
+//! one.
 
 use std::time::Duration;
 

@@ -9,7 +9,8 @@ use serde_json::json;
 
 use crate::harness::{World, patch};
 
-/// Answers that are made on a thread of their own. Others take so little that two callers may have one made each.
+/// Requests whose answers are built on a thread of their own. Other answers take so little time that two callers may
+/// build one each.
 const TARGETS: [&str; 5] = [
     "/v1/conferences?updated_since=2000-01-01",
     "/v1/conferences/changes?updated_since=2000-01-01",
@@ -20,7 +21,7 @@ const TARGETS: [&str; 5] = [
 
 type Asker<'w> = Pin<Box<dyn Future<Output = Response> + 'w>>;
 
-/// Waits for all, polling each once before any is done.
+/// Waits for all futures. Polls each once before any is done.
 async fn join_all(mut askers: Vec<Asker<'_>>) -> Vec<Response> {
     let mut responses: Vec<Option<Response>> = askers.iter().map(|_| None).collect();
     poll_fn(|cx| {
@@ -37,7 +38,7 @@ async fn join_all(mut askers: Vec<Asker<'_>>) -> Vec<Response> {
     responses.into_iter().flatten().collect()
 }
 
-/// All have the same bytes in memory: one of them was made.
+/// Checks that all have the same bytes in memory, so one of them was built.
 fn assert_shared(target: &str, responses: &[Response]) {
     for response in responses {
         assert_eq!(response.status, 200, "{target}");
@@ -60,7 +61,7 @@ fn equal_requests_at_once_get_one_answer() {
 }
 
 #[test]
-fn a_caller_who_leaves_leaves_the_answer_to_the_next() {
+fn an_answer_whose_first_caller_leaves_is_built_for_the_next() {
     let world = World::small();
     for target in TARGETS {
         let asker = || -> Asker<'_> { Box::pin(world.ask_at_once("full", target, "identity")) };
@@ -71,9 +72,9 @@ fn a_caller_who_leaves_leaves_the_answer_to_the_next() {
                     askers.iter_mut().filter_map(|asker| asker.as_mut().poll(cx).is_ready().then_some(())).count(),
                 )
             };
-            // On a busy machine the first one may be done before the others ask.
+            // On a busy machine the first one may be done before the others start.
             if poll_fn(count_ready).await == 0 {
-                // The one that makes it leaves, and one that waits for that.
+                // The one that builds the answer leaves, and so does one that waits for it.
                 askers.drain(..2);
                 assert_shared(target, &join_all(askers).await);
             }
@@ -90,13 +91,13 @@ fn a_request_after_a_commit_gets_no_older_answer() {
         let mut earlier = asker();
         let begun = world.run(poll_fn(|cx| Poll::Ready(earlier.as_mut().poll(cx))));
         world.conferences(&[patch(2, json!({"venue": format!("version {version}")}))]);
-        // The later one waits first: the earlier one still has the right to make the answer.
+        // The later one waits first, while the earlier one still has the right to build the answer.
         let (earlier, later) = match begun {
             Poll::Pending => {
                 let mut responses = world.run(join_all(vec![asker(), earlier]));
                 (responses.pop().unwrap(), responses.pop().unwrap())
             }
-            // On a busy machine it may be done at once.
+            // On a busy machine the earlier answer may be finished at once.
             Poll::Ready(earlier) => (earlier, world.run(asker())),
         };
         assert_eq!((earlier.status.as_u16(), later.status.as_u16()), (200, 200), "{target}");

@@ -1,4 +1,4 @@
-//! The endpoints, then what they have in common.
+//! The endpoints, then tests across all endpoints.
 
 mod addresses;
 mod auth;

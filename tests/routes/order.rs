@@ -4,7 +4,7 @@ use medfeed::store::write::licensing::KeySettings;
 
 use crate::harness::World;
 
-/// A request with the faults that its parts name.
+/// A request with the faults of its parts.
 struct Faulty<'a> {
     method: &'a str,
     path: &'a str,
@@ -13,7 +13,7 @@ struct Faulty<'a> {
 }
 
 #[test]
-fn the_first_fault_wins() {
+fn a_request_with_two_faults_gets_the_error_of_the_first_check() {
     let world = World::small();
     world.set_rate_limit("papers", 1);
     world.get("papers", "/v1/journals").expect(200);
@@ -30,7 +30,7 @@ fn the_first_fault_wins() {
 
     let get = |path, key| Faulty { method: "GET", path, key, body: false };
     let with = |method, path, key, body| Faulty { method, path, key, body };
-    // `papers` has used up its window and is licensed for journals alone; `onco` for conferences alone.
+    // `papers` has used up its window and its license has only journals. That of `onco` has only conferences.
     let cases = [
         ("body before route", with("GET", "/v1/nowhere", "", true), "invalid_request"),
         ("body before key", with("GET", "/v1/conferences", "", true), "invalid_request"),

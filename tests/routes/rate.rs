@@ -42,7 +42,7 @@ fn a_keys_window_lasts_a_minute_from_its_first_request() {
 }
 
 #[test]
-fn every_keyed_request_costs_the_same() {
+fn every_request_with_a_key_counts_once() {
     let world = World::small();
     let token = world.get("full", "/v1/conferences/changes").token();
     let etag = world.get("full", PATH).etag();
@@ -66,7 +66,7 @@ fn every_keyed_request_costs_the_same() {
     }
     let answer = world.request("GET", PATH, &[("x-api-key", &key), ("if-none-match", &etag)]).expect(304);
     assert_eq!(answer.number("ratelimit-remaining"), left - 1, "a 304");
-    // Answers before the check of the key cost the key nothing, and have the window of the address.
+    // Answers before the check of the key do not count for the key, and show the window of the address.
     for (method, path) in [("GET", "/v1/nowhere"), ("POST", PATH), ("GET", "/v1/status")] {
         assert_eq!(window(&world.request(method, path, &[("x-api-key", &key)])).0, 100, "{method} {path}");
     }
@@ -74,7 +74,7 @@ fn every_keyed_request_costs_the_same() {
 }
 
 #[test]
-fn a_new_limit_holds_at_once() {
+fn a_new_rate_limit_applies_at_once() {
     let world = World::small();
     assert_eq!(window(&world.get("full", PATH)), (600, 599, 60));
     world.set_rate_limit("full", 2);
@@ -92,7 +92,7 @@ fn unusable_keys_use_up_their_address_alone() {
     let elsewhere = KeySettings { allowed_ips: vec!["10.0.0.1/32".parse().unwrap()], ..KeySettings::default() };
     world.new_key("elsewhere", "full", elsewhere);
     let bad = || world.request("GET", PATH, &[("x-api-key", "junk")]);
-    // No key, `/status`, a foreign path and a key of another address count nothing.
+    // No key, `/status`, a foreign path and a key of another address are not counted.
     for _ in 0..3 {
         assert_eq!(window(&world.get("", PATH).expect(401)), (100, 100, 60));
         assert_eq!(window(&world.get("", "/v1/status").expect(200)), (100, 100, 60));
@@ -113,7 +113,7 @@ fn unusable_keys_use_up_their_address_alone() {
     assert_eq!(window(&world.get("", PATH).expect(401)), (100, 0, 40));
     assert_eq!(window(&world.get("", "/v1/status").expect(200)), (100, 0, 40));
     assert_eq!(window(&world.get("elsewhere", PATH).expect(403)), (100, 0, 40));
-    // Another address has a window of its own; this one gets a new one after its minute.
+    // Another address has a window of its own. This one gets a new window after its minute.
     world.address.set("192.0.2.8".parse().unwrap());
     assert_eq!(window(&bad().expect(401)), (100, 99, 60));
     world.address.set("192.0.2.7".parse().unwrap());
@@ -122,7 +122,7 @@ fn unusable_keys_use_up_their_address_alone() {
 }
 
 #[test]
-fn an_ipv6_caller_owns_a_64() {
+fn ipv6_callers_of_one_64_network_share_a_window() {
     let world = World::small();
     let bad_from = |address: &str| {
         world.address.set(address.parse().unwrap());

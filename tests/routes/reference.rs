@@ -16,7 +16,7 @@ fn counts(world: &World, key: &str, path: &str) -> Vec<String> {
 }
 
 #[test]
-fn lists_count_what_the_license_sees() {
+fn reference_lists_count_the_records_of_the_license() {
     let world = World::small();
     let cases: &[(&str, &str, &[&str])] = &[
         (
@@ -147,7 +147,7 @@ fn items_have_every_member_in_order() {
 }
 
 #[test]
-fn lists_follow_the_data() {
+fn reference_lists_change_with_the_data() {
     let world = World::small();
     world.conferences(&[removal(21), conference(60, json!({"therapy_areas": ["Åsa", "asa", "Asa", "zeta", "Zeta"]}))]);
     world.import(&[("tags", &[patch(6, json!({"name": "used NOW"}))])]);
@@ -163,7 +163,7 @@ fn lists_follow_the_data() {
 }
 
 #[test]
-fn refusals() {
+fn bad_requests_of_reference_lists_are_refused() {
     let world = World::small();
     let invalid = "invalid_parameter";
     let cases = [

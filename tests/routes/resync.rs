@@ -1,4 +1,4 @@
-//! `resync=diff` on a feed: a changed license costs only the difference.
+//! `resync=diff` on a feed: after a change of the license, the caller loads only the difference.
 
 use serde_json::json;
 
@@ -18,7 +18,7 @@ fn a_record_that_left_shows_its_id_alone() {
     let tombstone = |world: &World| diff(world, "onco", &token, "").expect(200).text();
     let told = tombstone(&world);
     world.pass_s(100);
-    // 3 left with the change; 900 was never seen. Neither leaves a trace.
+    // Record 3 left with the change, and 900 was never shown. Neither leaves a trace.
     world.conferences(&[
         patch(3, json!({"name": "Secret", "venue": "Secret"})),
         conference(900, json!({"name": "Secret", "year": 2025, "therapy_areas": ["Oncology"]})),
@@ -29,7 +29,7 @@ fn a_record_that_left_shows_its_id_alone() {
 }
 
 #[test]
-fn a_resync_without_a_scope_change_stays_gone() {
+fn resync_diff_bridges_only_a_scope_change_of_the_same_license() {
     let world = World::small();
     let token = world.get("onco", "/v1/conferences/changes").token();
     diff(&world, "full", &token, "").expect_problem("resync_required", "/exports/conferences");
@@ -48,7 +48,7 @@ fn a_resync_without_a_scope_change_stays_gone() {
 }
 
 #[test]
-fn the_parameter_takes_one_word_and_changes_nothing_else() {
+fn resync_accepts_only_diff_and_changes_no_other_answer() {
     let world = World::small();
     let token = world.get("onco", "/v1/conferences/changes?updated_since=2000-01-01&limit=2").token();
     for value in ["", "full", "Diff", "1"] {

@@ -14,20 +14,20 @@ use crate::harness::{World, conference, no_changes, patch, removal};
 const DELAY: Duration = Duration::from_secs(3_600);
 
 #[test]
-fn a_server_that_is_behind_looks_before_it_says_410() {
+fn a_server_that_is_behind_polls_before_it_answers_410() {
     let ahead = World::small();
     let behind = ahead.second_server(Duration::ZERO);
     ahead.conferences(&[patch(1, json!({"venue": "V"})), removal(2)]);
-    assert_eq!(behind.get("full", "/v1/conferences/2").status, 200, "not looked yet");
+    assert_eq!(behind.get("full", "/v1/conferences/2").status, 200, "not polled yet");
     let token = ahead.get("full", "/v1/conferences/changes").token();
     let answer = behind.get("full", &format!("/v1/conferences/changes?since={token}")).expect(200);
     assert_eq!((answer.entries().as_str(), answer.token()), ("", token));
-    assert_eq!(behind.get("full", "/v1/conferences/2").status, 404, "taken over for all answers");
-    // The same after a license change and in another file.
+    assert_eq!(behind.get("full", "/v1/conferences/2").status, 404, "shown in all answers");
+    // The same holds after a license change.
     ahead.license("onco", "conferences; areas: Oncology, None");
     let token = ahead.get("onco", "/v1/exports/conferences").token();
     behind.get("onco", &format!("/v1/conferences/changes?since={token}")).expect(200);
-    // A token of the future that never comes is gone.
+    // A token of a commit that never comes is refused.
     let fork = ahead.fork();
     fork.conferences(&[removal(1)]);
     let token = fork.get("full", "/v1/conferences/changes").token();
@@ -35,7 +35,7 @@ fn a_server_that_is_behind_looks_before_it_says_410() {
 }
 
 #[test]
-fn held_back_commits_show_nowhere() {
+fn held_back_commits_are_in_no_answer() {
     let world = World::small();
     let delayed = world.second_server(DELAY);
     let paths = [
@@ -55,29 +55,29 @@ fn held_back_commits_show_nowhere() {
     let (before, counts) = (bodies(), records());
     world.conferences(&[patch(1, json!({"name": "Held"})), removal(2), conference(90, json!({"name": "Held too"}))]);
     world.import(&[("organizations", &[patch(1, json!({"name": "Held"}))]), ("journals", &[removal(2)])]);
-    delayed.look();
+    delayed.poll();
     assert!(bodies() == before && records() == counts, "held back");
     delayed.catch_up();
-    assert!(bodies().iter().zip(&before).all(|(now, then)| now != then), "taken over, all together");
+    assert!(bodies().iter().zip(&before).all(|(now, then)| now != then), "shown, all together");
 }
 
 #[test]
-fn a_token_of_a_server_without_delay_is_followed() {
+fn a_newer_token_makes_a_delayed_server_show_its_commit() {
     let world = World::small();
     let delayed = world.second_server(DELAY);
     let old = world.get("full", "/v1/conferences/changes").token();
     world.conferences(&[removal(2)]);
     let new = world.get("full", "/v1/conferences/changes").token();
-    delayed.look();
+    delayed.poll();
     let feed =
         |token: &str| delayed.get("full", &format!("/v1/conferences/changes?since={token}")).expect(200).entries();
     assert_eq!(feed(&old), "");
     assert_eq!(feed(&new), "");
     assert_eq!(feed(&old), "-2", "the state that the newer token needs is shown now");
-    // So is a license change, where the caller goes on over it.
+    // A license change is shown in the same way, if the caller continues across it.
     world.license("full", "conferences; areas: Oncology");
     let newer = world.get("full", "/v1/conferences/changes").token();
-    delayed.look();
+    delayed.poll();
     let diff = |token: &str| delayed.get("full", &format!("/v1/conferences/changes?since={token}&resync=diff"));
     assert_eq!(diff(&new).expect(200).token(), new, "held back");
     assert_eq!(diff(&newer).expect(200).entries(), "");
@@ -85,8 +85,8 @@ fn a_token_of_a_server_without_delay_is_followed() {
 }
 
 #[test]
-fn a_license_change_is_taken_over_with_the_token_that_needs_it() {
-    // A license that sees less from then on, and one that sees more.
+fn a_license_change_is_shown_to_the_token_that_needs_it() {
+    // A license that shows less from then on, and one that shows more.
     for (key, shows) in [("full", "conferences; areas: Oncology"), ("onco", "conferences journals")] {
         let ahead = World::small();
         let old = ahead.get(key, "/v1/conferences/changes").token();
@@ -102,7 +102,7 @@ fn a_license_change_is_taken_over_with_the_token_that_needs_it() {
 }
 
 #[test]
-fn keys_are_taken_at_once() {
+fn changes_of_keys_are_not_delayed() {
     let world = World::small();
     let delayed = world.second_server(DELAY);
     let new = world.new_key("new", "full", Default::default());
@@ -110,7 +110,7 @@ fn keys_are_taken_at_once() {
     let of_later = world.key("later");
     world.edit(|edit| edit.revoke_key(&world.key("onco").id).unwrap());
     world.conferences(&[removal(1)]);
-    delayed.look();
+    delayed.poll();
     let ask = |key: &str| delayed.request("GET", "/v1/conferences/1", &[("x-api-key", key)]);
     ask(&new.text).expect(200);
     delayed.get("onco", "/v1/conferences/1").expect_problem("revoked_api_key", "");
@@ -119,7 +119,7 @@ fn keys_are_taken_at_once() {
     ask(&of_later.text).expect(404);
 }
 
-/// A source of one state, one of whose functions panics.
+/// A source with one state. One of its functions panics.
 struct Failing(Arc<Snapshot>, Part);
 
 #[derive(PartialEq)]
@@ -163,33 +163,33 @@ fn a_panic_is_an_internal_error_for_its_request_alone() {
         assert!(!answer.text().contains("secret"), "{}", answer.text());
     }
     broken.get("", "/v1/status").expect(500).expect_problem("internal_error", "");
-    // The others go on.
+    // Other requests are answered.
     broken.get("", "/v1/conferences").expect(401);
     broken.get("", "/docs").expect(200);
 }
 
 #[test]
-fn callers_who_wait_for_the_same_look_share_it() {
+fn callers_that_need_the_same_poll_share_it() {
     let world = World::small();
     let watcher = Watcher::open(&world.database(), Duration::ZERO).unwrap();
     let came = Instant::now();
     watcher.catch_up(came, &|_| true);
     world.conferences(&[removal(1)]);
     let before = watcher.shown().commit();
-    assert_eq!(watcher.catch_up(came, &|_| true).commit(), before, "that look was before the commit");
-    // A caller that comes after that poll causes another one.
+    assert_eq!(watcher.catch_up(came, &|_| true).commit(), before, "that poll was before the commit");
+    // A caller that arrives after that poll causes another one.
     assert_eq!(watcher.catch_up(Instant::now(), &|_| true).commit(), world.shown().commit());
 }
 
 #[test]
-fn a_panic_of_what_waited_is_an_internal_error_too() {
+fn a_panic_of_a_poll_is_an_internal_error_too() {
     let world = World::small();
     let lost = world.with_source(Arc::new(Failing(world.shown(), Part::CatchUp)));
     world.conferences(&[removal(1)]);
     let token = world.get("full", "/v1/conferences/changes").token();
     let answer = lost.get("full", &format!("/v1/conferences/changes?since={token}"));
     answer.expect_problem("internal_error", "request id");
-    // Counted once, with its own window.
+    // The request is counted once, with its own window.
     assert_eq!(answer.header("ratelimit-remaining"), Some("599"));
     lost.get("full", "/v1/conferences/changes").expect(200);
 }

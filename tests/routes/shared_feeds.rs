@@ -1,4 +1,4 @@
-//! Licenses of one scope share a feed, and each still sees its own history.
+//! Licenses of one scope share a feed, and each still has its own history.
 
 use medfeed::model::Dataset;
 use medfeed::store::Writer;
@@ -14,7 +14,7 @@ fn in_area(id: u64, area: usize) -> String {
     conference(id, json!({"therapy_areas": [AREA_NAMES[area]]}))
 }
 
-/// All entries of a license's feed. Walks with pages of every small size must agree.
+/// All entries of a license's feed. Checks that walks with pages of every small size agree.
 #[track_caller]
 fn learned(world: &World, key: &str) -> String {
     let walk = |limit: usize| {
@@ -52,7 +52,8 @@ fn each_license_sees_its_own_history() {
     world.pass_s(10);
     world.license("late", ONCOLOGY);
 
-    // The entries of the shared feed since the license joined it, and its own before. Records that left earlier have none.
+    // The entries of the shared feed since the license joined it, and its own before. Records that left earlier have
+    // none.
     let check = |expected: &[(&str, &str)]| {
         for (key, entries) in expected {
             assert_eq!(learned(&world, key), *entries, "{key}");
@@ -64,25 +65,25 @@ fn each_license_sees_its_own_history() {
     check(&[("early", "3 -1 4"), ("twin", "3 -1 4"), ("late", "3 4")]);
     assert_eq!((since("early", &early), since("twin", &twin)), ("-1 4".to_owned(), "-1 4".to_owned()));
 
-    // One license moves to another feed and keeps its entries. The others notice nothing.
+    // One license moves to another feed and keeps its entries. The others are not affected.
     let late = token("late");
     world.pass_s(10);
     world.license("early", CARDIOLOGY);
     check(&[("early", "-1 5 -3 -4"), ("twin", "3 -1 4"), ("late", "3 4")]);
     assert_eq!(since("late", &late), "");
-    assert_eq!(token("late"), late, "nor does its token move");
+    assert_eq!(token("late"), late, "its token stays the same too");
 
     // A record moves between the two feeds.
     world.pass_s(10);
     world.conferences(&[patch(5, json!({"therapy_areas": ["Oncology"]}))]);
     check(&[("early", "-1 -3 -4 -5"), ("twin", "3 -1 4 5"), ("late", "3 4 5")]);
 
-    // And back: what enters does so by the time of its last change.
+    // The license moves back. Records that enter do so by the time of their last change.
     world.pass_s(10);
     world.license("early", ONCOLOGY);
     check(&[("early", "-1 3 4 5"), ("twin", "3 -1 4 5"), ("late", "3 4 5")]);
 
-    // Those whose scope did not change hold their tokens; a feed outlives the license that it was made for.
+    // Licenses whose scope did not change keep their tokens. A feed outlives the license for which it was created.
     world.edit(|edit| edit.remove_license("twin").unwrap());
     world.edit(|edit| edit.remove_license("early").unwrap());
     world.conferences(&[removal(4), in_area(6, 0), in_area(1, 1)]);

@@ -10,7 +10,7 @@ fn datasets(world: &World) -> Value {
 }
 
 #[test]
-fn it_tells_the_whole_datasets_to_everyone() {
+fn status_without_key_counts_all_records() {
     let world = World::small();
     let text = world.get("", "/v1/status").expect(200).text();
     assert!(text.starts_with(r#"{"status":"ok","api_version":"v1","time":""#), "{text}");
@@ -41,7 +41,7 @@ fn only_content_moves_the_last_change() {
     world.set_rate_limit("onco", 7);
     world.new_key("other", "onco", Default::default());
     world.conferences(&[patch(1, json!({}))]);
-    assert_eq!(datasets(&world), before, "licenses, keys, and an import of what is there");
+    assert_eq!(datasets(&world), before, "licenses, keys, and an import of stored rows");
     world.conferences(&[removal(1)]);
     assert_ne!(last("conferences"), before["conferences"]["last_change_at"]);
     assert_eq!(last("journals"), before["journals"]["last_change_at"]);
@@ -53,7 +53,7 @@ fn only_content_moves_the_last_change() {
 }
 
 #[test]
-fn no_key_is_looked_at() {
+fn status_ignores_the_key() {
     let world = World::small();
     let cases: [&[(&str, &str)]; 4] = [
         &[("x-api-key", "mfk_wrong")],

@@ -121,7 +121,10 @@ fn describe(common: &Common, report: &CheckReport) -> String {
     if report.damages > listed {
         text.push_str(&format!("\n  ... and {} more", report.damages - listed));
     }
-    text.push_str("\nRestore a backup. Or run `medfeed export`, and import the files into a new database.");
+    text.push_str("\nRestore a backup.");
+    if !report.records.is_empty() {
+        text.push_str(" Or run `medfeed export`, and import the files into a new database.");
+    }
     text
 }
 

@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_of_another_group_is_read_by_nobody_who_may_not_read_the_database() {
+    fn a_file_of_another_group_has_no_wider_permissions_than_the_database() {
         let cases = [
             (0o600, 0o600, 0o600),
             (0o640, 0o640, 0o600),

@@ -48,10 +48,10 @@ pub(in crate::cli) struct ReadArgs {
     sheet: Option<String>,
     /// Read the column or field NAME as FIELD, such as 'Website=url'; repeatable. `NAME#2` is the second column of this
     /// name, and `=D` the column D
-    #[arg(long = "map", value_name = "NAME=FIELD", value_parser = assignment)]
+    #[arg(long = "map", value_name = "NAME=FIELD", value_parser = mapping)]
     columns: Vec<(String, String)>,
     /// A value for a field of rows that have none, such as impact_factor_year=2024; repeatable
-    #[arg(long = "set", value_name = "FIELD=VALUE", value_parser = assignment)]
+    #[arg(long = "set", value_name = "FIELD=VALUE", value_parser = constant)]
     constants: Vec<(String, String)>,
     /// Read cells with exactly this text as empty, such as N/A; repeatable
     #[arg(long, value_name = "TEXT")]
@@ -77,10 +77,18 @@ pub(in crate::cli) struct ReadArgs {
     pub all_faults: bool,
 }
 
-/// Parses a name and its value, separated by `=`.
-fn assignment(text: &str) -> Result<(String, String), &'static str> {
-    // The name of a column may contain `=`, and `=D` begins with it.
-    let (name, value) = text.rsplit_once('=').unwrap_or_default();
+/// Parses the name of a column and its field. The name may contain `=`, and `=D` begins with it.
+fn mapping(text: &str) -> Result<(String, String), &'static str> {
+    assignment(text.rsplit_once('='))
+}
+
+/// Parses the name of a field and its value, which may contain `=`.
+fn constant(text: &str) -> Result<(String, String), &'static str> {
+    assignment(text.split_once('='))
+}
+
+fn assignment(parts: Option<(&str, &str)>) -> Result<(String, String), &'static str> {
+    let (name, value) = parts.unwrap_or_default();
     if name.trim().is_empty() || value.trim().is_empty() {
         return Err("write a name, `=` and a value, such as 'Website=url'");
     }
@@ -191,7 +199,7 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
             print_warnings(common, warnings, args.read.all_faults);
             let count = counted(warnings.len(), "warning");
             let error = format!(
-                "{count}; nothing was changed, because --strict refuses warnings. Correct them, or leave out --strict"
+                "{count}; nothing was changed, because --strict refuses warnings. Make the corrections, or leave out --strict"
             );
             return refuse_with(common, &error, warnings, &group(warnings), warnings.len());
         }
@@ -305,7 +313,7 @@ fn refuse(common: &Common, refusal: Refusal, all_faults: bool) -> anyhow::Result
     }
     let hint = if all_faults || bad.groups().len() == bad.total() { "" } else { " --all-faults lists each." };
     let count = counted(bad.total(), "fault");
-    let error = format!("{count}; nothing was changed. Correct them and run the command again.{hint}");
+    let error = format!("{count}; nothing was changed. Make the corrections and run the command again.{hint}");
     refuse_with(common, &error, bad.kept(), bad.groups(), bad.total())
 }
 
@@ -410,7 +418,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_import_says_committed_only_if_something_is_new() {
+    fn an_import_prints_committed_only_if_something_is_new() {
         let none = RowCounts::default();
         let outcome = |at: usize, counts: RowCounts| {
             let mut outcome = BatchOutcome::default();
@@ -455,8 +463,9 @@ mod tests {
             ("Website=", None),
         ];
         for (text, expected) in cases {
-            let read = assignment(text).ok();
+            let read = mapping(text).ok();
             assert_eq!(read.as_ref().map(|(name, value)| (&**name, &**value)), expected, "{text:?}");
         }
+        assert_eq!(constant("url=https://x.org/?a=b"), Ok(("url".to_owned(), "https://x.org/?a=b".to_owned())));
     }
 }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use ipnet::IpNet;
 use serde_json::{Value, json};
@@ -123,7 +123,11 @@ fn create(common: &Common, args: CreateArgs) -> anyhow::Result<AccessChange> {
 fn show_new(common: &Common, key: &ApiKey, record: &KeyRecord) -> anyhow::Result<()> {
     let mut json = key_json(record, record.status(now()));
     json["key"] = key.reveal().into();
-    common.result(&json, key.reveal())?;
+    let shown = common.result(&json, key.reveal());
+    shown.with_context(|| {
+        let id = &record.id;
+        format!("nobody has the new key {id}: revoke it with `medfeed key revoke {id}`, and create another")
+    })?;
     if !common.json {
         let end = record.expires_at.map(|end| format!(", until {end}")).unwrap_or_default();
         note(&format!(
@@ -208,7 +212,7 @@ mod tests {
     use crate::model::Witness;
 
     #[test]
-    fn the_use_of_a_key_is_told() {
+    fn the_use_of_a_key_is_shown_with_its_lag() {
         let witness = Witness { seq: 1, lineage: [0; 16] };
         let time = |minute: i64| Timestamp::from_unix_s(60 * minute);
         let told = |last_used: Option<i64>, feeds: &[(Dataset, i64, Option<u64>)]| {

@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_value_is_told_with_the_first_known_ones() {
+    fn an_unknown_value_is_reported_with_the_first_known_ones() {
         let known = |count: usize| -> BTreeSet<String> { (0..count).map(|at| format!("C{at:02}")).collect() };
         let told = |count, near| {
             let known = known(count);

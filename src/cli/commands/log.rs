@@ -91,7 +91,7 @@ pub(in crate::cli) fn run(common: &Common, args: &CommitLogArgs) -> anyhow::Resu
     }
     let text = match commits.is_empty() {
         true if snapshot.commit().seq == 0 => "There are no commits yet.".to_owned(),
-        true => "There is no such commit.".to_owned(),
+        true => "There is no such commit or record.".to_owned(),
         false => describe(&commits),
     };
     let commits = commits.iter().map(|(commit, records)| {

@@ -18,8 +18,8 @@ use crate::model::printable::{Printable, printable_json};
 use crate::pull::body::ReadLimits;
 use crate::pull::catch_up::{Pull, Verdict};
 use crate::pull::client::key_in;
-use crate::pull::rounds::{Plan, Report};
 use crate::pull::location::CopyLocation;
+use crate::pull::rounds::{Plan, Report};
 use crate::pull::server_url::ServerUrl;
 use crate::pull::{Events, FolderCopy, PostgresCopy, PullClient, PullError, PullTarget, SqliteCopy};
 

@@ -121,6 +121,7 @@ fn describe_restore(differences: &RestoreDifferences) -> String {
         records,
         licenses,
         keys_that_stop,
+        keys_that_come_back,
         keys_that_stay_revoked,
         unreadable,
     } = differences;
@@ -128,6 +129,7 @@ fn describe_restore(differences: &RestoreDifferences) -> String {
     // Writing to a string cannot fail.
     let mut text = format!("last commit: {} now, {} in the backup", time(replaced_from), time(restored_to));
     for (dataset, (before, after)) in records {
+        let before = before.map_or("-".to_owned(), |before| before.to_string());
         let _ = write!(text, "\n{dataset}: {before} now, {after} in the backup");
     }
     for difference in licenses {
@@ -135,6 +137,9 @@ fn describe_restore(differences: &RestoreDifferences) -> String {
     }
     for key in keys_that_stop {
         let _ = write!(text, "\nkey {} stops working", Printable(key));
+    }
+    for key in keys_that_come_back {
+        let _ = write!(text, "\nkey {} comes back with the backup", Printable(key));
     }
     for key in keys_that_stay_revoked {
         let _ = write!(text, "\nkey {} stays revoked", Printable(key));
@@ -197,14 +202,18 @@ pub(in crate::cli) fn upgrade(common: &Common, dry_run: bool, if_needed: bool) -
 fn describe_upgrade(plan: &UpgradePlan) -> String {
     let UpgradePlan { from, to, records: PerDataset { conferences, journals }, fields, .. } = plan;
     let formats = if from == to { format!("within format {to}") } else { format!("from format {from} to format {to}") };
-    let noticed = if fields.is_empty() {
-        "Customers notice nothing: licenses, keys and sync tokens stay, and no record changes.".to_owned()
-    } else {
+    let noticed = if !fields.is_empty() {
         format!(
             "Licenses, keys and sync tokens stay. Rows get the new fields {}: records with these fields appear once in the change \
              feed, with `updated_at` as before.",
             fields.join(", ")
         )
+    } else if from == to {
+        "Licenses, keys and sync tokens stay. The fields of records are in another order: such records appear once in the change \
+         feed, with `updated_at` as before."
+            .to_owned()
+    } else {
+        "Customers notice nothing: licenses, keys and sync tokens stay, and no record changes.".to_owned()
     };
     format!("{formats}: {conferences} conferences, {journals} journals.\n{noticed}")
 }

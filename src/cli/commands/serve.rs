@@ -31,7 +31,6 @@ use crate::serve::operators::admin::AdminSetup;
 use crate::serve::operators::health::Probe;
 use crate::serve::operators::log::Log;
 use crate::serve::operators::usage::Usage;
-use crate::serve::watching::replica_thread::ReplicaThread;
 use crate::serve::{Limits, Setup, StopSignals, Watcher, run_to_end, serve};
 use crate::store::StoreError;
 use crate::store::replication::read_replica;
@@ -277,14 +276,10 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs, limits: Limits) -> a
         }
         let admin = args.admin.listen().await?;
         let _recording = usage.start(&watcher)?;
-        let (upstream, _following) = replica
-            .map(|replica| ReplicaThread::start(replica, args.follow.poll, Arc::clone(&watcher)))
-            .transpose()?
-            .unzip();
+        let _following = replica.map(|replica| watcher.follow(replica, args.follow.poll)).transpose()?;
         let setup = Setup {
             listener: TcpListener::from_std(listener)?,
             watcher,
-            upstream,
             settings,
             proxies: TrustedProxies {
                 networks: args.trusted_proxy,
@@ -370,7 +365,8 @@ pub(in crate::cli) const NO_RUNTIME: &str = "the runtime could not be started";
 pub(in crate::cli) fn cannot_listen(address: SocketAddr, error: std::io::Error) -> anyhow::Error {
     match error.kind() {
         ErrorKind::AddrInUse => anyhow!(
-            "{address} is in use: another server listens there; stop it, or choose another port, such as --listen {}",
+            "{address} is in use: another server listens there; stop it, or choose another port, such as --listen {}. Servers share a \
+             port only if all of them have --reuse-port",
             SocketAddr::new(address.ip(), address.port().wrapping_add(1).max(1024))
         ),
         ErrorKind::PermissionDenied => anyhow!(

@@ -91,7 +91,7 @@ fn responses_have_the_headers_of_their_status() {
 }
 
 #[test]
-fn parameters_say_whether_they_are_required_and_what_stands_for_them() {
+fn parameters_are_documented_as_required_or_with_a_default() {
     let document = sample();
     let expected = [
         ("Limit", false, json!(100)),
@@ -193,7 +193,7 @@ fn examples_of_answers_fit_their_schemas() {
 }
 
 #[test]
-fn patterns_take_positions_of_any_length_that_need_no_escaping() {
+fn patterns_accept_tokens_and_cursors_of_any_length_without_escapes() {
     use crate::model::Dataset::Journals;
     let document = sample();
     let samples = Samples::new().unwrap();
@@ -212,7 +212,7 @@ fn patterns_take_positions_of_any_length_that_need_no_escaping() {
 }
 
 #[test]
-fn the_time_pattern_takes_what_the_service_takes() {
+fn the_time_pattern_accepts_the_times_that_the_service_accepts() {
     let pattern = jsonschema::validator_for(&json!({"pattern": TIME_PATTERN})).unwrap();
     for text in [
         "2026-03-15",
@@ -256,7 +256,7 @@ fn rows_without_values_fit_their_schemas() {
 }
 
 #[test]
-fn other_bodies_do_not_fit() {
+fn invalid_records_do_not_fit_the_schema() {
     let document = sample();
     let record: Value =
         serde_json::from_slice(&Samples::new().unwrap().record(crate::model::Dataset::Conferences)).unwrap();

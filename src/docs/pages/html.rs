@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn templates_are_filled_once() {
+    fn values_in_filled_templates_are_not_filled_again() {
         let values = [("a", "{{b}}".to_owned()), ("b", "B".to_owned())];
         assert_eq!(fill("{{a}} {{b}} {{c}} {{", &values), "{{b}} B {{c}} {{");
     }

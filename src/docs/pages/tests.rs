@@ -15,7 +15,7 @@ fn all(public_url: &str) -> Vec<String> {
 }
 
 #[test]
-fn nothing_is_loaded_but_the_one_script() {
+fn pages_load_only_one_script() {
     for page in all(PUBLIC_URL) {
         let scripts: Vec<&str> =
             page.split("<script").skip(1).filter_map(|rest| rest.split_once('>')).map(|(tag, _)| tag).collect();
@@ -60,7 +60,7 @@ fn elements_are_closed_in_order() {
 }
 
 #[test]
-fn every_place_of_the_template_is_filled() {
+fn every_placeholder_of_the_template_is_filled() {
     let page = reference(&CONTRACT, PUBLIC_URL);
     for place in include_str!("reference.html").split("{{").skip(1) {
         let (name, _) = place.split_once("}}").unwrap();
@@ -76,7 +76,7 @@ fn every_place_of_the_template_is_filled() {
 }
 
 #[test]
-fn every_link_leads_somewhere() {
+fn every_link_of_the_docs_has_a_target() {
     let mut pages = vec![("/docs".to_owned(), reference(&CONTRACT, PUBLIC_URL))];
     pages.push(("/docs/errors".to_owned(), error_index(&CONTRACT)));
     for info in CONTRACT.codes {

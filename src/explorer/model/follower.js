@@ -1,4 +1,5 @@
 // Keeps a copy current: loads the export, then follows the change feed.
+import {Failure} from './load.js';
 
 /** How long the server holds an empty page back, in seconds. */
 const WAIT_S = 45;
@@ -76,7 +77,7 @@ export class Follower {
 	async reload(signal) {
 		const onProgress = (records, total) => this.isRefused || this.tell({name: 'loading', records, total});
 		onProgress(0, null);
-		const loaded = await Promise.resolve(this.load(this.stopping.signal, onProgress)).catch(error => ({problem: {detail: error.message}}));
+		const loaded = await Promise.resolve(this.load(this.stopping.signal, onProgress)).catch(error => ({problem: {detail: error instanceof Failure ? error.message : null}}));
 		if (this.isStopped) return false;
 		if (loaded.tooMany) return this.tell({name: 'too-many', count: loaded.tooMany});
 		if (loaded.problem) return this.failed(loaded, signal);
@@ -154,12 +155,12 @@ export const isUnlicensed = ({problem}) => /\/dataset_not_licensed$/.test(proble
 const moment = time => new Date(time).toLocaleString('en-GB', {dateStyle: 'medium', timeStyle: 'short'});
 
 /** A state in words. `isAlone`: the browser says that there is no network. `asOf`: when the copy was current last. */
-export const describe = ({name, records, total, status, problem, isLoaded, isAlone, count, asOf}) => ({
+export const describe = ({name, records, total, problem, isLoaded, isAlone, count, asOf}) => ({
 	loading: total ? `Loading ${number(records)} of ${number(total)} records …` : 'Loading …',
 	kept: `As of ${moment(asOf)}. Looking for changes …`,
 	current: 'Current',
 	limited: 'The key has used up its requests for this minute. The next one follows soon.',
-	offline: `${isAlone ? 'This computer has no network.' : status && problem?.detail || 'The server gives no answer that can be read.'} ${isLoaded ? `You see the last known records${asOf ? ` (as of ${moment(asOf)})` : ''}, and the page` : 'The page'} tries again.`,
+	offline: `${isAlone ? 'This computer has no network.' : problem?.detail ?? 'The server gives no answer that can be read.'} ${isLoaded ? `You see the last known records${asOf ? ` (as of ${moment(asOf)})` : ''}, and the page` : 'The page'} tries again.`,
 	refused: `The server refuses the key: ${problem?.detail}`,
 	'too-many': `${number(count)} records are too many for a copy in the browser. The page asks the server instead.`,
 })[name];

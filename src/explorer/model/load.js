@@ -1,5 +1,8 @@
 // An export, read line by line while it arrives.
 
+/** An error whose words are for readers. Those of the browser's errors are not. */
+export class Failure extends Error {}
+
 /** The records between two reports of progress. */
 const PROGRESS = 1000;
 
@@ -15,8 +18,10 @@ export async function readExport(response, {max = Infinity, onProgress = () => {
 	if (/gzip/.test(header('content-type'))) stream = stream.pipeThrough(new DecompressionStream('gzip'));
 	const reader = stream.pipeThrough(new TextDecoderStream('utf-8', {ignoreBOM: true})).getReader();
 	const records = [], share = sharer();
+	const brokeOff = () => { throw new Failure(`The export broke off: ${records.length} of ${total} records arrived.`); };
+	const read = () => reader.read().catch(brokeOff);
 	let rest = '', told = 0;
-	for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+	for (let piece = await read(); !piece.done; piece = await read()) {
 		const lines = (rest + piece.value).split('\n');
 		rest = lines.pop();
 		for (const line of lines) records.push(share(JSON.parse(line)));
@@ -24,7 +29,7 @@ export async function readExport(response, {max = Infinity, onProgress = () => {
 		if (records.length >= told + PROGRESS) onProgress(told = records.length, total);
 	}
 	onProgress(records.length, total);
-	if (rest || !(records.length === total || Number.isNaN(total))) throw new Error(`The export broke off: ${records.length} of ${total} records arrived.`);
+	if (rest || !(records.length === total || Number.isNaN(total))) brokeOff();
 	return {token: header('x-sync-token'), digest: header('x-records-digest'), records};
 }
 

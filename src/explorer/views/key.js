@@ -1,13 +1,16 @@
 // The form for the key.
 import {html, useRef, useState} from '../preact.js';
 import {ask} from '../api.js';
-import {Title, Words} from '../parts.js';
+import {Title, Words, reasonOf} from '../parts.js';
 import {useSession} from '../session.js';
 
 /** Who can read what is kept on this computer. */
 export const WHO = 'Anyone who uses this account of this computer, and on a shared computer anyone who sits down at it, can read the records and use the key.';
 
-/** Asks for a key, and takes it once the server has accepted it. A wrong key stays in the field. */
+/** Whether an answer says that the key is right. What the license or the address of this computer may not see is a view's to show. */
+export const isAccepted = ({status}) => status === 200 || status === 403;
+
+/** Asks for a key, and takes it once the server has accepted it. Any other key stays in the field. */
 export function KeyForm({why}) {
 	const {setKey, keepHere} = useSession();
 	const [tab, here, input] = [useRef(), useRef(), useRef()];
@@ -25,9 +28,8 @@ export function KeyForm({why}) {
 		setBusy(true);
 		const answer = await ask(key, 'reference/therapy-areas');
 		setBusy(false);
-		// Any other problem, such as a dataset that the license has not, is a view's to show.
-		if (answer.status && answer.status !== 401) return here.current?.checked ? keepHere(key) : setKey(key, tab.current.checked);
-		refuse(answer.problem.detail);
+		if (isAccepted(answer)) return here.current?.checked ? keepHere(key) : setKey(key, tab.current.checked);
+		refuse(reasonOf(answer.problem));
 	};
 	return html`<${Title}>See what a license sees<//>
 		<p class="lead">Enter an API key to search the conferences and journals of its license, with their deadlines.</p>

@@ -129,7 +129,7 @@ function Answered({dataset, at, kept: {copy, index, log, version}}) {
 
 /** What to do about an empty list: the next deadline after the period, a word as records spell it, or fewer filters. */
 function Nothing({index, question, day, onChange}) {
-	const later = {...question, within: null}, next = question.within && select(index, later, day).deadlines?.[0];
+	const later = {...question, within: null}, next = question.within && select(index, {...later, mode: 'deadlines'}, day).deadlines[0];
 	const meant = useMemo(() => hasKey(question.words) ? null : meantBy(index, question.words).find(words => select(index, {...question, words, past: 'yes'}, day).total), [index, question, day]);
 	if (!index.size) return html`<${Unlicensed} dataset=${question.dataset} />`;
 	if (isReversed(question.ranges)) return html`<p class="empty">The period ends before it begins. Change one of its days.</p>`;

@@ -126,10 +126,10 @@ const shortName = ({abbv, name, year}) => [abbv || name, year].filter(Boolean).j
 
 /** The records of an address side by side: from the copy, or from the API if the page keeps no copy. */
 export function Compare({dataset, params}) {
-	const {copy, state} = useCopy(dataset), stars = useStars(dataset), isKept = usesCopy(state), [only, setOnly] = useState(false);
-	const given = readIds(params.ids ?? ''), ids = given.slice(0, MAX_COMPARED), isAsked = !isKept && state.name !== 'loading', name = `${DATASETS[dataset][0]} side by side`;
-	const answers = Array.from({length: MAX_COMPARED}, (_, at) => useAsk(isAsked && ids[at] ? `${dataset}/${ids[at]}` : null));
-	const isLoading = state.name === 'loading' || isAsked && ids.some((_, at) => answers[at]?.stale ?? true);
+	const kept = useCopy(dataset), {copy, state} = kept, stars = useStars(dataset), isKept = usesCopy(state), [only, setOnly] = useState(false);
+	const given = readIds(params.ids ?? ''), ids = given.slice(0, MAX_COMPARED), name = `${DATASETS[dataset][0]} side by side`;
+	const answers = Array.from({length: MAX_COMPARED}, (_, at) => useAsk(!isKept && ids[at] ? `${dataset}/${ids[at]}` : null));
+	const isLoading = isKept ? !kept.isReady : ids.some((_, at) => answers[at]?.stale ?? true);
 	const recordOf = (id, at) => isKept ? copy.records.get(id) : answers[at]?.data?.data;
 	const records = isLoading ? [] : ids.map(recordOf).filter(Boolean), missing = isLoading ? [] : ids.filter((id, at) => !recordOf(id, at));
 	const problem = answers.find(answer => answer?.problem && answer.status !== 404), offered = new Set([...ids, ...stars]);
@@ -137,7 +137,7 @@ export function Compare({dataset, params}) {
 	const toggle = id => { location.hash = compareLink(dataset, ids.includes(id) ? ids.filter(one => one !== id) : [...ids, id]); };
 	const columns = [{name: 'Fact', kind: 'wide', cell: ({term, differs}) => html`${term} ${differs && html`<${Badge} kind="differs" />`}`},
 		...records.map((record, at) => ({name: shortName(record), cell: ({shown}) => shown ? shown[at] : html`<a href=${link(`${dataset}/${record.id}`)}><bdi>${record.name}</bdi></a> <${Star} dataset=${dataset} record=${record} />`}))];
-	return html`<${Back} dataset=${dataset} /><${Title} full=${[...records.map(shortName), name].join(', ')}>${name}<//><${Standing} kept=${{state}} />
+	return html`<${Back} dataset=${dataset} /><${Title} full=${[...records.map(shortName), name].join(', ')}>${name}<//><${Standing} kept=${kept} />
 		${given.length > MAX_COMPARED && html`<p role="status">At most ${MAX_COMPARED} stand side by side. The address names ${given.length.toLocaleString('en')}.</p>`}
 		${missing.length > 0 && html`<p role="status">Not in this license, or removed: number ${missing.join(', ')}.</p>`}
 		${problem && html`<${Problem} of=${problem} />`}

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_abbreviation_stands_for_a_name() {
+    fn an_abbreviation_matches_its_name() {
         let of = |(name, abbv): (&str, &str)| Identity::new(name, Some(abbv));
         let long = ("European Society for Medical Oncology Congress", "ESMO");
         let cases = [

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn real_names_are_left_alone() {
+    fn real_names_are_not_repaired() {
         for text in real_names() {
             assert_eq!(repair(text), None, "{text}");
         }
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn chance_sequences_are_left_alone() {
+    fn chance_sequences_are_not_repaired() {
         let cases = [
             "d’études",
             "D’ÉTUDES",

@@ -31,7 +31,7 @@ fn licensed_database() -> TestDatabase {
 }
 
 #[test]
-fn likely_mistakes_are_told() {
+fn likely_mistakes_are_warned_of() {
     // The columns of each case: id, name, year, therapy_areas, country, start_date, city.
     let cases = [
         ("200,A,2026,Oncology,France,,", ""),
@@ -185,7 +185,7 @@ fn a_word_that_the_import_removes_corrects_no_other_word() {
     let cases = [
         (rows("haematology", 50..=54), rows("Hematology", 50..=54), vec![]),
         (rows("haematology", 50..=54), rows("Hematology", 50..=60), vec![]),
-        // Not a known area, but no new one either.
+        // The word is neither a known area nor a new one.
         (rows("balneology", 50..=54), rows("Balneology", 50..=54), vec![]),
         (rows("Balneology", 50..=54), rows("Balneology", 50..=52) + &rows("Phoniatrics", 53..=54), vec!["Phoniatrics"]),
         // Some rows keep the stored word.
@@ -281,7 +281,7 @@ fn a_finding_is_known_by_its_rule_field_value_and_message() {
             "2,B,2026,, Paris,Hall\n1,A,2026,, Paris,Other",
             &["conferences.csv:2: city: ` Paris` - has"],
         ),
-        // A finding that went comes back.
+        // A finding that was gone returns.
         (
             "1,A,2026,, Paris,Hall\n",
             "1,A,2026,,TBD,TBD",
@@ -347,7 +347,7 @@ fn a_misspelling_is_reported_at_its_first_row_with_their_number() {
     let expected = "conferences.csv:2: therapy_areas: `Oncolgy` - looks like a misspelling of `Oncology` (3 rows, the \
                     first is here); licenses that name the right one (acme)";
     assert!(warnings.len() == 1 && warnings[0].starts_with(expected), "{warnings:?}");
-    // A row that had the word is no news. Others are, although the database has the word.
+    // A row that already had the word is not reported. Other rows are, although the database has the word.
     let rows = "200,A2,Oncolgy\n204,E,Oncolgy\n202,C2,Oncolgy";
     let warnings = warnings_after(&database, "id,name,therapy_areas", &[rows]);
     let expected = "conferences.csv:3: therapy_areas: `Oncolgy` - looks like a misspelling of `Oncology` (1 row)";
@@ -399,7 +399,7 @@ fn three_licenses_are_named_and_more_are_counted() {
 }
 
 #[test]
-fn the_second_set_of_a_license_counts_too() {
+fn words_in_any_set_of_a_license_count() {
     let database = licensed_database();
     // Several sets, of which the words of the countries are the second.
     let countries = Some(["Östland".to_owned()].into());
@@ -490,7 +490,7 @@ fn an_import_reports_what_lint_finds_afterwards() {
         assert_eq!((found[0].rule, found[0].value.clone()), (rule, value));
         assert_eq!(message.replace(" (2 rows, the first is here)", ""), found[0].message.replace(" (1 row)", ""));
     }
-    // Nothing is brought.
+    // The second import sets no country.
     let (found, _) = findings(&[&first, "# conferences.csv\nid,city\n6,London\n"], MergeOptions::default());
     assert_eq!(found, []);
 }
@@ -524,7 +524,7 @@ fn journals_with_different_issns_may_share_a_name() {
         ("1,A,0028-4793,\n2,A,,0140-6736", ""),
         ("1,A,0028-4793,\n2,A,,", "3 same_name"),
         ("1,A,,\n2,A,,", "3 same_name"),
-        // An invalid one tells nothing.
+        // An invalid ISSN distinguishes no journals.
         ("1,A,0028-4793,\n2,A,0140-6737,", "3 issn_check_digit 3 same_name"),
         ("1,A,0028-4793,\n2,B,,0028-4793", "3 issn_twice"),
         ("1,A,0028-4793,\n2,A,0140-6736,0028-4793", "3 issn_twice"),
@@ -560,7 +560,7 @@ fn values_with_one_right_value_are_corrected() {
         (journals("name", "40,SociÃ©tÃ© "), "2 name `SociÃ©tÃ© ` -> `Société`", ""),
         (journals("name,url", "40,A,N/A"), "2 url `N/A` -> null", ""),
         (journals("name", "40,TBD"), "", "2 placeholder"),
-        // A valid ISSN is stored in its form unasked.
+        // A valid ISSN is stored in its usual form even without a fix.
         (journals("name,issn_print", "40,A,0028–4793"), "", ""),
         (journals("name,issn_print", "40,A,0028–4794"), "", "2 issn_form 2 issn_check_digit"),
         (journals("name,issn_print", "40,A,0000-0000"), "2 issn_print `0000-0000` -> null", ""),
@@ -593,7 +593,7 @@ fn values_with_one_right_value_are_corrected() {
         apply(&database, merged.batch);
         let stored = crate::import::lint::lint_database(&database.state()).unwrap();
         assert_eq!(stored.len(), merged.warnings.len(), "{file}: {stored:?}");
-        // Nothing is corrected unasked.
+        // Without the option, nothing is corrected.
         let merged = run(&sample_database(), &file, MergeOptions::default()).unwrap();
         assert_eq!(merged.fixes, [], "{file}");
     }

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ten_records_or_a_tenth_may_go() {
+    fn ten_records_or_a_tenth_may_be_removed_without_permission() {
         let cases = [
             (0, 0, true),
             (10, 10, true),

@@ -143,7 +143,7 @@ const SAME: &str =
     "1=ASCO,2=ESMO,3=Unlinked | 1=Topic: Lung: small cell,2=Audience: Nurses | 10:[1][1] 11:[2][] 20:[1] | ";
 
 #[test]
-fn runs_are_judged_on_the_state_after_them() {
+fn imports_are_checked_against_the_state_after_them() {
     let cases = [
         // Names.
         ("# organizations.csv\nid,name\n1,ESMO\n2,ASCO\n", "1=ESMO,2=ASCO,3=Unlinked"),
@@ -541,7 +541,7 @@ fn rows_without_ids_find_their_records() {
         ("issn,name", "The Lancet,,1474-547X", "[20] new []"),
         ("issn,name", "Lancet,,1474-547X", "[23] new [23]"),
         ("issn,name", "The Lancet,,", "journal 20 `The Lancet`: `name` agrees, but the row has no `issn`"),
-        // Valid ISSNs that contradict each other tell journals of one name apart.
+        // Valid ISSNs that contradict each other distinguish journals of one name.
         (
             "name",
             "The Lancet,1470-2045,",

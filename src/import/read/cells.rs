@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn notation_decides_what_may_mean_two_things() {
+    fn notation_decides_between_two_meanings_of_a_cell() {
         let semicolons = Notation { has_semicolons: true, ..Notation::default() };
         let comma = Notation { decimal: Some(DecimalSign::Comma), ..Notation::default() };
         let price = Notation { is_price: true, ..Notation::default() };

@@ -328,14 +328,14 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_reported() {
+    fn faults_of_csv_rows_are_reported_with_file_and_line() {
         let cases = [
             ("id,nmae\n1,A\n", "2:1!\nf:1: nmae: unknown column; did you mean `name`?"),
             (
                 "id,name,name\n1,A,B\n",
                 "f:2: `B` - the columns B (`name`) and C (`name`) have one header, and differ here; ignore one of",
             ),
-            // Names that begin like a column, or like which a column begins.
+            // Names that begin with a column's name, or are the beginning of one.
             ("id,nam\n1,A\n", "f:1: nam: unknown column; did you mean `name`?"),
             ("id,names\n1,A\n", "f:1: names: unknown column; did you mean `name`?"),
             ("id,n\n1,A\n", "f:1: n: unknown column"),
@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_kept() {
+    fn rows_and_columns_beyond_a_bound_are_refused() {
         let lines = Bounds { line_bytes: 8, ..Bounds::default() };
         let rows = Bounds { rows: 2, ..Bounds::default() };
         let columns = Bounds { columns: 2, ..Bounds::default() };

@@ -190,6 +190,7 @@ fn read_day(parts: &[Part], order: Option<DateOrder>) -> Result<Option<Day>, Mes
     let form = if is_named { form.replace(['-', '/', '.', ','], "") } else { form.to_owned() };
     let numbers = parts.iter().filter(|(sign, _)| sign.is_alphabetic()).map(|(_, number)| *number);
     let (year, month, day) = match (form.as_str(), &numbers.collect::<Vec<_>>()[..]) {
+        // Between points, the day is first whatever the option says.
         ("dMy" | "d.d.y", &[day, month, year])
         | ("Mdy", &[month, day, year])
         | ("yMd" | "y-d-d" | "y/d/d" | "y.d.d", &[year, month, day]) => (Some(year), Some(month), day),
@@ -198,8 +199,8 @@ fn read_day(parts: &[Part], order: Option<DateOrder>) -> Result<Option<Day>, Mes
             (Some(year), Some(month), day)
         }
         // The option says that the source has such dates. They are of this century.
-        ("dMd", &[day, month, year]) if order.is_some() => (Some(2000 + year), Some(month), day),
-        ("d.d.d" | "d/d/d" | "d-d-d", &[first, second, year]) if order.is_some() => {
+        ("dMd" | "d.d.d", &[day, month, year]) if order.is_some() => (Some(2000 + year), Some(month), day),
+        ("d/d/d" | "d-d-d", &[first, second, year]) if order.is_some() => {
             let (day, month) = in_order(first, second, order)?;
             (Some(2000 + year), Some(month), day)
         }
@@ -339,7 +340,9 @@ mod tests {
             ("21.01.27", DateOrder::Dmy, Ok("2027-01-21")),
             ("3/4/26", DateOrder::Mdy, Ok("2026-03-04")),
             ("15-Mar-26", DateOrder::Dmy, Ok("2026-03-15")),
-            ("15.13.26", DateOrder::Dmy, Err("is not a date in the order")),
+            ("15.13.26", DateOrder::Dmy, Err("write a date as")),
+            ("15/13/26", DateOrder::Dmy, Err("is not a date in the order")),
+            ("03.04.26", DateOrder::Mdy, Ok("2026-04-03")),
             ("26-03-15", DateOrder::Dmy, Ok("2015-03-26")),
         ];
         for (cell, order, expected) in cases {
@@ -410,6 +413,8 @@ mod tests {
         let ordered = |cell, order| read(cell, Some(order));
         assert_eq!(ordered("12/03/2026 - 15/03/2026", DateOrder::Dmy), RANGE);
         assert_eq!(ordered("03/12/2026 - 03/15/2026", DateOrder::Mdy), RANGE);
+        assert_eq!(ordered("12.03.-15.03.2026", DateOrder::Mdy), RANGE);
+        assert_eq!(ordered("03.04.2026", DateOrder::Mdy), ordered("03.04.26", DateOrder::Mdy));
         assert!(
             ordered("12/03/2026 - 15/03/2026", DateOrder::Mdy).starts_with("is not a date in the order --dates mdy")
         );

@@ -1,10 +1,11 @@
 //! A JSON reader. It rejects duplicate keys, and reports the path of each fault.
 
 use std::cell::RefCell;
-use std::fmt;
+use std::{fmt, iter};
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::model::message::{Message, message};
@@ -52,6 +53,23 @@ pub fn parse(text: &str) -> Result<Value, (String, Message)> {
         })
 }
 
+/// Returns the members of an object, also those whose key appears again. Returns none for anything else.
+pub(super) fn members(text: &str) -> Vec<(String, &RawValue)> {
+    struct Members;
+    impl<'de> Visitor<'de> for Members {
+        type Value = Vec<(String, &'de RawValue)>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+            iter::from_fn(|| entries.next_entry().transpose()).collect()
+        }
+    }
+    serde_json::Deserializer::from_str(text).deserialize_map(Members).unwrap_or_default()
+}
+
 /// Returns the message for an error. `text` is the line with the error.
 pub(super) fn explain(error: &serde_json::Error, text: &str) -> Message {
     let reason = error.to_string();
@@ -60,7 +78,9 @@ pub(super) fn explain(error: &serde_json::Error, text: &str) -> Message {
     match error.classify() {
         Category::Data => message!("{reason}"),
         Category::Eof => {
-            message!("is not valid JSON: it ends too early ({reason}); in a .jsonl file, write one object per line")
+            message!(
+                "is not valid JSON: it ends too early ({reason}); the file is cut short, a bracket is missing, or an object is not on one line of a .jsonl file"
+            )
         }
         Category::Io | Category::Syntax => {
             let after = text.get(column.saturating_sub(1)..).unwrap_or_default();
@@ -166,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_tell_their_place() {
+    fn faults_name_their_member() {
         let cases = [
             (r#"{"a":1,"a":2}"#, "a", "appears twice"),
             (r#"{"f":{"oral":true,"\u006fral":true}}"#, "f.oral", "appears twice"),

@@ -1,6 +1,5 @@
 //! JSON objects, read like the rows of a table: one per line (JSON Lines), or a list of them in a document.
 
-use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read};
 
 use serde_json::value::RawValue;
@@ -9,10 +8,11 @@ use serde_json::{Deserializer, Map, Value};
 use crate::import::findings::RowFaults;
 use crate::import::read::cells::{Notation, TableCell};
 use crate::import::read::columns::Columns;
-use crate::import::read::json::{explain, leaves, parse};
-use crate::import::read::options::{FileSample, MAX_SAMPLE_ROWS, ReadOptions};
+use crate::import::read::json::{explain, leaves, members, parse};
+use crate::import::read::options::{FileSample, Given, MAX_SAMPLE_ROWS, ReadOptions, is_same};
 use crate::import::read::table_row::read_row;
 use crate::import::rows::{FileRows, RowEdit};
+use crate::model::fold::{comparable, is_blank};
 use crate::model::message::message;
 use crate::model::value::JsonType;
 use crate::model::value::json::{as_text, is_empty};
@@ -100,7 +100,18 @@ impl<'o> ObjectReader<'o> {
             fields.iter().any(|field| field.name == path && field.kind.is_list())
                 && !options.columns.iter().any(|given| is_within(&given.value.column.text, path))
         };
-        for (path, value) in leaves("", members, &is_whole) {
+        let leaves = leaves("", members, &is_whole);
+        // Objects of other kinds may have other members, so filters come first. An absent member counts as empty.
+        let passes = options.filters.iter().all(|Given { value: (column, values), .. }| {
+            let found = leaves.iter().find(|(path, _)| column.matches(&comparable(path), 1, None));
+            let text = found.map_or_else(String::new, |(_, value)| cell(value.clone(), options).text.into_owned());
+            values.iter().any(|value| is_same(value, text.trim_matches(is_blank)))
+        });
+        if !passes {
+            options.effects.borrow_mut().left_out += 1;
+            return None;
+        }
+        for (path, value) in leaves {
             // An option that ignores an object ignores its members.
             if path.match_indices('.').any(|(at, _)| options.ignores(&path[..at])) {
                 continue;
@@ -110,7 +121,7 @@ impl<'o> ObjectReader<'o> {
             if within.is_empty() {
                 paths.push(path);
                 cells.push(cell(value, options));
-            } else {
+            } else if !options.ignores(&path) {
                 // Null for an object.
                 cells.resize(cells.len() + within.len(), TableCell::default());
                 paths.extend(within.into_iter().cloned());
@@ -137,12 +148,7 @@ impl<'o> ObjectReader<'o> {
         };
         let is_usable = !faults.has_fault();
         let notation = Notation { is_json: true, ..options.notation() };
-        let row = if columns.pass_filters(cells) {
-            read_row(&columns, cells, false, &notation, options, faults)
-        } else {
-            options.effects.borrow_mut().left_out += 1;
-            None
-        };
+        let row = read_row(&columns, cells, false, &notation, options, faults);
         // The faults of a header are reported at each object.
         self.last = is_usable.then_some((paths, columns));
         row
@@ -242,16 +248,24 @@ fn are_lines(text: &str) -> bool {
 /// Returns the list of objects that a document contains, or the document itself if it is a list or a row. A row may have
 /// lists of links. Warns of the members next to the list. Reports several lists, and returns `None`.
 fn list_within<'t, F: Fields>(document: &'t str, rows: &mut FileRows<'_, F>) -> Option<&'t str> {
-    let is_list = |value: &str| value.strip_prefix('[').is_some_and(|items| items.trim_start().starts_with('{'));
+    let members = members(document);
     let is_field = |name: &str| F::table().nodes.iter().any(|node| node.key == name);
-    let members: BTreeMap<String, &RawValue> = serde_json::from_str(document).unwrap_or_default();
-    let (lists, others): (Vec<_>, Vec<_>) =
-        members.iter().partition(|(name, value)| is_list(value.get()) && !is_field(name));
+    let is_row = members.iter().any(|(name, _)| name == "id" || is_field(name));
+    let lists_with = |first: char| {
+        let begins = |value: &str| value.strip_prefix('[').is_some_and(|items| items.trim_start().starts_with(first));
+        members.iter().filter(move |(name, value)| !is_field(name) && begins(value.get())).collect::<Vec<_>>()
+    };
+    let mut lists = lists_with('{');
+    // A page may be empty.
+    if lists.is_empty() && !is_row {
+        lists = lists_with(']');
+    }
     match *lists {
         [] => Some(document),
         [(name, list)] => {
-            if !others.is_empty() {
-                let names: Vec<&str> = others.iter().map(|(name, _)| name.as_str()).collect();
+            let others = members.iter().map(|(other, _)| other.as_str()).filter(|other| other != name);
+            let names: Vec<&str> = others.collect();
+            if !names.is_empty() {
                 let message = message!("only the list `{name}` is read; ignored next to it: `{}`", names.join("`, `"));
                 rows.warn(None, message);
             }
@@ -547,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_kept() {
+    fn lines_beyond_a_bound_are_refused() {
         let lines = Bounds { line_bytes: 10, ..Bounds::default() };
         let rows = Bounds { rows: 2, ..Bounds::default() };
         let too_long = "f:2: the line is longer than 10 bytes; correct it";
@@ -609,6 +623,12 @@ mod tests {
             ("[{\"id\":1}]\n  x", "f:2: is not valid JSON: trailing characters (column 3)"),
             ("{\"id\":1}\nx", "f:2: is not valid JSON"),
             ("5", "f:1: `5` - is a number; write one object per line"),
+            (r#"{"data":[{"id":1}],"data":[{"id":2}]}"#, "f:1: contains the lists `data` and `data`; write each list"),
+            (
+                r#"{"data":[],"next_cursor":null}"#,
+                "\nf: only the list `data` is read; ignored next to it: `next_cursor`",
+            ),
+            (r#"{"id":1,"unknown":[]}"#, "f:1: unknown: unknown field"),
             (r#"{"a":[{"id":1}],"b":[{"id":2}]}"#, "f:1: contains the lists `a` and `b`; write each list to a file"),
             (r#"{"data":{"items":[{"id":1}]}}"#, "f:1: data.items.id: unknown field"),
         ];
@@ -629,7 +649,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_kept_in_lists() {
+    fn objects_of_a_list_beyond_a_bound_are_refused() {
         let objects = Bounds { line_bytes: 10, ..Bounds::default() };
         let rows = Bounds { rows: 2, ..Bounds::default() };
         let cases = [

@@ -283,7 +283,8 @@ impl ReadOptions {
             return Ok(());
         };
         Err(InputError(format!(
-            "{origin}: no file has a column or field `{}`; write the name as it is in the file",
+            "{origin}: no file has a column or field `{}`, or other mappings name it more exactly; write the name as it is in the \
+             file",
             value.column
         )))
     }
@@ -462,7 +463,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_checked() {
+    fn column_mappings_and_match_fields_are_checked() {
         let cases: [(&[&str], &[&str], &str); 15] = [
             (&["Website=url", "Kind=type", "No=id", "Gone=deleted"], &["name"; 8], ""),
             (&["Website=link"], &[], "there is no field `link`"),

@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn names_tell_what_files_hold() {
+    fn file_names_give_the_kind_of_rows_and_the_format() {
         let cases = [
             ("conferences.jsonl", Some((Some(RowKind::Conferences), FileFormat::Jsonl))),
             ("Conferences.CSV", Some((Some(RowKind::Conferences), FileFormat::Csv))),
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn unreadable_sources_say_why() {
+    fn unreadable_sources_are_refused_with_the_reason() {
         let options = SourceOptions { kind: Some(RowKind::Tags), format: None };
         let none = SourceOptions::default();
         let cases = [

@@ -363,7 +363,7 @@ mod tests {
     use crate::model::{ConferenceFields, Fields, JournalFields};
 
     #[test]
-    fn addresses_are_found() {
+    fn a_website_is_read_from_the_text_or_the_link_of_a_cell() {
         let cases = [
             ("ESMO", "https://esmo.org/", Ok("https://esmo.org/")),
             ("www.esmo.org", "http://www.esmo.org/", Ok("http://www.esmo.org/")),

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_deletes_exactly_what_is_before_the_first_kept_state() {
+    fn a_sweep_deletes_exactly_the_objects_before_the_first_kept_state() {
         let log = swept();
         // One state before the newest is always kept.
         sweep_log(&log, 7, Duration::ZERO);
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn objects_of_the_last_day_are_kept() {
-        // How old, in seconds before the heartbeat, and whether it goes.
+        // The age in seconds before the heartbeat, and whether the object is deleted.
         for (age_s, goes) in [(0, false), (DAY_S, false), (DAY_S + 1, true)] {
             let log = swept();
             let (probe, foreign) = (layout::probe(RANDOM), format!("{}/2026/samples.csv", layout::PROBES));
@@ -353,7 +353,7 @@ mod tests {
     #[test]
     fn parts_of_unfinished_states_go_once_their_slot_is_past() {
         let log = swept();
-        // Attempts that died: at slots with a manifest and without one, at the end, and after it.
+        // Attempts that were killed: at slots with a manifest and without one, at the end, and after it.
         for slot in [5, 6, 7, 8] {
             let part = log.put_part(slot, OTHER_RANDOM, 0);
             log.date(&part.name, time().plus_s(-2 * DAY_S));

@@ -120,7 +120,7 @@ fn six_entries(origin: &Origin) -> TestLog {
 }
 
 #[test]
-fn a_state_is_an_entry_of_its_own_after_which_old_objects_go() {
+fn a_state_is_an_entry_of_its_own_and_old_objects_are_swept() {
     let origin = Origin::new();
     let log = six_entries(&origin);
     let (end, entries) = origin.publish_counted(&log, sweeping()).unwrap();
@@ -240,7 +240,7 @@ fn a_running_publisher_checks_the_bucket_again_before_each_heartbeat() {
     let log = six_entries(&origin);
     let mut publisher = origin.start(&log, once()).unwrap();
     let beat = |publisher: &mut Publisher| {
-        // Every second one looks at the newest state.
+        // Every second heartbeat checks the newest state.
         publisher.heartbeat.count = 1;
         publisher.heartbeat.make_due();
         publisher.heartbeat_if_due()
@@ -258,7 +258,7 @@ fn a_running_publisher_checks_the_bucket_again_before_each_heartbeat() {
         assert_eq!(publisher.state.lost.take().as_ref(), Some(&name));
         log.bucket().put(&name, &bytes).unwrap();
     }
-    // Another publisher is further.
+    // Another publisher has a later entry.
     log.put(7, [9; 32], "another publisher");
     let fenced = beat(&mut publisher).unwrap_err();
     assert!(fenced.is_fenced(), "{fenced}");
@@ -270,7 +270,7 @@ fn a_heartbeat_that_is_ahead_is_overtaken() {
     let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
     origin.publish(&log, once()).unwrap();
     let mut publisher = origin.start(&log, once()).unwrap();
-    // One of an earlier publisher, whose clock is ahead, comes late.
+    // A heartbeat of an earlier publisher, whose clock is ahead, arrives late.
     let late = Heartbeat { at: now().plus_s(86_400), ..heartbeat(&log) };
     log.bucket().put(layout::ALIVE, &late.encode().unwrap()).unwrap();
     for _ in 0..2 {
@@ -303,7 +303,7 @@ fn a_state_without_a_manifest_is_followed_by_a_state_before_commits() {
     publisher.publish_next().unwrap();
     assert!(entry(&log, last + 2).header.is_state());
     assert!(!publisher.state.is_unfinished);
-    // So does one that finds the entry of an earlier run in its slot, because it arrived late.
+    // A publisher that finds the entry of an earlier run in its slot, because it arrived late, does the same.
     let before = entry(&log, last + 1);
     publisher.end = Some(LastEntry::of(&before.header, before.hash));
     log.remove(&layout::state(last + 2));
@@ -347,18 +347,18 @@ fn a_published_database_is_published_on_while_a_command_writes_to_it() {
 }
 
 #[test]
-fn the_heartbeat_goes_on_while_a_state_is_written() {
+fn heartbeats_continue_while_a_state_is_written() {
     let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
     origin.publish(&log, once()).unwrap();
     let mut publisher = origin.start(&log, PublishSettings { heartbeat: Duration::ZERO, ..once() }).unwrap();
     let (before, view) = (publisher.heartbeat.count, publisher.reader.origin().unwrap());
     publisher.put_state(view).unwrap();
-    // One with the only part, and one after the state.
+    // One heartbeat with the only part, and one after the state.
     assert_eq!(publisher.heartbeat.count, before + 2);
 }
 
 #[test]
-fn a_response_that_is_not_the_next_entry_is_asked_for_again() {
+fn a_response_that_is_not_the_next_entry_is_requested_again() {
     let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
     origin.publish(&log, once()).unwrap();
     let mut publisher = origin.start(&log, once()).unwrap();
@@ -378,7 +378,7 @@ fn a_response_that_is_not_the_next_entry_is_asked_for_again() {
 }
 
 #[test]
-fn lost_entries_and_parts_are_looked_for_in_lists() {
+fn lost_entries_and_parts_are_found_by_lists() {
     for lost in [None, Some(layout::log(5)), Some(layout::log(6))] {
         let origin = Origin::new();
         let log = six_entries(&origin);
@@ -530,7 +530,7 @@ fn the_entries_before_a_state_make_no_further_state_due() {
     let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
     origin.publish(&log, once()).unwrap();
     let mut publisher = origin.start(&log, once()).unwrap();
-    // As after entries of 2 MiB.
+    // The counter has this value after entries of 2 MiB.
     publisher.state.bytes_since = 2 << 20;
     for _ in 2..=4 {
         origin.commit();

@@ -438,7 +438,7 @@ mod tests {
 
     #[test]
     fn a_bucket_is_of_the_database_in_its_newest_readable_object() {
-        /// How a log of three entries and a state is damaged, the expected database, and how the error begins.
+        /// The damage of a log of three entries and a state, the expected database, and the beginning of the error.
         type Case = (&'static str, fn(&TestLog), DatabaseId, &'static str);
         let cases: [Case; 6] = [
             ("nothing", |_| {}, ID, ""),

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_doubtful_end_of_the_log_only_takes_back() {
+    fn retracting_the_end_of_the_log_never_makes_it_later() {
         let ms = Duration::from_millis;
         let status = ReplicaStatus::new(Duration::from_secs(60));
         for (seen, known, expected) in [(500, Some(300), 300), (300, Some(500), 300), (500, None, 0)] {

@@ -384,7 +384,7 @@ fn a_new_replica_does_not_end_before_the_newest_state() {
     origin.commit();
     origin.commit();
     origin.add_state();
-    // The state cannot be read, and no heartbeat tells where the log ends.
+    // The state cannot be read, and without a heartbeat the end of the log is unknown.
     origin.log.bucket().put(&layout::state(4), b"damaged").unwrap();
     origin.log.remove(layout::ALIVE);
     let (slot, _) = polled(&mut origin.start(&origin.log).unwrap());
@@ -429,7 +429,7 @@ fn a_replica_in_step_does_not_load_a_state() {
     origin.commit();
     origin.add_state();
     origin.commit();
-    // Not even its manifest is needed.
+    // Not even the manifest of the state is needed.
     origin.log.remove(&layout::state(3));
     assert_eq!((polled(&mut replica), replica.status.progress().loads), ((4, None), 1));
 }

@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_have_a_form() {
+    fn only_well_formed_hosts_are_accepted() {
         let cases: [(&[u8], bool); 30] = [
             (b"", true),
             (b"x", true),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn one_host_is_due_in_http_1_1() {
+    fn http_1_1_requires_exactly_one_host() {
         let cases: [(Version, &[&str], bool); 8] = [
             (Version::HTTP_11, &["x"], true),
             (Version::HTTP_11, &[""], true),

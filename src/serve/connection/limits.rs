@@ -562,7 +562,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_largest_address_loses_one_first() {
+    async fn the_address_with_the_most_connections_loses_one_first() {
         let [waits, refused] = [false, true].map(|is_refused| Err(Full { limit: ConnectionLimit::Total, is_refused }));
         // The networks of four new connections in four slots and of a fifth one, and the closed connection.
         let cases = [
@@ -689,7 +689,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn slots_are_given_back() {
+    async fn closed_connections_free_their_slots() {
         let connections = connections(2, 2);
         let [first, second] = [network(1), None].map(|network| connections.enter(network).expect("a slot"));
         start(Answering, &first.connection);

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn some_files_are_kept_for_other_uses() {
+    fn some_open_files_are_reserved_for_other_uses() {
         let cases = [(0, 0), (2, 1), (64, 32), (127, 63), (128, 64), (129, 65), (1024, 960), (u64::MAX, u64::MAX - 64)];
         for (files, room) in cases {
             assert_eq!(room_for_connections(files), room, "{files}");

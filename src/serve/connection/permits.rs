@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn addresses_over_their_limit_have_places_of_their_own() {
+    async fn key_polls_of_addresses_over_their_limit_have_their_own_permits() {
         let permits = Permits::new(8, 2);
         for (is_over_limit, places) in [(true, KEY_POLLS_OVER_LIMIT), (false, KEY_POLLS)] {
             let first = permits.acquire_key_poll(is_over_limit).await.expect("the first one has thread and place");

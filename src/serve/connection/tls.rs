@@ -201,7 +201,7 @@ mod tests {
         assert!(!is_reloaded());
         write(0, &third[0]);
         assert!(is_reloaded() && !is_reloaded());
-        // SIGHUP reloads what has not changed.
+        // SIGHUP reloads unchanged files too.
         let before = tls.config.load_full();
         tls.reload();
         assert!(!Arc::ptr_eq(&before, &tls.config.load_full()));

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_written_after_the_end() {
+    fn lines_after_the_end_are_not_written() {
         let (messages, received) = sync_channel(3);
         let (alive, _ended) = sync_channel(0);
         for message in [Message::Line(b"a\n".to_vec()), Message::End(alive), Message::Line(b"b\n".to_vec())] {

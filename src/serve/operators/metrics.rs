@@ -78,7 +78,6 @@ pub struct Metrics {
     waits_ended: Family<Labels<1>, Counter>,
     lost_lines: LostLines,
     usage: Option<Arc<Usage>>,
-    upstream: Option<Arc<ReplicaThread>>,
     tls: Option<Arc<Tls>>,
 }
 
@@ -98,12 +97,7 @@ fn close_labels() -> impl Iterator<Item = Labels<2>> {
 const REFUSED_KEYS: [Code; 4] = [Code::InvalidApiKey, Code::RevokedApiKey, Code::ExpiredApiKey, Code::IpNotAllowed];
 
 impl Metrics {
-    pub fn new(
-        lost_lines: LostLines,
-        usage: Option<Arc<Usage>>,
-        upstream: Option<Arc<ReplicaThread>>,
-        tls: Option<Arc<Tls>>,
-    ) -> Metrics {
+    pub fn new(lost_lines: LostLines, usage: Option<Arc<Usage>>, tls: Option<Arc<Tls>>) -> Metrics {
         let mut all = Registrar::new();
         all.add_build("The serving program");
         let metrics = Metrics {
@@ -144,7 +138,6 @@ impl Metrics {
             ),
             lost_lines,
             usage,
-            upstream,
             tls,
             counted: all,
         };
@@ -184,8 +177,8 @@ impl Metrics {
         if let Some(usage) = &self.usage {
             add_feeds(&mut all, usage, &watcher.newest());
         }
-        if let Some(upstream) = &self.upstream {
-            add_replica(&mut all, upstream);
+        if let Some(replica) = watcher.replica() {
+            add_replica(&mut all, replica);
         }
         if let Some(tls) = &self.tls {
             add_tls(&mut all, tls);
@@ -226,7 +219,7 @@ fn add_database(all: &mut Registrar, watcher: &Watcher) {
     all.gauge(
         "fenced",
         "1 if another publisher took over from this database: the server is not ready, and later responds with 503",
-        u64::from(watcher.is_fenced()),
+        u64::from(watcher.fence_reason().is_some()),
     );
 }
 
@@ -242,7 +235,8 @@ fn add_feeds(all: &mut Registrar, usage: &Usage, newest: &Snapshot) {
         Family::default(),
     );
     let (now, uses) = (now(), usage.all());
-    for key in newest.list_keys().into_iter().filter(|key| key.is_usable(now)) {
+    let committed = newest.commit().time;
+    for key in newest.list_keys().into_iter().filter(|key| key.status_after(now, committed).is_usable()) {
         let Some(used) = uses.get(&key.id) else { continue };
         for (dataset, seen) in &used.feeds {
             let Some(lag_s) = seen.lag_s(*dataset, key, newest, now) else { continue };
@@ -254,8 +248,8 @@ fn add_feeds(all: &mut Registrar, usage: &Usage, newest: &Snapshot) {
     }
 }
 
-fn add_replica(all: &mut Registrar, upstream: &ReplicaThread) {
-    let status = upstream.status();
+fn add_replica(all: &mut Registrar, replica: &ReplicaThread) {
+    let status = replica.status();
     let progress = status.progress();
     all.gauge("replica_slot", "The slot of the last applied entry of the origin's log", progress.slot);
     all.gauge("replica_seq", "The last applied seq", progress.head.seq);
@@ -286,7 +280,7 @@ fn add_replica(all: &mut Registrar, upstream: &ReplicaThread) {
     all.gauge(
         "replica_fit",
         "1 while the replica is new enough to be served; 0 means that it responds with 503",
-        u64::from(upstream.is_fresh()),
+        u64::from(replica.is_fresh()),
     );
 }
 
@@ -404,7 +398,7 @@ mod tests {
     }
 
     fn new() -> Metrics {
-        Metrics::new(LostLines::default(), None, None, None)
+        Metrics::new(LostLines::default(), None, None)
     }
 
     fn value(metrics: &Metrics, series: &str) -> Option<String> {

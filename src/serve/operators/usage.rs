@@ -273,7 +273,7 @@ impl Usage {
             }
             Err(error) => {
                 if !std::mem::replace(&mut files.failing, true) {
-                    tracing::warn!(%error, "the usage of keys cannot be written next to the database");
+                    tracing::warn!(%error, "the usage of keys cannot be written next to the database, so `medfeed key list` does not know it; make the folder writable");
                 }
                 self.recorded.lock().dirty = true;
             }
@@ -377,7 +377,7 @@ mod tests {
             feeds: feeds.iter().copied().collect(),
         };
         let (conferences, journals) = (Dataset::Conferences, Dataset::Journals);
-        // A later token may be of an earlier position: a caller that began anew.
+        // A later token may be of an earlier position: a caller that started again.
         let one = of(Some(50), &[(conferences, seen(at(50), 7, 3)), (journals, seen(at(9), 9, 0))]);
         let other = of(Some(40), &[(conferences, seen(at(40), 8, 0)), (journals, seen(at(10), 2, 60))]);
         let both = of(Some(50), &[(conferences, seen(at(50), 7, 3)), (journals, seen(at(10), 2, 60))]);

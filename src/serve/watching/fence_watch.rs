@@ -61,14 +61,11 @@ impl FenceWatch {
         *self.takeover.lock() = takeover;
     }
 
+    /// The reason why the server is not ready; `None` if nobody took over.
     pub fn reason(&self) -> Option<String> {
         let (by, _) = self.takeover.lock().clone()?;
         let answers = if self.is_over() { "so it answers 503" } else { "so it will answer 503 soon" };
         Some(format!("another publisher took over from this database, {answers}: {by}; stop this server"))
-    }
-
-    pub fn is_fenced(&self) -> bool {
-        self.takeover.lock().is_some()
     }
 
     /// Whether the time for answering after the takeover is over. Called on every request.
@@ -116,12 +113,12 @@ mod tests {
         fn poll(&self, note: &PublishedNote, id: Result<Option<DatabaseId>, StoreError>) -> bool {
             note.write(&self.folder.path().join("feed.redb")).unwrap();
             self.watch.poll(|| id);
-            self.watch.is_fenced()
+            self.watch.reason().is_some()
         }
     }
 
     #[test]
-    fn a_takeover_counts_until_the_note_says_otherwise() {
+    fn a_takeover_counts_until_a_note_without_it() {
         let watched = Watched::new(3600);
         assert!(!watched.poll(&note(None), Ok(Some(ID))));
         assert!(watched.poll(&note(Some(0)), Ok(Some(ID))) && !watched.watch.is_over());
@@ -131,7 +128,7 @@ mod tests {
         assert!(watched.poll(&note(Some(0)), unreadable()));
         std::fs::write(watched.folder.path().join("feed.redb.published"), "no note").unwrap();
         watched.watch.poll(|| Ok(Some(ID)));
-        assert!(watched.watch.is_fenced(), "an unreadable note says nothing");
+        assert!(watched.watch.reason().is_some(), "an unreadable note says nothing");
         assert!(!watched.poll(&note(None), Ok(Some(ID))));
         assert_eq!(watched.watch.reason(), None);
         assert!(!watched.poll(&note(Some(0)), unreadable()), "not fenced before, and not known now");
@@ -150,7 +147,7 @@ mod tests {
                 Ok(Some(ID))
             });
         });
-        assert!(watched.watch.is_fenced());
+        assert!(watched.watch.reason().is_some());
     }
 
     #[test]
@@ -187,6 +184,6 @@ mod tests {
         let watched = Watched::new(60);
         let ahead = PublishedNote { fenced_at: Some(Timestamp::from_unix_s(now().unix_s() + 1000)), ..note(Some(0)) };
         assert!(watched.poll(&ahead, Ok(Some(ID))) && !watched.watch.is_over());
-        assert!(!Watched::new(0).watch.is_over(), "nobody took over");
+        assert!(!Watched::new(0).watch.is_over(), "no publisher took over");
     }
 }

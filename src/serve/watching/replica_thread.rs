@@ -1,4 +1,4 @@
-//! The thread that follows the origin's log while the server runs, and the snapshots of a replica.
+//! The thread that follows the origin's log while the server runs.
 
 use std::io;
 use std::sync::Arc;
@@ -6,27 +6,12 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
-use tokio::sync::watch;
 
 use crate::api::SnapshotSource;
-use crate::api::source::Unservable;
 use crate::model::Head;
 use crate::replicate::replica::{Replica, ReplicaStatus};
 use crate::serve::watching::background::BackgroundTask;
-use crate::serve::watching::watcher::Watcher;
-use crate::store::Snapshot;
 
-/// The maximum time for which a request waits for a poll of the origin.
-const POLL_TIMEOUT: Duration = Duration::from_secs(2);
-/// The pause between polls for tokens that are ahead. Only the origin can have issued them.
-const TOKEN_PAUSE: Duration = Duration::from_millis(50);
-/// The pause between polls for unknown keys. Anybody can invent them.
-const KEY_PAUSE: Duration = Duration::from_secs(1);
-/// The response while the replica may be outdated, including its keys.
-const OUTDATED: Unservable = Unservable {
-    retry_after_s: 10,
-    reason: "This server has not received changes of the data for too long, so its data may be outdated.",
-};
 /// The time between two checks for the server's stop.
 const STOP_CHECK_EVERY: Duration = Duration::from_millis(100);
 
@@ -50,23 +35,23 @@ struct PollState {
 }
 
 impl ReplicaThread {
-    /// Starts the thread. It polls the origin every `poll`, and stops when the returned tasks are dropped. `watcher`
-    /// serves the replica's file.
+    /// Starts the thread. It polls the origin every `poll`, and stops when the returned task is dropped. `file` loads
+    /// the replica's file.
     pub fn start(
         mut replica: Replica,
         poll: Duration,
-        watcher: Arc<Watcher>,
+        file: Arc<dyn SnapshotSource>,
     ) -> io::Result<(Arc<ReplicaThread>, BackgroundTask)> {
         let (url, status) = (replica.log().url(), Arc::clone(replica.status()));
         let thread = Arc::new(ReplicaThread { url, status, polls: Mutex::default(), changed: Condvar::new() });
         let shared = Arc::clone(&thread);
-        shared.load_newest(&watcher);
-        let tasks = BackgroundTask::spawn("replica", move |stopped| {
+        shared.load_newest(file.as_ref());
+        let task = BackgroundTask::spawn("replica", move |stopped| {
             let keep_going = || stopped.try_recv() != Err(TryRecvError::Disconnected);
             while shared.wait_until_due(poll, stopped) {
                 let began = Instant::now();
                 let again = replica.poll(&keep_going);
-                shared.load_newest(&watcher);
+                shared.load_newest(file.as_ref());
                 let mut polls = shared.polls.lock();
                 polls.last_began = Some(began);
                 polls.has_ended = !again;
@@ -77,16 +62,16 @@ impl ReplicaThread {
                 }
             }
         })?;
-        Ok((thread, tasks))
+        Ok((thread, task))
     }
 
     /// Makes the server load the file. Only then the log's end counts as seen: after a long outage of the bucket, no
     /// response may come from the old state and its keys. A whole state can have the seq of the state that it replaces.
-    fn load_newest(&self, watcher: &Watcher) {
+    fn load_newest(&self, file: &dyn SnapshotSource) {
         let Head { seq, lineage } = self.status.progress().head;
-        let has_head = || watcher.newest().holds(seq, &lineage).unwrap_or(false);
+        let has_head = || file.newest().holds(seq, &lineage).unwrap_or(false);
         if !has_head() {
-            watcher.catch_up(Instant::now(), &|_| false);
+            file.catch_up(Instant::now(), &|_| false);
         }
         if has_head() {
             self.status.note_end_loaded();
@@ -131,7 +116,7 @@ impl ReplicaThread {
 
     /// Waits until `until` for a poll of the origin that begins after `since`. Concurrent callers share a poll. The
     /// next poll begins `pause` after the end of the last one, or earlier if it is due.
-    fn wait_for_poll(&self, since: Instant, until: Instant, pause: Duration) {
+    pub fn wait_for_poll(&self, since: Instant, until: Instant, pause: Duration) {
         let mut polls = self.polls.lock();
         while !polls.has_ended && polls.last_began.is_none_or(|began| began < since) {
             let left = until.saturating_duration_since(Instant::now());
@@ -153,64 +138,6 @@ impl ReplicaThread {
 
     pub fn status(&self) -> &ReplicaStatus {
         &self.status
-    }
-}
-
-/// The snapshots of a replica.
-#[derive(Debug)]
-pub struct ReplicaSource {
-    watcher: Arc<Watcher>,
-    replica: Arc<ReplicaThread>,
-}
-
-impl ReplicaSource {
-    pub fn new(watcher: Arc<Watcher>, replica: Arc<ReplicaThread>) -> ReplicaSource {
-        ReplicaSource { watcher, replica }
-    }
-}
-
-impl SnapshotSource for ReplicaSource {
-    fn shown(&self) -> Arc<Snapshot> {
-        self.watcher.shown()
-    }
-
-    fn newest(&self) -> Arc<Snapshot> {
-        self.watcher.newest()
-    }
-
-    fn is_readable(&self) -> bool {
-        self.watcher.is_readable()
-    }
-
-    fn unservable(&self) -> Option<Unservable> {
-        (!self.replica.is_fresh()).then_some(OUTDATED)
-    }
-
-    fn changes(&self) -> watch::Receiver<()> {
-        self.watcher.changes()
-    }
-
-    fn catch_up(&self, since: Instant, accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
-        self.watcher.catch_up(since, accept)
-    }
-
-    fn catch_up_with_origin(&self, since: Instant, accept: &dyn Fn(&Snapshot) -> bool) -> Option<Arc<Snapshot>> {
-        self.replica.wait_for_poll(since, since + POLL_TIMEOUT, TOKEN_PAUSE);
-        Some(self.watcher.catch_up(Instant::now(), accept))
-    }
-
-    fn is_lost(&self, seq: u64) -> bool {
-        self.replica.is_lost(seq)
-    }
-
-    fn may_lack_keys(&self) -> bool {
-        true
-    }
-
-    fn poll_for_keys(&self, since: Instant) {
-        self.replica.wait_for_poll(since, since + POLL_TIMEOUT, KEY_PAUSE);
-        // Loads keys even if commits are held back.
-        self.watcher.catch_up(Instant::now(), &|_| false);
     }
 }
 

@@ -3,9 +3,9 @@
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -14,8 +14,10 @@ use tokio::sync::watch;
 
 use crate::api::SnapshotSource;
 use crate::api::source::Unservable;
+use crate::replicate::replica::Replica;
 use crate::serve::watching::background::BackgroundTask;
 use crate::serve::watching::fence_watch::FenceWatch;
+use crate::serve::watching::replica_thread::ReplicaThread;
 use crate::store::{Reader, Snapshot, StoreError, StoredCommit};
 
 const POLL_EVERY: Duration = Duration::from_millis(100);
@@ -28,11 +30,20 @@ const MAX_DELAYS: u32 = 5;
 const POLL_TIMEOUT: Duration = Duration::from_secs(10);
 /// The pause after a failure to read the file.
 const FAILURE_PAUSE: Duration = Duration::from_secs(5);
-/// The time for which a request with an unknown key waits for the next poll.
-const KEY_TIMEOUT: Duration = Duration::from_secs(2);
+/// The maximum time for which a request waits for a poll of the file or the origin.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
+/// The pause between polls of the origin for tokens that are ahead. Only the origin can have issued them.
+const TOKEN_PAUSE: Duration = Duration::from_millis(50);
+/// The pause between polls of the origin for unknown keys. Anybody can invent them.
+const KEY_PAUSE: Duration = Duration::from_secs(1);
 /// The response when another publisher took over longer ago than allowed.
 const FENCED: Unservable =
     Unservable { retry_after_s: 10, reason: "This server's data is no longer updated; another server has taken over." };
+/// The response while a replica may be outdated, including its keys.
+const OUTDATED: Unservable = Unservable {
+    retry_after_s: 10,
+    reason: "This server has not received changes of the data for too long, so its data may be outdated.",
+};
 
 /// The watched database, with the shown snapshot and the newest one. They differ while commits are held back.
 #[derive(Debug)]
@@ -49,6 +60,8 @@ pub struct Watcher {
     change_delay: Duration,
     /// Detects that another publisher took over; `None` for a replica, which follows that publisher.
     fence: Option<FenceWatch>,
+    /// The thread that follows the origin; empty if the database is no replica.
+    replica: OnceLock<Arc<ReplicaThread>>,
     held_since: Mutex<Option<Instant>>,
     polled: AtomicBool,
     readable: AtomicBool,
@@ -95,6 +108,7 @@ impl Watcher {
             newest: ArcSwap::new(snapshot),
             change_delay,
             fence: None,
+            replica: OnceLock::new(),
             held_since: Mutex::default(),
             polled: AtomicBool::new(true),
             readable: AtomicBool::new(true),
@@ -115,9 +129,16 @@ impl Watcher {
         }
     }
 
-    /// Whether another publisher took over from the database.
-    pub fn is_fenced(&self) -> bool {
-        self.fence.as_ref().is_some_and(FenceWatch::is_fenced)
+    /// Follows the origin of a replica, which is polled every `poll`, until the returned handle is dropped.
+    pub fn follow(self: &Arc<Self>, replica: Replica, poll: Duration) -> std::io::Result<BackgroundTask> {
+        let (thread, task) = ReplicaThread::start(replica, poll, Arc::<Watcher>::clone(self))?;
+        let _ = self.replica.set(thread);
+        Ok(task)
+    }
+
+    /// The thread that follows the origin, if the database is a replica.
+    pub fn replica(&self) -> Option<&ReplicaThread> {
+        self.replica.get().map(Arc::as_ref)
     }
 
     /// Starts the thread that polls the file. It stops when the returned handle is dropped.
@@ -284,17 +305,22 @@ impl SnapshotSource for Watcher {
     }
 
     fn unservable(&self) -> Option<Unservable> {
+        if self.replica().is_some_and(|replica| !replica.is_fresh()) {
+            return Some(OUTDATED);
+        }
         self.fence.as_ref().is_some_and(FenceWatch::is_over).then_some(FENCED)
     }
 
-    fn may_lack_keys(&self) -> bool {
-        true
-    }
-
     fn poll_for_keys(&self, since: Instant) {
+        if let Some(replica) = self.replica() {
+            replica.wait_for_poll(since, since + REQUEST_TIMEOUT, KEY_PAUSE);
+            // Loads keys even if commits are held back.
+            self.catch_up(Instant::now(), &|_| false);
+            return;
+        }
         let (last, changed) = &self.last_poll;
         let mut last = last.lock();
-        let timeout = (since + KEY_TIMEOUT).saturating_duration_since(Instant::now()).min(KEY_TIMEOUT);
+        let timeout = (since + REQUEST_TIMEOUT).saturating_duration_since(Instant::now()).min(REQUEST_TIMEOUT);
         // The thread polls regularly, so invalid keys cause no additional polls.
         let is_earlier = |last: &mut Option<Instant>| last.is_none_or(|last| last < since);
         changed.wait_while_for(&mut last, is_earlier, timeout);
@@ -316,6 +342,15 @@ impl SnapshotSource for Watcher {
             }
         });
         self.shown.load_full()
+    }
+
+    fn catch_up_with_origin(&self, since: Instant, accept: &dyn Fn(&Snapshot) -> bool) -> Option<Arc<Snapshot>> {
+        self.replica()?.wait_for_poll(since, since + REQUEST_TIMEOUT, TOKEN_PAUSE);
+        Some(self.catch_up(Instant::now(), accept))
+    }
+
+    fn is_lost(&self, seq: u64) -> bool {
+        self.replica().is_some_and(|replica| replica.is_lost(seq))
     }
 }
 
@@ -390,7 +425,7 @@ mod tests {
             assert_eq!(shown_after(seconds, true), 1, "{seconds}");
         }
         assert_eq!(shown_after(70, false), 8);
-        // The next one begins a new time.
+        // The next commit begins a new delay.
         assert_eq!(shown_after(71, true), 8);
         assert_eq!((shown_after(80, false), shown_after(81, false)), (8, 9));
     }

@@ -192,7 +192,9 @@ impl Draft {
     fn copy_owner(&self) -> Result<(), StoreError> {
         copy_owner(&self.file, &self.target).map_err(|source| match source.kind() {
             ErrorKind::PermissionDenied => {
-                let reason = "it belongs to another user; only its owner or root can replace it".to_owned();
+                let reason = "this user may not give the new file its owner and group; run the command as its owner, who must be a \
+                              member of its group, or as root"
+                    .to_owned();
                 StoreError::BadTarget { path: self.target.clone(), reason }
             }
             _ => StoreError::io(&self.target)(source),
@@ -261,7 +263,7 @@ mod tests {
     const KINDS: [(&str, Make); 2] = [("as the system has it", Draft::create_for), ("named", Draft::with_name)];
 
     #[test]
-    fn drafts_take_names() {
+    fn drafts_get_their_names_when_they_are_persisted() {
         for (kind, make) in KINDS {
             let folder = tempfile::tempdir().unwrap();
             let target = folder.path().join("target");

@@ -4,7 +4,7 @@
 //! - [`metadata`]: symbolic and hard links, identity and owner of files.
 //! - [`draft`]: files without a name until they are complete; [`fill`]: databases in new files.
 //! - [`notes`]: the process that writes, and the last published commit.
-//! - [`publish`]: marking a database as published, and the end of its commits.
+//! - [`published`]: marking a database as published, and the end of its commits.
 //! - [`replace`]: the lock of a file that is replaced; backup and compaction.
 
 pub mod draft;

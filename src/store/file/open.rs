@@ -155,6 +155,11 @@ impl Drop for Writer {
 impl Writer {
     const OPEN: &str = "the database is open as long as its writer exists";
 
+    /// Whether the file is new, and gets its name with its first commit.
+    pub(in crate::store) fn is_unnamed(&self) -> bool {
+        self.unnamed.lock().is_some()
+    }
+
     /// Opens an existing database for writing. Waits up to `wait` for another writer, then removes abandoned drafts.
     pub fn open(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
         Writer::open_with(path, OpenOptions { wait, ..OpenOptions::default() })

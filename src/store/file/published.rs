@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use redb::ReadableTableMetadata;
+
 use crate::model::time::now;
 use crate::model::{DatabaseId, Head, RowDigest, Timestamp};
 use crate::store::StoreError;
@@ -10,7 +12,7 @@ use crate::store::file::notes::{PublishedNote, current_user, published_note_path
 use crate::store::file::open::Writer;
 use crate::store::format::meta::{database_id, stored_digest};
 use crate::store::format::outbox::{OutboxHeader, PART_BYTES, digest_of, last_header, next_header};
-use crate::store::format::rows::{StoredCommit, has_commit, hash, last_commit, seal};
+use crate::store::format::rows::{StoredCommit, TableCounts, has_commit, hash, last_commit, seal};
 use crate::store::format::tables;
 use crate::store::write_tx::WriteTx;
 
@@ -100,6 +102,7 @@ pub(in crate::store) fn put_empty_commit(
         last_seq: jump.unwrap_or(last.last_seq + 1),
         who: current_user(),
         what: what.to_owned(),
+        counts: TableCounts { keys: tx.open(tables::KEYS)?.len()?, ..last.counts },
         ..last
     };
     getrandom::fill(&mut row.lineage)?;

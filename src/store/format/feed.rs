@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn every_difference_is_noticed() {
+    fn feeds_with_different_entries_have_different_heads() {
         let sound = [entry(4, 1, 4), entry(5, 2, 0), entry(6, 3, 6)];
         let others: [&[FeedEntry]; 8] = [
             &[],

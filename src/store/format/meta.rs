@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn older_and_newer_fields_are_told_apart() {
+    fn older_and_newer_fields_are_distinguished() {
         let all = known_fields();
         let without = all.replacen("conferences.venue\n", "", 1);
         let moved = format!("{without}conferences.venue\n");

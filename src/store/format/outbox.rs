@@ -185,7 +185,7 @@ mod tests {
 
     /// Files and objects contain digests, so their value is part of the format.
     #[test]
-    fn the_digest_is_what_it_was() {
+    fn the_digest_of_a_known_row_is_unchanged() {
         let hash = blake3::hash(b"\x05\x02\x00\x00\x00kyvalue");
         let lane = |at: usize| u64::from_le_bytes(hash.as_bytes()[at * 8..][..8].try_into().unwrap());
         assert_eq!(of(&[(5, b"ky", b"value")]), RowDigest([lane(0), lane(1), lane(2), lane(3)]));

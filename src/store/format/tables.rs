@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_have_their_codes() {
+    fn each_table_has_a_fixed_code() {
         let names = [
             "meta",
             "commits",

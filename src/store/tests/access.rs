@@ -74,6 +74,10 @@ fn no_overlap_begins_at_a_commit_by_a_clock_that_was_ahead() {
         }
         assert_eq!(key(&sample, id).revoked_at, expected.map(at), "{behind} s behind");
     }
+    // A key expires by the clock, as for servers, and not by the time of that commit.
+    let settings = KeySettings { expires_at: Some(at(ahead - 60)), ..KeySettings::default() };
+    let id = sample.edit_at(ahead, |edit| edit.create_key("all", settings).unwrap().1.id);
+    sample.edit_at(ahead - 121, |edit| edit.replace_key(&id, 0).map(drop)).unwrap();
 }
 
 #[test]
@@ -100,7 +104,7 @@ fn a_license_is_as_old_as_its_first_scope() {
 }
 
 #[test]
-fn a_license_takes_all_its_keys_along() {
+fn removing_a_license_ends_all_its_keys() {
     let sample = Sample::new();
     let expiring = |unix_s| KeySettings { expires_at: Some(at(unix_s)), ..KeySettings::default() };
     sample.edit_at(1_000, |edit| {
@@ -190,7 +194,7 @@ fn a_revocation_that_a_restore_keeps_is_as_old_as_the_restored_state() {
     });
     sample.edit_at(1_500, |edit| edit.replace_key(&sooner, 100).unwrap());
     sample.copy_to("backup.redb");
-    // Far in the future, as by a clock that was ahead: times never go back, so it counts.
+    // Far in the future, as by a clock that was ahead. Commit times never decrease, so it counts.
     let ahead = crate::model::time::now().plus_s(10_000).unix_s();
     sample.edit_at(ahead, |edit| {
         edit.revoke_key(&now_revoked).unwrap();
@@ -223,7 +227,7 @@ fn a_key_that_the_backup_revokes_gets_no_overlap_from_the_replaced_database() {
     sample.edit_at(3_000, |edit| edit.revoke_key(&old).unwrap());
     let backup = sample.copy_to("backup.redb");
     std::fs::rename(earlier, sample.path()).unwrap();
-    assert_eq!(key(&sample, &old).revoked_at, Some(at(2_000 + overlap_s)), "its overlap goes on");
+    assert_eq!(key(&sample, &old).revoked_at, Some(at(2_000 + overlap_s)), "its overlap continues");
     Restoration::prepare(&sample.path(), &backup, Duration::ZERO).unwrap().finish().unwrap();
     assert_eq!(key(&sample, &old).revoked_at, Some(at(3_000)));
 }

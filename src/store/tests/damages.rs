@@ -101,7 +101,7 @@ fn change_key(tx: &WriteTransaction, change: impl FnOnce(&mut KeyRecord)) {
     keys.insert(hash, seal_under(&hash, &key).unwrap().as_slice()).unwrap();
 }
 
-/// Changes a bit of the hash by which a key is found.
+/// Changes a bit of a key's hash, by which the key is found.
 fn change_key_hash(tx: &WriteTransaction) {
     let mut keys = tx.open_table(tables::KEYS).unwrap();
     let (mut hash, row) = {
@@ -118,7 +118,7 @@ fn log_seq(tx: &WriteTransaction, number: u64) -> u64 {
     tx.open_table(tables::RECORDS).unwrap().get((CONFERENCES, number)).unwrap().unwrap().value()
 }
 
-/// Writes an entry into both tables of a feed, in place of the one that is there.
+/// Writes an entry into both tables of a feed, replacing the existing one.
 fn put_entry(tx: &WriteTransaction, feed: u64, number: u64, seq: u64, log_seq: u64) {
     let mut by_id = tx.open_table(tables::FEED_RECORDS).unwrap();
     let mut by_seq = tx.open_table(tables::FEED_ENTRIES).unwrap();

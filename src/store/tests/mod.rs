@@ -2,8 +2,7 @@
 //!
 //! - `moments`: a file that is replaced while another process works on it.
 //! - `damages`: each kind of damage is found by the check.
-//! - `access`: licenses, keys and what a restore carries over, at times that are seconds apart.
-//! - `names`: builds of the index of names that another command interrupts.
+//! - `access`: licenses, keys and the effects of restores, at times that are seconds apart.
 //! - `reading`: commits of several times, and filters at the edges of chunks.
 //! - `notes`: writers' notes of dead and foreign processes, and versions of files.
 

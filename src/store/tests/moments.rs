@@ -41,7 +41,7 @@ fn is_file(file: &File, path: &Path) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-/// Puts a file in the place of another, as `mv` does.
+/// Renames a file over another, as `mv` does.
 fn moving(from: &Path, to: &Path) -> impl Fn() + Send + Sync + use<> {
     let (from, to) = (from.to_owned(), to.to_owned());
     move || fs::rename(&from, &to).unwrap()
@@ -76,7 +76,7 @@ fn a_commit_into_a_file_that_was_replaced_meanwhile_is_an_error() {
     let is_sync = |event: &DiskEvent<'_>| matches!(event, DiskEvent::Sync { .. });
     drop(edit);
     drop(writer);
-    // The observer must be set when the file is opened. So look for the syncs of the commit alone.
+    // The observer must be set when the file is opened. So only the syncs of the commit match.
     let armed = Arc::new(AtomicBool::new(false));
     let is_armed = Arc::clone(&armed);
     let fits = move |event: &DiskEvent<'_>| is_armed.load(Ordering::SeqCst) && is_sync(event);

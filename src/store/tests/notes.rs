@@ -11,7 +11,7 @@ use crate::store::format::meta::{Version, known_fields};
 use crate::store::format::tables::SCHEMA;
 
 #[test]
-fn the_note_of_a_dead_writer_makes_way() {
+fn the_note_of_a_dead_writer_is_replaced() {
     let sample = Sample::new();
     let (path, note) = (sample.path(), sample.at("medfeed.redb.writer"));
     let precious = sample.at("precious");
@@ -36,7 +36,7 @@ fn the_note_of_a_dead_writer_makes_way() {
 }
 
 #[test]
-fn a_foreign_note_is_read_with_care() {
+fn a_foreign_note_is_shortened_and_escaped() {
     let folder = tempfile::tempdir().unwrap();
     let (path, note) = (folder.path().join("feed.redb"), folder.path().join("feed.redb.writer"));
     let long = "x".repeat(300);
@@ -90,7 +90,7 @@ fn a_file_is_refused_by_its_format_first_and_then_by_its_fields() {
         (SCHEMA, newer.as_str(), r#"has ["conferences.mascot"]"#),
         (SCHEMA - 1, "", "older format 4 of 5"),
         (SCHEMA - 1, all, "older format 4 of 5"),
-        // Fields of another format are of no interest.
+        // Fields of another format are not checked.
         (SCHEMA - 1, newer.as_str(), "older format 4 of 5"),
         (SCHEMA + 1, all, "newer format 6 of 5"),
         (SCHEMA + 1, older.as_str(), "newer format 6 of 5"),

@@ -1,4 +1,4 @@
-//! Commits of several times, and filters of records that come, change and go.
+//! Lookup of commits by time, and filters over added, changed and removed records.
 
 use std::collections::BTreeMap;
 
@@ -103,14 +103,14 @@ fn filters_find_the_same_in_records_that_were_updated_and_in_new_ones() {
         step(&mut model);
         reader.refresh().unwrap();
         println!("{what}: {} rows", model.len());
-        // The records are updated from the state before, and read anew.
+        // The records are updated from the state before, and read again.
         compare(&reader, &model);
         compare(&Reader::open(&sample.path()).unwrap(), &model);
     }
 }
 
 #[test]
-fn instants_fall_between_commits() {
+fn the_seq_before_an_instant_is_found() {
     let sample = Sample::new();
     let rows = |numbers: &[u64], version: u16| {
         batch(numbers.iter().map(|number| conference(*number, |fields| fields.year = Some(2000 + version))))
@@ -189,7 +189,7 @@ fn an_id_that_a_license_saw_is_not_used_again() {
     sample.edit(|edit| edit.apply(&batch([of("Spain", 7), of("France", 9), of("Spain", 5)])).unwrap());
     assert_eq!(largest(), Some(9));
     sample.edit(|edit| edit.apply(&removal([9, 7])).unwrap());
-    assert_eq!(largest(), Some(7), "the license saw 7, and nobody saw 9");
+    assert_eq!(largest(), Some(7), "the license showed 7, and none showed 9");
     assert_eq!(sample.snapshot().largest_id(Dataset::Journals).unwrap(), None);
     let entries = sample.snapshot().feed_entries_of(Dataset::Conferences, id(7)).unwrap();
     assert!(entries.iter().all(|entry| !entry.is_live()) && !entries.is_empty(), "{entries:?}");
@@ -201,7 +201,7 @@ fn an_id_that_a_license_saw_is_not_used_again() {
 }
 
 #[test]
-fn each_change_of_an_organization_or_tag_is_followed() {
+fn each_change_of_an_organization_or_tag_reaches_the_reader() {
     let sample = Sample::new();
     let organizations = |row| Batch { organizations: [(id(1), row)].into(), ..Batch::default() };
     let tags = |row| Batch { tags: [(id(1), row)].into(), ..Batch::default() };

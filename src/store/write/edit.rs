@@ -29,7 +29,7 @@ pub struct Edit<'w> {
     publication: Option<CommitPublication>,
     pub(in crate::store) references: References,
     pub(in crate::store) licenses: Vec<License>,
-    began_at: Timestamp,
+    pub(super) began_at: Timestamp,
     base: Head,
     /// The row of the new commit. Its time is the clock's, or the last commit's if that is later. So times never
     /// decrease.
@@ -83,9 +83,9 @@ impl Edit<'_> {
         self.commit.last_seq < self.commit.first_seq
     }
 
-    /// Whether the database is new, without commits.
-    pub fn is_first(&self) -> bool {
-        self.base.seq == 0
+    /// Whether the commit creates the file of the database.
+    pub fn creates_file(&self) -> bool {
+        self.writer.is_unnamed()
     }
 
     /// The seconds by which the clock is behind the last commit, else 0. The new commit then gets the time of the last

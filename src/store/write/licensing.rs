@@ -89,7 +89,7 @@ impl Edit<'_> {
                 };
                 let leaving = effect.leaving;
                 let is_large = leaving > 10 && leaving.saturating_mul(10) > of;
-                if is_large || leaving > 0 && !scope.datasets.contains(&dataset) {
+                if is_large || leaving > 0 && leaving == of {
                     change.losses.push(format!("{leaving} of {of} {dataset}"));
                 }
                 change.effects.extend(concerned.then_some(effect));
@@ -212,7 +212,7 @@ impl Edit<'_> {
         for (hash, mut key) in self.load_keys()? {
             // Also revoke expired keys: no key may belong to a license that does not exist.
             if key.license == license.id && key.revoked_at.is_none_or(|revoked| revoked > self.commit.time) {
-                revoked += usize::from(key.is_usable(self.commit.time));
+                revoked += usize::from(key.status_after(self.began_at, self.commit.time).is_usable());
                 key.revoked_at = Some(self.commit.time);
                 self.put_key(&hash, &key)?;
             }
@@ -257,7 +257,7 @@ impl Edit<'_> {
     /// clock is behind the last commit, because an overlap would begin at the time of that commit.
     pub fn replace_key(&mut self, id: &str, overlap_s: i64) -> Result<(ApiKey, KeyRecord), StoreError> {
         let (hash, mut old) = self.find_key(id)?;
-        let status = old.status(self.commit.time);
+        let status = old.status_after(self.began_at, self.commit.time);
         if status != KeyStatus::Active {
             return Err(StoreError::KeyOutOfUse { id: id.to_owned(), status: status.as_str() });
         }

@@ -13,7 +13,7 @@ export const cases = [
 			[{a_new_field: 1}, [{field: 'a_new_field', from: '', to: '1'}]],
 		]) is(differences(conference(), conference(fields)), expected, JSON.stringify(fields));
 	}],
-	['a link that changed under its name is told by the members that differ', ({changes: {differences, ChangeLog}}, is) => {
+	['a link that changed under its name is described by the members that differ', ({changes: {differences, ChangeLog}}, is) => {
 		const esmo = {id: 1, name: 'ESMO', abbv: null, type: 'society', url: 'https://old'}, nurses = {id: 2, type: 'Audience', name: 'Nurses', category: 'A'};
 		for (const [field, old, now, from, to] of [
 			['organizations', [esmo], [{...esmo, url: 'https://new'}], 'ESMO (url: https://old)', 'ESMO (url: https://new)'],
@@ -61,7 +61,7 @@ export const cases = [
 		log.add([{id: 2, before: null, after: a}]);
 		is(log.list().map(({id}) => id), [1]);
 	}],
-	['lists tell what left and what came', ({changes: {differences}}, is) => {
+	['lists show the items that left and came', ({changes: {differences}}, is) => {
 		is(differences(conference({therapy_areas: ['A', 'B', 'C']}), conference({therapy_areas: ['B', 'D', 'E']})), [{field: 'therapy_areas', from: 'A, C', to: 'D, E'}]);
 		is(differences(conference({therapy_areas: ['A', 'B']}), conference({therapy_areas: ['B', 'A']})), [], 'the order alone');
 		is(differences(conference({city: 'Bonn'}), conference({city: null})), [{field: 'city', from: 'Bonn', to: ''}]);
@@ -82,7 +82,7 @@ export const cases = [
 		set('13', 7, state(7, 'A', '02'));
 		set('14', 3, null);
 		set('14', 3, state(3, 'D', '14'));
-		// It arrives later than the server changed it.
+		// The change arrives later than the server made it.
 		set('15', 4, state(4, 'E', '09'));
 		// It changes back.
 		set('15', 5, state(5, 'B', '15'));
@@ -115,7 +115,7 @@ export const cases = [
 		const day = 86400000, old = [1, 50, 120].map(at => ({id: at, at: at * day, on: at * day, old: null}));
 		is(new ChangeLog({notes: old}, 125 * day).take(), {isCut: true, notes: old.slice(1)});
 	}],
-	['dates and figures are told first: how far they moved, and how sure they are', ({changes: {told}}, is) => {
+	['dates and figures are described first: how far they moved, and how sure they are', ({changes: {told}}, is) => {
 		const of = (dataset, before, after) => told(dataset, {id: 1, ...before}, {id: 1, ...after});
 		const dates = (abstract_due_date, abstract_due_date_status, more) => ({abstract_due_date, abstract_due_date_status, ...more});
 		const what = 'Abstracts due';

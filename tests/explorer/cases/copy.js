@@ -20,7 +20,7 @@ export const cases = [
 		is(copy.apply({id: 1, deleted: true}), {id: 1, kind: 'removed', before: at(1, 'b'), after: null});
 		is(copy.apply(at(1, 'c')), {id: 1, kind: 'added', before: null, after: at(1, 'c')});
 	}],
-	['replacing tells the difference', ({copy: {Copy}}, is) => {
+	['replacing returns the difference', ({copy: {Copy}}, is) => {
 		const copy = new Copy('conferences');
 		copy.load([at(1, 'a'), at(2, 'b'), at(3, 'c')]);
 		const changes = copy.replace([at(1, 'a'), at(3, 'C'), at(4, 'd')]);

@@ -54,7 +54,7 @@ export const cases = [
 		]) is(csv([{text, end: 0}]), `\ufefftext,end\r\n${cell},0\r\n`, JSON.stringify(text));
 	}],
 
-	['the last day of an event, and what its words are', ({calendar: {calendar, eventsOf}}, is) => {
+	['the last day of an event, and its texts', ({calendar: {calendar, eventsOf}}, is) => {
 		const plain = {id: 1, name: 'A', start_date: '2026-12-31', start_date_status: 'confirmed'};
 		const lines = (fields, at = 0) => unfold(calendar([eventsOf({...plain, ...fields})[at]], {now: NOW}));
 		const end = fields => lines(fields).find(line => line.startsWith('DTEND')).slice(-8);
@@ -103,7 +103,7 @@ export const cases = [
 	['deadlines of CSV have the record behind them', ({csv: {csv}}, is) => {
 		is(csv([{record: {id: 3, name: 'A, B'}, kind: 'late_breaking', date: '2027-01-01', confidence: 'copied'}]), '\ufeffdeadline,date,confidence,id,name\r\nlate_breaking,2027-01-01,copied,3,"A, B"\r\n');
 	}],
-	['lists and files have what is ahead, and the past only if it is asked for', (model, is) => {
+	['lists and files have future meetings, and past ones only on request', (model, is) => {
 		const statuses = {start_date_status: 'confirmed', abstract_due_date_status: 'confirmed', late_breaking_due_date_status: 'estimated'};
 		// [name, fields, events with the past, events from today on, whether a row is there from today on]
 		const table = [
@@ -130,10 +130,10 @@ export const cases = [
 			const expected = past === 'yes' ? [all, 1, 1, 0] : isAhead ? [ahead, 1, 1, 0] : [0, 0, 0, 1];
 			is(ask('conferences', [records[at]], {past}), expected, `${name}, past: ${past}`);
 		}
-		// A year has all dates of a meeting that is over, and of others those that are ahead.
+		// A year has all dates of a past meeting, and only the future ones of other meetings.
 		is([ask('conferences', records.slice(0, 1), {facets: {year: ['2026']}}), ask('conferences', records.slice(5, 6), {facets: {year: ['2027']}})], [[2, 1, 1, 0], [2, 1, 1, 0]]);
 		is(ask('conferences', records.slice(5, 6), {ranges: {start_date_from: '2027-02-01'}}), [2, 1, 1, 0]);
-		// A record that was starred is there when it is over. Its calendar begins today.
+		// A starred record stays when its meeting is over. Its calendar begins today.
 		is(ask('conferences', records.slice(0, 1), {ids: [1]}), [0, 1, 1, 0]);
 		is(ask('conferences', records.slice(5, 6), {ids: [6]}), [2, 1, 1, 0]);
 		is(ask('journals', [{id: 1, name: 'J', publishing: {}}], {}), [0, 1, 1, 0], 'journals have no past');

@@ -1,7 +1,7 @@
 const record = (id, name = 'x') => ({id, name});
 const page = (data, next_sync_token, has_more = false) => ({status: 200, data: {data, has_more, next_sync_token}});
 const problem = (status, headers = {}) => ({status, headers: new Headers(headers), problem: {status, detail: `a ${status}`}});
-const LOST = {problem: {detail: 'no answer'}};
+const LOST = {problem: {title: 'No answer'}};
 const END = problem(401);
 
 /** Runs a follower against answers, given in order, until the last one. Returns what it did. */
@@ -75,7 +75,7 @@ export const cases = [
 		is(done.pauses.length, 4);
 		is(done.pauses.at(-1) >= 8000, true, `${done.pauses}`);
 	}],
-	['an export that fails is asked for again', async (model, is) => {
+	['an export that fails is requested again', async (model, is) => {
 		const loads = [new Error('broke off'), problem(503, {'Retry-After': '2'}), {token: 't0', records: [record(4)]}];
 		const done = await run(model, {loads, answers: [page([], 't0'), END]});
 		is(done.states, ['loading', 'offline', 'loading', 'offline', 'loading', 'current', 'refused']);
@@ -88,7 +88,7 @@ export const cases = [
 		}
 		is((await run(model, {loads: [{tooMany: 60000}]})).states, ['loading', 'too-many']);
 	}],
-	['a dataset that left the license is asked for again, and the copy is not used until it is current', async (model, is) => {
+	['a dataset that left the license is requested again, and the copy is not used until it is current', async (model, is) => {
 		const old = {token: 't0', records: [record(1)]}, renamed = {token: 't5', records: [record(1, 'new')]}, first = page([], 't0');
 		for (const [loads, answers, states, title] of [
 			[[old], [first, problem(403), page([record(2)], 't1'), END], 'loading current refused current refused', 'the token is still valid'],
@@ -104,7 +104,7 @@ export const cases = [
 		is(pauses.length, 10);
 		for (const pause of pauses.slice(0, 9)) is(pause >= 60000 && pause <= 61000, true, `${pause}`);
 	}],
-	['a failure is told by the reason of the server, and records are shown only if there are some', async (model, is) => {
+	['a failure is shown with the reason of the server, and records are shown only if there are some', async (model, is) => {
 		const silent = 'The server gives no answer that can be read.', shown = 'You see the last known records, and the page tries again.', none = 'The page tries again.';
 		const loaded = {token: 't0', records: [record(1)]};
 		for (const [loads, answers, expected] of [
@@ -113,7 +113,9 @@ export const cases = [
 			[[loaded], [LOST, END], `${silent} ${shown}`],
 			[[loaded], [{status: 200, data: {}}, END], `${silent} ${shown}`],
 			[[problem(503), END], [], `a 503 ${none}`],
-			[[new Error('broke off'), END], [], `${silent} ${none}`],
+			[[loaded], [{problem: {title: 'Redirect', detail: 'It redirects.'}}, END], `It redirects. ${shown}`],
+			[[new model.load.Failure('It broke off.'), END], [], `It broke off. ${none}`],
+			[[new Error('Failed to fetch'), END], [], `${silent} ${none}`],
 		]) is((await run(model, {loads, answers})).told.find(text => text.endsWith('tries again.')), expected);
 		is((await run(model, {token: 't3', before: [record(1)], answers: [problem(503), END]})).told[0], `a 503 ${shown}`, 'a saved copy');
 	}],
@@ -141,7 +143,7 @@ export const cases = [
 		is(/^As of 29 May 2026, \d\d:\d\d\. Looking for changes …$/.test(describe({name: 'kept', asOf})), true, describe({name: 'kept', asOf}));
 		is(/You see the last known records \(as of 29 May 2026, \d\d:\d\d\), and/.test(describe({name: 'offline', isLoaded: true, asOf})), true);
 	}],
-	['what arrives after the stop changes nothing', async (model, is) => {
+	['an answer that arrives after the stop changes nothing', async (model, is) => {
 		const late = await run(model, {answers: [page([], 't0'), page([record(8)], 't1')], stopAt: 2, answersAnyway: true});
 		is([late.ids, late.changes, late.states, late.pauses, late.follower.token], ['1', ['true'], ['loading', 'current'], [1000], 't0']);
 		const failed = await run(model, {answers: [page([], 't0'), problem(503)], stopAt: 2, answersAnyway: true});
@@ -171,7 +173,7 @@ export const cases = [
 			is((await run(model, {loads: [problem(status), problem(401)]})).states.join(' '), status === 402 || status === 499 ? 'loading refused' : `loading ${states.split(' ')[0]} loading refused`, `${status} for the export`);
 		}
 	}],
-	['pauses begin anew after a success, and lost tokens pause from the second one on', async (model, is) => {
+	['pauses start again after a success, and lost tokens pause from the second one on', async (model, is) => {
 		const done = await run(model, {answers: [LOST, LOST, LOST, page([], 't0', true), LOST, END]});
 		const within = (pause, most) => is(pause >= most / 2 && pause <= most, true, `${pause} of ${most}`);
 		[1000, 2000, 4000, 1000].forEach((most, at) => within(done.pauses[at], most));
@@ -230,7 +232,7 @@ export const cases = [
 		answer();
 		await until(() => asked.length === 2);
 		is([states.at(-1), asked], ['current', [0, 45]]);
-		// The network goes: the request that waits for news ends, and the next one fails.
+		// The network fails: the long poll ends, and the next request fails.
 		isLost = true;
 		follower.hurry();
 		await until(() => states.at(-1) === 'offline' && pauses.length === 3);
@@ -240,14 +242,14 @@ export const cases = [
 			await until(() => pauses.length === 4 + failures);
 		}
 		is(pauses.at(-1) > 5000, true, 'pauses have grown');
-		// It returns.
+		// The network returns.
 		isLost = false;
 		follower.hurry();
 		await until(() => asked.length === 13);
 		answer(page([], 't0'));
 		await until(() => states.at(-1) === 'current');
 		is([asked.at(-1), follower.failures], [0, 0]);
-		// A browser may say so before the network carries anything: the pauses begin anew.
+		// A browser may report the network before it works: the pauses start again.
 		await until(() => pauses.length === 13);
 		isLost = true;
 		follower.failures = 6;

@@ -28,7 +28,7 @@ export const cases = [
 		is(JSON.parse(chunks.write(0, byId)).map(({id}) => id), [1, 2, 3]);
 		is([chunks.count, chunks.changed.size], [3, 0]);
 	}],
-	['what is damaged or of another version is no copy', (model, is) => {
+	['a damaged copy, or one of another version, is no copy', (model, is) => {
 		const [head, texts] = rowsOf(model, [record(1), record(300)]), {fromRows} = model.kept;
 		is(fromRows(head, texts, [], 2000).records.length, 2);
 		for (const [title, ...rows] of [

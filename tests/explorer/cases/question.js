@@ -56,7 +56,7 @@ export const cases = [
 			is(parse(format(words)), words, value);
 		}
 		is(format({...firstQuestion('conferences'), words: "Crohn's & 5%", facets: {area: ["It's+"]}}), '#/conferences?q=Crohn%27s+%26+5%25&area=It%27s%2B');
-		// As people write them by hand.
+		// Addresses that people wrote by hand, without escapes.
 		is(parse('#/conferences?q=why?&area=a?b').words, 'why?');
 		is(parse('#/conferences?q=why?&area=a?b').facets, {area: ['a?b']});
 	}],
@@ -112,7 +112,7 @@ export const cases = [
 		for (const [address, names] of [
 			['#/conferences?q=a&area=A&therapy_area=B&region=&view=deadlines&deadline=abstract&within=9&sort=name&order=desc', []], ['#/journals?q=a&fee=0&sort=name', []], ['#/conferences/5?x=1', []],
 			['#/conferences?start_date_from=2027-01-01&updated_since=2026-01-01&limit=5&start_date_to=', ['updated_since']], ['#/conferences?within=soon&deadline=late', ['within=soon', 'deadline=late']],
-			// A value that is none, and a second value where one counts.
+			// An invalid value, and a second value where only one counts.
 			['#/conferences?start_date_from=2027-02-30&start_date_to=10000-01-01&due_from=1.2.2027&due_to=tomorrow', ['start_date_from=2027-02-30', 'start_date_to=10000-01-01', 'due_from=1.2.2027', 'due_to=tomorrow']],
 			['#/conferences?ids=12,x&past=maybe&unknown=no&sort=fee&order=up&view=map', ['ids=12,x', 'past=maybe', 'unknown=no', 'sort=fee', 'order=up', 'view=map']],
 			['#/conferences?ids=&ids=5&due_to=2027-01-01&due_to=2027-01-02', ['due_to=2027-01-02']],
@@ -121,7 +121,7 @@ export const cases = [
 			['#/journals?within=30&region=Europe&year=2027', ['within', 'region', 'year']], ['#/conferences?mfk_x=1', []],
 		]) is(unknownOf(address), names, address);
 	}],
-	['what the API cannot filter by is named, and stays in the address', ({question: {addressWith, addressWithout, lostNames, lostOf, parse}}, is) => {
+	['filters that the API lacks are named, and stay in the address', ({question: {addressWith, addressWithout, lostNames, lostOf, parse}}, is) => {
 		for (const [address, lost, names] of [
 			['#/conferences?q=a&area=A&country=Spain&year=2027&sort=name&view=deadlines', [], []],
 			['#/conferences?region=Europe&deadline=abstract&within=60', ['Europe', 'Abstracts', 'due in the next 60 days'], ['region', 'deadline', 'within']],

@@ -46,7 +46,7 @@ export const cases = [
 		is(counts(some, 'area'), 'Oncology 1!, Pulmonology 1, Rheumatology 1');
 		is(counts(some, 'country'), 'Spain 1');
 	}],
-	['what is not announced is counted, last, and can be chosen', (model, is) => {
+	['values that are not announced are counted, last, and can be chosen', (model, is) => {
 		model.facets.setRegions(REGIONS);
 		const none = {formats: {oral: false, poster: false, e_poster: false, published_abstract: false, encore: false}};
 		const made = [
@@ -68,7 +68,7 @@ export const cases = [
 		is([names({region: ['']}), names({region: ['', 'Europe']}), names({format: ['', 'no']}), names({country: [''], area: ['Oncology']})], ['One Three Two', 'Known One Three Two', 'Elsewhere One Three Two', '']);
 		is(counts(ask({region: ['Europe', '']}), 'region'), 'Europe 1!, Other 1, ? 3!');
 		is(counts(ask({region: ['Asia']}), 'region'), 'Europe 1, Other 1, Asia 0!, ? 3');
-		// What is announced later is counted where it belongs.
+		// Values that are announced later are counted at their own entry.
 		index.apply([{id: made[1].id, after: {...made[1], country: 'Japan'}}]);
 		is([counts(ask({}), 'region'), names({region: ['']})], ['Asia 1, Europe 1, Other 1, ? 2', 'Three Two']);
 		const journals = new model.search.Index('journals');
@@ -87,13 +87,13 @@ export const cases = [
 		is(found.names, 'ESMO');
 		is(found.deadlines.map(({kind, date, confidence}) => [kind, date, confidence]), [['abstract', '2027-02-15', 'confirmed']]);
 	}],
-	['a period asks for deadlines in it', (model, is) => {
+	['a period selects the deadlines in it', (model, is) => {
 		is(answer(model, {within: 30}).names, 'Lung World');
 		is(answer(model, {within: 30, kind: 'abstract'}).names, 'World');
 		is(answer(model, {kind: 'late_breaking'}).names, 'ESMO Lung');
 		const all = answer(model, {mode: 'deadlines'});
 		is(all.deadlines.map(({record, date}) => `${record.name.split(' ')[0]} ${date}`), ['Lung 2027-01-05', 'World 2027-01-20', 'ESMO 2027-02-15', 'ESMO 2027-06-01']);
-		// A passed deadline has no say in the confidence.
+		// A past deadline does not affect the confidence.
 		is(counts(all, 'confidence'), 'estimated 2, confirmed 1, copied 1, not_found 0');
 		const ofKind = descending => answer(model, {kind: 'late_breaking', sort: 'deadline', descending}).names;
 		is([ofKind(false), ofKind(true)], ['Lung ESMO', 'ESMO Lung']);
@@ -111,7 +111,8 @@ export const cases = [
 			[{within: 365, facets: {confidence: ['estimated']}}, ['World abstract 2027-01-20 estimated', 'ESMO late_breaking 2027-06-01 estimated']],
 			[{within: 365, facets: {confidence: ['confirmed']}}, ['ESMO abstract 2027-02-15 confirmed']],
 			[{kind: 'late_breaking', facets: {confidence: ['estimated', 'copied']}}, ['Lung late_breaking 2027-01-05 copied', 'ESMO late_breaking 2027-06-01 estimated']],
-			// Without a period, one that has passed fits too, and one without a date. The list is in the order of what it shows.
+			// Without a period, a deadline that has passed fits too, and one without a date. The list is in the order of the
+			// shown deadlines.
 			[{facets: {confidence: ['estimated']}, sort: 'deadline'}, ['World abstract 2027-01-20 estimated', 'ESMO late_breaking 2027-06-01 estimated']],
 			[{facets: {confidence: ['estimated']}, sort: 'deadline', descending: true}, ['ESMO late_breaking 2027-06-01 estimated', 'World abstract 2027-01-20 estimated']],
 			[{facets: {confidence: ['confirmed']}, sort: 'deadline'}, ['ESMO abstract 2027-02-15 confirmed', 'Lung abstract 2026-12-31 confirmed']],
@@ -148,7 +149,7 @@ export const cases = [
 			[{due_from: '2027-01-02', due_to: '2027-01-01'}, true], [{due_from: '2027-01-02', start_date_to: '2027-01-01'}, false],
 		]) is(isReversed(ranges), expected, ranges);
 	}],
-	['a filter counts what is not announced', (model, is) => {
+	['a filter counts values that are not announced', (model, is) => {
 		model.facets.setRegions(REGIONS);
 		const index = new model.search.Index('conferences');
 		index.add([['Here', 'Spain', ['A'], '2027-03-01'], ['Open', null, ['A'], '2027-03-01'], ['Elsewhere', 'Japan', ['A'], '2027-03-01'], ['Bare', null, [], null], ['Other', null, ['B'], '2027-03-01'], ['Over', null, ['A'], '2026-03-01']]
@@ -165,7 +166,7 @@ export const cases = [
 			is([found.records.map(({name}) => name).join(' '), found.unknown], [names, unknown], address);
 		}
 	}],
-	['ranges of days and numbers, and what is not announced', (model, is) => {
+	['ranges of days and numbers, and values that are not announced', (model, is) => {
 		const made = [
 			{name: 'Early', start_date: '2027-03-01', end_date: '2027-04-02', abstract_due_date: '2026-12-24'}, {name: 'Middle', start_date: '2027-05-31', abstract_due_date: '2027-01-10', late_breaking_due_date: '2027-03-10'},
 			{name: 'Late', start_date: '9999-12-31', late_breaking_due_date: '9999-12-31'}, {name: 'Open', year: 2028}, {name: 'Over', year: 2026, start_date: '2026-03-01'},
@@ -191,7 +192,7 @@ export const cases = [
 			['#/journals?fee_max=0', 'Cheap', 0, 3], ['#/journals?fee_max=8999.99', 'Cheap', 0, 3], ['#/journals?fee_max=9000', 'Cheap Dear', 0, 3], ['#/journals?fee_max=9000&unknown=yes', 'Bare Cheap Dear Half Quiet', 0, 0],
 			['#/journals?weeks_max=6', 'Cheap Half', 0, 2], ['#/journals?decision_max=2', '', 0, 5], ['#/journals?weeks_max=3', '', 0, 2], ['#/journals?weeks_max=6&fee_max=100', 'Cheap', 0, 3], ['#/journals?weeks_max=6&fee_max=100&q=half', '', 0, 1],
 		]) is(ask(address), [...expected, ...expected.length < 4 ? [undefined] : []], address);
-		// A year has the count that it gives when it is chosen, also of what is over.
+		// A year has the count that it gives when it is chosen, including past meetings.
 		const years = address => counts(model.question.select(conferences, model.question.parse(address), TODAY), 'year');
 		is([years('#/conferences'), years('#/conferences?year=2026'), years('#/conferences?past=no'), years('#/conferences?area=')], ['2026 1, 2027 3, 2028 1', '2026 1!, 2027 3, 2028 1', '2027 3, 2028 1', '2026 1, 2027 3, 2028 1']);
 		is(counts(model.question.select(conferences, model.question.firstQuestion('conferences'), TODAY), 'dates'), 'not_found 4', 'other values count what is to come');
@@ -296,7 +297,7 @@ export const cases = [
 		}
 		is(found('0', '5000-').total, 2, 'two classes');
 	}],
-	['counts follow what is removed, and a chosen value stays', (model, is) => {
+	['counts change with removals, and a chosen value stays', (model, is) => {
 		model.facets.setRegions(REGIONS);
 		const index = new model.search.Index('conferences'), made = ['Spain', 'Spain', 'Japan'].map(country => conference(country, {country, therapy_areas: ['Oncology', 'Cardiology']}));
 		index.add(made);

@@ -15,7 +15,7 @@ use crate::cli::output::print_line;
 use crate::explorer::{Demo, DemoEdit, DemoLicense};
 use crate::import::{self, MergeOptions, ReadOptions, Source, SourceOptions};
 use crate::model::{ConferenceFields, Curated, Dataset, DateStatus, Id, Scope};
-use crate::query::feed::token_now;
+use crate::query::feed;
 use crate::serve::Watcher;
 use crate::serve::watching::background::BackgroundTask;
 use crate::store::write::licensing::KeySettings;
@@ -103,7 +103,7 @@ pub(super) fn load(folder: &Path, database: &Path, wait: Duration) -> anyhow::Re
     let Ok(view) = View::open(&snapshot, license, Dataset::Conferences) else {
         bail!("the demo's license shows nothing")
     };
-    let token = Sealer::new(snapshot.secret()).seal_sync_token(&token_now(&view)?);
+    let token = Sealer::new(snapshot.secret()).seal_sync_token(&feed::token(&view, None)?);
     Ok(DemoData {
         full_key: full_key.reveal().to_owned(),
         narrow_key: narrow_key.reveal().to_owned(),

@@ -63,7 +63,6 @@ pub(in crate::cli) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<Exi
         let setup = Setup {
             listener,
             watcher,
-            upstream: None,
             settings,
             proxies: TrustedProxies::default(),
             tls: None,

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_a_name_of_this_machine_reads_what_is_monitored() {
+    async fn requests_with_a_foreign_host_get_421() {
         let says = Says { page: Some(Ok("<p>")), ..Says::default() };
         let cases: [(&[&str], bool); 15] = [
             (&["example.org"], true),

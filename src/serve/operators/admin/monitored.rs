@@ -9,7 +9,6 @@ use crate::api::Service;
 use crate::model::Timestamp;
 use crate::serve::operators::metrics::Metrics;
 use crate::serve::operators::usage::Usage;
-use crate::serve::watching::replica_thread::ReplicaThread;
 use crate::serve::watching::watcher::Watcher;
 
 /// A monitored program. [`Monitored::unready`] and [`Monitored::warning`] must not block.
@@ -36,8 +35,6 @@ pub trait Monitored: Debug + Send + Sync + 'static {
 pub struct MonitoredServer {
     pub metrics: Arc<Metrics>,
     pub watcher: Arc<Watcher>,
-    /// The origin, if the database is a replica.
-    pub upstream: Option<Arc<ReplicaThread>>,
     pub service: Arc<Service>,
     pub usage: Option<Arc<Usage>>,
     pub started_at: Timestamp,

@@ -15,7 +15,7 @@ use crate::model::time::now;
 use crate::model::{Dataset, KeyRecord, PerDataset, Scope, Timestamp};
 use crate::serve::operators::metrics::RouteTraffic;
 use crate::serve::operators::usage::{KeyUse, Uses};
-use crate::store::Snapshot;
+use crate::store::{Snapshot, StoredCommit};
 
 pub const STYLE: &str = include_str!("page.css");
 pub const SCRIPT: &str = include_str!("page.js");
@@ -36,13 +36,13 @@ impl Monitored for MonitoredServer {
         if !self.watcher.is_polled() {
             return Some("the database file cannot be followed; the last state is served".to_owned());
         }
-        let upstream = self.upstream.as_ref().filter(|upstream| !upstream.is_fresh());
-        self.watcher.fence_reason().or_else(|| upstream.and_then(|upstream| upstream.failure()))
+        let replica = self.watcher.replica().filter(|replica| !replica.is_fresh());
+        self.watcher.fence_reason().or_else(|| replica.and_then(|replica| replica.failure()))
     }
 
     /// A replica stays ready for a while when its bucket fails. Otherwise load balancers would drop all replicas at once.
     fn warning(&self) -> Option<String> {
-        self.upstream.as_ref().and_then(|upstream| upstream.failure())
+        self.watcher.replica().and_then(|replica| replica.failure())
     }
 
     fn scrape(&self) -> String {
@@ -112,13 +112,6 @@ struct FeedRow {
     behind: String,
 }
 
-struct CommitRow {
-    when: When,
-    seq: HumanCount,
-    who: String,
-    what: String,
-}
-
 #[derive(Template)]
 #[template(path = "page.html", config = "src/serve/operators/admin/askama.toml")]
 struct Page {
@@ -138,7 +131,7 @@ struct Page {
     keys: Vec<KeyRow>,
     more_keys: usize,
     unusable_keys: usize,
-    commits: Vec<CommitRow>,
+    commits: Vec<(When, HumanCount, StoredCommit)>,
     /// The thresholds of the bar for yellow and red, in percent.
     low: u8,
     high: u8,
@@ -182,12 +175,7 @@ pub fn render(monitored: &MonitoredServer) -> Result<String, String> {
         keys: keys_of.get(license.name.as_str()).copied().unwrap_or_default(),
     });
     let commits = newest.list_commits(0, COMMITS).map_err(|error| error.to_string())?;
-    let commits = commits.into_iter().map(|commit| CommitRow {
-        when: When::of(commit.time, now),
-        seq: HumanCount(commit.last_seq),
-        who: commit.who,
-        what: commit.what,
-    });
+    let commits = commits.into_iter().map(|commit| (When::of(commit.time, now), HumanCount(commit.last_seq), commit));
     let up_s = u64::try_from(now.unix_s() - monitored.started_at.unix_s()).unwrap_or(0).max(1);
     let page = Page {
         version: env!("CARGO_PKG_VERSION"),
@@ -379,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_feed_that_is_up_to_date_says_so() {
+    fn a_feed_without_lag_is_shown_as_up_to_date() {
         for (behind_s, expected, filled) in [(0, "up to date", 0), (1, "1 s behind", 5), (90_000, "25 h behind", 86)] {
             let row = feed_row(Dataset::Journals, behind_s);
             assert_eq!((row.behind.as_str(), row.filled), (expected, filled));

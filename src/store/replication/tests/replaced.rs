@@ -1,9 +1,9 @@
-//! Files that are replaced before something is written into them, or put in their place.
+//! Files that are replaced before a write, or before another file is renamed over them.
 
 use super::*;
 use crate::store::tests::make_older;
 
-/// Puts another database in the place of a file, as `mv` does.
+/// Renames another database over a file, as `mv` does.
 fn replace(origin: &TestOrigin, path: &Path) {
     let other = origin.at("other.redb");
     std::fs::copy(origin.path(), &other).unwrap();
