@@ -494,6 +494,18 @@ fn a_file_that_is_replaced_while_it_is_published_needs_a_restore_after_the_last_
 }
 
 #[test]
+fn an_origin_that_was_restored_twice_does_not_take_the_log_back_from_another_publisher() {
+    let (origin, log) = overtaken();
+    let backup = origin.copy();
+    // The second restore replaces commits with higher seqs than those of the other publisher.
+    for _ in 0..2 {
+        Restoration::prepare(&origin.path(), &backup.path(), Duration::ZERO).unwrap().finish().unwrap();
+    }
+    let refused = origin.publish(&log, once()).unwrap_err();
+    assert!(refused.is_fenced(), "{refused}");
+}
+
+#[test]
 fn the_note_shows_that_the_last_entry_is_of_this_file() {
     let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
     origin.publish(&log, once()).unwrap();
