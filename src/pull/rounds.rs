@@ -35,10 +35,13 @@ fn poll_s(share_s: u64, failing: &BTreeMap<Dataset, Failing>) -> u64 {
     until_retry(failing).map_or(share_s, |left| share_s.min(left.as_secs()))
 }
 
-/// The pause after a round that took `elapsed`. `asked` is the time that the service was asked to hold the successful
-/// requests; `None` if there was none. `waits` is whether the next round long-polls. It then begins at once, unless the
-/// service responded early without news: it has too many long polls. `until_retry` is the time until a failed dataset is
-/// retried.
+/// The pause after a round.
+///
+/// - `elapsed`: the duration of the round.
+/// - `asked`: how long the service was asked to hold the successful requests; `None` if there was none.
+/// - `waits`: whether the next round long-polls. It then begins at once, unless the service responded early without news,
+///   because it has too many long polls.
+/// - `until_retry`: the time until a failed dataset is retried.
 fn pause_after_round(
     every: Duration,
     elapsed: Duration,

@@ -12,7 +12,7 @@ use crate::replicate::layout;
 use crate::replicate::publisher::lock::{is_same_publisher, user_part};
 use crate::replicate::replica::ReplicaError;
 use crate::store::StoreError;
-use crate::store::replication::{OriginView, PublishedNote};
+use crate::store::replication::{OriginView, PublishedNote, SCHEMA};
 
 impl Publisher {
     /// Checks an entry found in the slot of our next one. It is ours if an earlier publisher of this file sent it just
@@ -44,8 +44,9 @@ impl Publisher {
         let is_own = is_same_publisher(&header.who, &self.who);
         if follows && is_own && self.reader.origin()?.holds(header.seq, header.lineage)? {
             tracing::info!("slot {slot} was published by an earlier run of this publisher; continuing after it");
-            // Its parts are unknown here, so another state follows it, before any commits.
-            self.state.is_unfinished |= header.is_state();
+            // The parts of a state are unknown here, and replicas of this format read no entry of another. So another state
+            // follows, before any commits.
+            self.state.is_unfinished |= header.is_state() || header.schema != SCHEMA;
             return self.advance_end(&header, found.hash);
         }
         Err(self.fenced_by(&header))
@@ -57,7 +58,7 @@ impl Publisher {
         self.refuse_if_overtaken(header.slot, hash)?;
         self.end = Some(LastEntry::of(header, hash));
         self.note_end();
-        // The note follows the state.
+        // The note of a state is written after its manifest.
         if !header.is_state() {
             self.note();
         }
