@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde_json::{Value, json};
+
 use super::site::{STATUSES, Site};
 use super::spreadsheets::Then::{Refused, Stored, Warned};
 use super::spreadsheets::{Then, check};
@@ -223,6 +225,108 @@ fn a_column_of_a_filter_may_come_twice_and_leave_out_all_rows() {
         assert_eq!(summary["datasets"]["journals"]["added"], added, "{summary}");
         assert!(!summary["warnings"].to_string().contains("has no rows"), "{summary}");
     }
+}
+
+/// Cases: what is stored, the file with its options, and the fields of the records after the import.
+#[test]
+fn rows_mean_the_records_as_they_are_after_the_run() {
+    let cases: [(&str, &str, &str, &[&str]); 6] = [
+        // A record takes the value by which a row without an id is matched.
+        (
+            "journals.jsonl {\"id\":10,\"name\":\"Heart\",\"issn_print\":\"0140-6736\"}",
+            "{\"id\":10,\"issn_print\":\"0028-4793\"}\n{\"name\":\"Heart\",\"issn_print\":\"0028-4793\",\"sjr\":2}",
+            "--match issn",
+            &["error: means the same journal as the row at"],
+        ),
+        // Another one gives its value up.
+        (
+            "journals.jsonl {\"id\":10,\"name\":\"Heart\"}",
+            "{\"id\":10,\"name\":\"Old Heart\"}\n{\"name\":\"Heart\"}",
+            "--match name",
+            &["Old Heart", "Heart"],
+        ),
+        (
+            "organizations.jsonl {\"id\":1,\"name\":\"A\"}",
+            "{\"id\":1,\"name\":\"B\"}\n{\"name\":\"A\"}",
+            "",
+            &["B", "A"],
+        ),
+        (
+            "organizations.jsonl {\"id\":1,\"name\":\"A\"}",
+            "{\"id\":1,\"deleted\":true}\n{\"name\":\"A\",\"url\":\"https://a.example.org\"}",
+            "",
+            &["A"],
+        ),
+        // A text is written as it is to be shown.
+        (
+            "journals.jsonl {\"id\":1,\"name\":\"A\"}",
+            "{\"id\":1,\"publisher\":1.10}",
+            "",
+            &["error: publisher: `1.1` - is no text; write it in quotation marks"],
+        ),
+        // A constant is read like a cell.
+        (
+            "journals.jsonl {\"id\":1,\"name\":\"A\"}",
+            "{\"id\":1,\"publisher\":null}",
+            "--decimal comma --set impact_factor=2,5",
+            &["A"],
+        ),
+    ];
+    for (stored, rows, options, expected) in cases {
+        let site = Site::new();
+        let (file, stored) = stored.split_once(' ').unwrap();
+        site.import(file, stored);
+        let path = site.write(file, rows);
+        let args = ["import", path.to_str().unwrap()].into_iter().chain(options.split_whitespace());
+        let done = site.run(args);
+        if let [refused] = expected
+            && let Some(message) = refused.strip_prefix("error: ")
+        {
+            assert!(done.code == Some(1) && done.stderr.contains(message), "{rows}: {done:?}");
+            continue;
+        }
+        assert_eq!(done.code, Some(0), "{rows}: {done:?}");
+        let kind = file.strip_suffix(".jsonl").unwrap();
+        site.json(["export", "out"]);
+        let exported = fs::read_to_string(site.path("out").join(file)).unwrap();
+        let names: Vec<Value> =
+            exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["name"].clone()).collect();
+        assert_eq!(json!(names), json!(expected), "{kind}: {rows}");
+    }
+}
+
+#[test]
+fn corrected_words_are_words_that_lint_accepts() {
+    let cases: [(&[&str], &[&str]); 3] = [
+        (&["Germany ", "Germany ", "Germany"], &["Germany", "Germany", "Germany"]),
+        (&["Germny ", "Germany", "Germany"], &["Germany", "Germany", "Germany"]),
+        (&["GERMNY", "Germny", "Germny", "Germany", "Germany", "Germany"], &["Germany"; 6]),
+    ];
+    for (given, expected) in cases {
+        let site = Site::new();
+        let line = |(at, country): (usize, &&str)| {
+            let id = at + 1;
+            format!("{{\"id\":{id},\"name\":\"Congress {id}\",\"country\":\"{country}\",{STATUSES}}}\n")
+        };
+        let file = site.write("conferences.jsonl", given.iter().enumerate().map(line).collect::<String>());
+        site.json(["import", file.to_str().unwrap(), "--create", "--fix", "--strict"]);
+        let countries: Vec<Value> =
+            site.conferences_in(&site.db()).iter().map(|record| record["country"].clone()).collect();
+        assert_eq!(json!(countries), json!(expected), "{given:?}");
+        let lint = site.run(["lint"]);
+        assert!(!lint.stdout.contains("country"), "{given:?}: {lint:?}");
+    }
+}
+
+#[test]
+fn a_replacement_skips_no_row_that_may_be_a_record() {
+    let site = Site::new();
+    let names: String = (1..=5).map(|id| format!("{id},J{id},P,1.0,1.0\n")).collect();
+    site.import("journals.csv", format!("id,name,publisher,sjr,citescore\n{names}"));
+    let rows = "name,publisher,sjr,citescore\nJ1,P,1.0,1.0\nJ2,P,1.0,1.0\n\nJ3,,,\nJ4,,,\nJ5,P,1.0,1.0\n";
+    let file = site.write("journals.csv", rows);
+    let summary = site.json(["import", file.to_str().unwrap(), "--match", "name", "--replace"]);
+    assert_eq!(summary["datasets"]["journals"]["removed"], 0, "{summary}");
 }
 
 #[test]

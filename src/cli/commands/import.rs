@@ -177,8 +177,9 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
     common.require_db(args.create, args.dry_run)?;
     let is_shown = !common.json && stderr().is_terminal();
     let bar = if is_shown { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
-    let (sources, reading) = args.read.sources_and_options()?;
+    let (sources, mut reading) = args.read.sources_and_options()?;
     let ImportArgs { replace, allow_removals, fix, .. } = *args;
+    reading.replace = replace;
     let options = MergeOptions { replace, allow_removals, fix, lints_all: false };
     show_step(&bar, "reading the files");
     let rows = read_rows(&sources, &reading)?;

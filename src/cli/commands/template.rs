@@ -42,9 +42,12 @@ pub(in crate::cli) fn run(common: &Common, args: &TemplateArgs) -> anyhow::Resul
         (Some(kind), _) if args.from.is_some() => draft_recipe(common, args, kind),
         (Some(kind), Some(FileFormat::Xlsx)) => write_workbook(common, Path::new(&format!("{kind}.xlsx")), &[kind]),
         (Some(kind), _) => print_header(common, kind),
-        (None, None | Some(FileFormat::Xlsx)) if is_workbook => {
+        (None, None | Some(FileFormat::Xlsx)) if is_workbook && args.from.is_none() => {
             const ALL: [RowKind; 4] = [RowKind::Conferences, RowKind::Journals, RowKind::Organizations, RowKind::Tags];
             write_workbook(common, &args.what, &ALL)
+        }
+        (None, _) if args.from.is_some() => {
+            bail!("`{given}` is no kind of rows; write what FILE contains, such as `journals`")
         }
         _ => bail!(
             "`{given}` is neither `conferences`, `journals`, `organizations`, `tags` nor a file name ending .xlsx; write one of them"
@@ -58,10 +61,13 @@ fn draft_recipe(common: &Common, args: &TemplateArgs, kind: RowKind) -> anyhow::
     let sources = Source::find(&paths, SourceOptions { kind: Some(kind), format: None })?;
     let options =
         ReadOptions { sample: Some(FileSample::default()), sheet: args.sheet.clone(), ..ReadOptions::default() };
-    import::read_sources(&sources, &options)?;
+    let bad = import::read_sources(&sources, &options)?.bad;
     let name = paths.iter().filter_map(|path| path.file_name()).map(|name| name.to_string_lossy()).collect::<String>();
     let recipe = options.sample.and_then(|sample| sample.draft_recipe(kind, &name, args.sheet.as_deref()));
     let Some(recipe) = recipe else {
+        if !bad.is_empty() {
+            bail!("{bad}");
+        }
         bail!("{name}: there is no row; a recipe needs the header of a table, or objects")
     };
     common.result(&json!({ "kind": kind.to_string(), "recipe": recipe }), recipe.trim_end())

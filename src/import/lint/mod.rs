@@ -141,9 +141,15 @@ impl Lint {
 
 /// Returns the right value of a text, if there is exactly one. `None` is null.
 pub(in crate::import) fn fix_text(field: &str, text: &str) -> Option<Option<String>> {
-    // A right value may break another rule. Rules do not undo each other.
-    let right = texts::RULES.iter().find_map(|rule| (rule.find)(field, text)?.right)?;
-    Some(right.and_then(|right| fix_text(field, &right).unwrap_or(Some(right))))
+    // A right value may break another rule. Rules do not undo each other, but a hostile text has many faults.
+    const MAX_STEPS: usize = 20;
+    let mut fixed: Option<Option<String>> = None;
+    for _ in 0..MAX_STEPS {
+        let Some(now) = fixed.as_ref().map_or(Some(text), Option::as_deref) else { break };
+        let Some(right) = texts::RULES.iter().find_map(|rule| (rule.find)(field, now)?.right) else { break };
+        fixed = Some(right);
+    }
+    fixed
 }
 
 /// Returns the findings about a single row.

@@ -106,13 +106,21 @@ impl Spellings {
         let checker = WordChecker::new(self, licenses);
         for (word, uses) in self.seen.iter().filter(|(word, _)| !is_placeholder(field, word)) {
             let Some(first) = &uses.first else { continue };
-            let Some((rule, message)) = checker.find_fault(word, uses) else { continue };
-            match (&mut respellings, &message.right) {
-                (Some(respellings), Some(Some(right))) => {
-                    let (word, right, rows) = (word.clone(), right.clone(), uses.brought.clone());
-                    respellings.push(Respelling { field, word, right, rows });
+            // A right word may break another rule. Rules do not undo each other.
+            const MAX_STEPS: usize = 10;
+            let (mut right, mut fault) = (word.clone(), checker.find_fault(word, uses));
+            for _ in 0..MAX_STEPS {
+                let Some((_, Message { right: Some(Some(next)), .. })) = &fault else { break };
+                if respellings.is_none() {
+                    break;
                 }
-                _ => findings.push(first.finding(rule, field, Some(word), message)),
+                right.clone_from(next);
+                fault = checker.find_fault(&right, uses);
+            }
+            findings.extend(fault.map(|(rule, message)| first.finding(rule, field, Some(&right), message)));
+            if let Some(respellings) = respellings.as_mut().filter(|_| right != *word) {
+                let (word, rows) = (word.clone(), uses.brought.clone());
+                respellings.push(Respelling { field, word, right, rows });
             }
         }
         let count = self.seen.len();
@@ -124,6 +132,11 @@ impl Spellings {
         }
         findings
     }
+}
+
+/// Returns a word without unneeded blanks and punctuation.
+fn tidied(word: &str) -> String {
+    tidy(tidy(word).trim_matches([';', ',', '|', '/', '"']))
 }
 
 /// The data for checking words.
@@ -176,7 +189,8 @@ impl<'a> WordChecker<'a> {
             known_count += usize::from(uses.is_some() && best.get(&form).is_some_and(|(_, is_known)| *is_known));
             // A word that the import removes from all rows corrects no other word, unless it is known to be right.
             let may_be_right = total > 0 || is_licensed || is_known;
-            if may_be_right && !word.contains(['[', ']', '{', '}']) {
+            let is_right = is_licensed || tidied(word) == word && !word.contains(['[', ']', '{', '}']);
+            if may_be_right && is_right {
                 let candidate = Candidate { is_licensed, is_stored, total, is_known, word };
                 let (best, _) = best.entry(form).or_insert((candidate, false));
                 *best = candidate.max(*best);
@@ -188,7 +202,7 @@ impl<'a> WordChecker<'a> {
     }
 
     /// Returns the rule that a word breaks, and the message.
-    fn find_fault(&self, word: &'a str, uses: &Uses) -> Option<(&'static str, Message)> {
+    fn find_fault(&self, word: &str, uses: &Uses) -> Option<(&'static str, Message)> {
         let Vocabulary { kind, remedy, rules: [spelling, list, unknown], comparable, .. } = self.vocabulary;
         let form = comparable(word);
         let best = self.best.get(&form);
@@ -208,7 +222,7 @@ impl<'a> WordChecker<'a> {
             let message = self.message("is another spelling of", best.word, uses);
             return Some((spelling, message.corrected_by(Some(best.word.to_owned()))));
         }
-        let tidied = tidy(tidy(word).trim_matches([';', ',', '|', '/', '"']));
+        let tidied = tidied(word);
         if tidied != word && !is_licensed {
             let message = message!("has unneeded blanks or punctuation{}; write `{tidied}`", rows(uses));
             return Some((spelling, message.with(Remedy::OfValue).corrected_by(Some(tidied))));

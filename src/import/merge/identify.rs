@@ -72,6 +72,13 @@ impl MatchSet<'_> {
     }
 }
 
+fn add_to<F: RecordFields>(sets: &mut [MatchSet<'_>], id: Id, fields: &F) {
+    let values = fields.values();
+    for set in sets {
+        set.add(id, match_values::<F>(&set.fields, &|at| values[at].to_csv(&())));
+    }
+}
+
 /// Finds the records of rows without ids. A row uses the first of the `matching` sets that it fills, and means the record
 /// that is equal in every field of it. A row that agrees with a record in some of them, where the others are empty, is a
 /// fault. Rows that match no record get the next free ids and are returned.
@@ -86,25 +93,22 @@ pub(super) fn identify<F: RecordFields>(
     }
     let mut sets = match_sets::<F>(matching);
     let issn_columns = column_indexes::<F>(&ISSN_COLUMNS);
-    state.for_each_record::<F, StoreError>(|record, _, _| {
-        let values = record.fields().values();
-        for set in &mut sets {
-            set.add(record.id(), match_values::<F>(&set.fields, &|at| values[at].to_csv(&())));
-        }
-        Ok(())
-    })?;
+    // Records count with the values that they have after the run.
     let mut positions: HashMap<Id, FilePosition> = HashMap::new();
     for row in rows.iter() {
         let Some(id) = row.id else { continue };
         positions.entry(id).or_insert_with(|| row.position.clone());
-        if let RowEdit::Set(statement) = &row.edit
-            && state.find_stored::<F>(id)?.is_none()
-        {
-            for set in &mut sets {
-                set.add(id, match_values::<F>(&set.fields, &|at| statement.value(at)));
-            }
-        }
+        let RowEdit::Set(statement) = &row.edit else { continue };
+        let mut fields = state.find_stored::<F>(id)?.map(Curated::into_fields).unwrap_or_default();
+        statement.clone().apply_to(&mut fields);
+        add_to(&mut sets, id, &fields);
     }
+    state.for_each_record::<F, StoreError>(|record, _, _| {
+        if !positions.contains_key(&record.id()) {
+            add_to(&mut sets, record.id(), record.fields());
+        }
+        Ok(())
+    })?;
     let imported = positions.keys().max().copied();
     let mut largest = state.largest_id(F::DATASET)?.max(imported).map_or(0, Id::get);
     let one = F::STEM.trim_end_matches('s');

@@ -111,7 +111,9 @@ impl<F: ReferenceFields> Resolved<'_, F> {
         if rows.is_empty() {
             return;
         }
-        let mut ids: HashMap<String, Id> = self.stored.iter().map(|(id, row)| (row.label.clone(), *id)).collect();
+        // A row with an id may rename or remove a stored one.
+        let kept = self.stored.iter().filter(|(id, _)| !self.imported.contains_key(id));
+        let mut ids: HashMap<String, Id> = kept.map(|(id, row)| (row.label.clone(), *id)).collect();
         for (id, imported) in self.in_order() {
             if let ImportOutcome::Valid(row) = &imported.outcome {
                 ids.insert(row.fields().label(), id);

@@ -20,6 +20,8 @@ pub(in crate::import) struct TableCell<'a> {
     pub is_date: bool,
     /// Whether the cell is a number cell of a workbook, or a number in JSON.
     pub is_number: bool,
+    /// Whether it is true, false or a fraction in JSON, which a text does not hold as it was written.
+    pub is_inexact: bool,
     /// The reason why the cell cannot be read. `text` is the content for the report.
     pub fault: Option<Message>,
     /// The number format of a cell that shows its number in other digits or signs than `text`.

@@ -191,7 +191,11 @@ fn cell(value: Value, options: &ReadOptions) -> TableCell<'static> {
             let text = items.iter().map(as_text).collect::<Vec<_>>().join(separator);
             TableCell { items: Some(items), ..TableCell::text(text) }
         }
-        other => TableCell { is_number: other.is_number(), ..TableCell::text(other.to_string()) },
+        other => TableCell {
+            is_number: other.is_number(),
+            is_inexact: other.is_boolean() || other.is_f64(),
+            ..TableCell::text(other.to_string())
+        },
     }
 }
 

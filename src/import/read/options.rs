@@ -59,6 +59,8 @@ pub struct ReadOptions {
     pub decimal: Option<DecimalSign>,
     /// The order of day and month in ambiguous dates.
     pub dates: Option<DateOrder>,
+    /// Whether records that the files do not contain are removed. Then no row that may be a record is skipped.
+    pub replace: bool,
     /// Whether to keep all faults, not only the first [`BadRows::MAX_KEPT`](crate::import::BadRows::MAX_KEPT).
     pub all_faults: bool,
     /// The first rows of the file, which are collected instead of being read.

@@ -108,7 +108,7 @@ pub(in crate::import) fn read_row<F: Fields>(
     }
     for (index, constant) in &columns.constants {
         if statement.is_empty(*index) {
-            read_text(*index, constant, &Notation::default(), options, &mut statement, faults);
+            read_text(*index, constant, &options.notation(), options, &mut statement, faults);
         }
     }
     (id != Some(None)).then(|| (id.flatten(), RowEdit::Set(statement)))
@@ -140,6 +140,9 @@ fn cell_text<'c>(cell: &'c TableCell<'_>, field: &Field) -> Result<Cow<'c, str>,
     }
     if let Some(format) = cell.format.as_ref().filter(|_| holds_text) {
         return Err(message!("is a number in the format `{format}`; format the cell as text, and enter what it shows"));
+    }
+    if cell.is_inexact && field.kind == ValueKind::Text {
+        return Err("is no text; write it in quotation marks, as it is to be shown".into());
     }
     match &cell.link {
         Some(link) if column == "url" => address(&cell.text, link),
@@ -218,7 +221,11 @@ fn read_texts<F: Fields>(
     for (text, cell) in texts.iter().zip(cells) {
         match (&cell.items, split_at(text, separator)) {
             (Some(found), _) => items.extend(found.iter().cloned()),
-            (None, Ok(found)) => items.extend(found.map(|item| Value::from(item.trim()))),
+            // Blanks around a separator of the source belong to no item. In the lists of an export they do.
+            (None, Ok(found)) if options.list_separator.is_some() => {
+                items.extend(found.map(|item| Value::from(item.trim())));
+            }
+            (None, Ok(found)) => items.extend(found.map(Value::from)),
             (None, Err(message)) => return faults.push_value(&field.column, text, message),
         }
     }

@@ -90,7 +90,9 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         self.is_below = is_below && filled * 3 <= named.max(3) && !has_id;
         let skipped = match () {
             () if self.row_count == 0 => None,
-            () if self.is_below && has_one_value => Some("is a note below the table, so it is skipped"),
+            () if self.is_below && has_one_value && !options.replace => {
+                Some("is a note below the table, so it is skipped")
+            }
             () if named > 1 && !has_id && is_total(cells) => Some("is a total, so it is skipped"),
             () if columns.are_names(cells) => Some("repeats the header, so it is skipped"),
             () => None,
