@@ -100,7 +100,7 @@ impl FeedQuery {
         Err(Problem::new(
             Code::ResyncRequired,
             format!(
-                "The sync token is from before a change of the license, or from a state of the data that no longer exists. Load the export `/exports/{dataset}` again and continue from its `X-Sync-Token`."
+                "The sync token is from before a change of the license, of another license, or from a state of the data that no longer exists. Load the export `/exports/{dataset}` again and continue from its `X-Sync-Token`."
             ),
         ))
     }

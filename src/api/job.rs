@@ -64,7 +64,7 @@ impl Job {
         let none = || query.parse::<NoParameters>();
         let handler = match route.endpoint.resource {
             Resource::List(_) => Handler::List(query.parse()?),
-            Resource::Record(_) => none().map(|_| Handler::Record(route.value.parse().ok()))?,
+            Resource::Record(_) => none().map(|_| Handler::Record(route.value.trim_start_matches('0').parse().ok()))?,
             Resource::Changes(dataset) => Handler::Changes(FeedQuery::parse(&caller, dataset, query)?),
             Resource::Export => Handler::Export(query.parse::<ExportParameters>()?.format),
             Resource::TherapyAreas => none().map(|_| Handler::TherapyAreas)?,

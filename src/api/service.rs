@@ -192,11 +192,11 @@ impl Service {
         self.report(exchange, Response::preflight(&exchange.request, &exchange.request_id, window.as_ref()))
     }
 
-    fn window(&self, Exchange { request, window, .. }: &Exchange) -> Option<Window> {
+    fn window(&self, Exchange { request, window, since, .. }: &Exchange) -> Option<Window> {
         match window {
             RateHeaders::Of(window) => Some(*window),
             RateHeaders::OfAddress if is_under_v1(request.path()) => {
-                Some(self.rate.address_window(request.address, request.at))
+                Some(self.rate.address_window(request.address, *since))
             }
             RateHeaders::OfAddress | RateHeaders::None => None,
         }

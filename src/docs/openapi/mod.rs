@@ -119,7 +119,8 @@ fn responses(contract: &Contract, endpoint: &Endpoint, samples: Option<&Samples>
 }
 
 /// The pattern of an ISO 8601 date or date-time that the service accepts.
-const TIME_PATTERN: &str = "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]{1,9})?)?([Zz]|[+-][0-9]{2}(:?[0-9]{2})?)?)?$";
+const TIME_PATTERN: &str =
+    "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?([Zz]|[+-][0-9]{2}(:?[0-9]{2})?)?)?$";
 
 fn parameters(contract: &Contract) -> Value {
     let declared = contract.endpoints.iter().flat_map(|endpoint| endpoint.all_parameters());

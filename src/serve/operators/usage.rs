@@ -17,8 +17,8 @@ use http::Method;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use crate::api::SnapshotSource;
 use crate::api::observe::{Answered, FeedUse};
+use crate::api::{Code, SnapshotSource};
 use crate::model::time::now;
 use crate::model::{Dataset, KeyRecord, Timestamp, Witness};
 use crate::serve::watching::background::BackgroundTask;
@@ -123,7 +123,8 @@ fn prefix(database: &Path) -> String {
 fn find_files(database: &Path) -> Vec<PathBuf> {
     let prefix = prefix(database);
     let Ok(entries) = std::fs::read_dir(folder_of(database)) else { return Vec::new() };
-    let named = entries.filter_map(Result::ok).filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix));
+    let is_own = |name: &str| name.strip_prefix(&prefix).is_some_and(|id| uuid::Uuid::try_parse(id).is_ok());
+    let named = entries.filter_map(Result::ok).filter(|entry| is_own(&entry.file_name().to_string_lossy()));
     // Only regular files: opening a pipe may block forever.
     let files = named.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
     files.map(|entry| entry.path()).collect()
@@ -201,7 +202,8 @@ impl Usage {
 
     /// Records an answered request.
     pub fn answered(&self, answered: &Answered<'_>) {
-        let Some(key) = answered.key else { return };
+        // Whoever has the key may not use it from this address.
+        let Some(key) = answered.key.filter(|_| answered.problem != Some(Code::IpNotAllowed)) else { return };
         let at = now();
         let mut recorded = self.recorded.lock();
         recorded.dirty = true;
@@ -419,14 +421,16 @@ mod tests {
     #[test]
     fn the_files_of_a_database_are_those_that_begin_with_its_name() {
         let folder = tempfile::tempdir().unwrap();
-        let names = ["feed.redb.usage-1", "feed.redb.usage-", "feed.redb.usage", "feed.redb", "a-feed.redb.usage-1"];
-        for name in names {
+        let [one, other] = [(); 2].map(|()| uuid::Uuid::now_v7().simple().to_string());
+        let own = format!("feed.redb.usage-{one}");
+        let foreign = format!("a-feed.redb.usage-{one}");
+        // Another file of an operator is never removed.
+        for name in [&own, &foreign, "feed.redb.usage-2026-11.txt", "feed.redb.usage-", "feed.redb.usage", "feed.redb"]
+        {
             std::fs::write(folder.path().join(name), "{}").unwrap();
         }
-        std::fs::create_dir(folder.path().join("feed.redb.usage-folder")).unwrap();
-        let mut found = find_files(&folder.path().join("feed.redb"));
-        found.sort();
-        assert_eq!(found, ["feed.redb.usage-", "feed.redb.usage-1"].map(|name| folder.path().join(name)));
+        std::fs::create_dir(folder.path().join(format!("feed.redb.usage-{other}"))).unwrap();
+        assert_eq!(find_files(&folder.path().join("feed.redb")), [folder.path().join(own)]);
         assert!(find_files(&folder.path().join("none.redb")).is_empty());
     }
 
