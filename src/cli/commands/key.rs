@@ -121,7 +121,7 @@ fn create(common: &Common, args: CreateArgs) -> anyhow::Result<AccessChange> {
 }
 
 fn show_new(common: &Common, key: &ApiKey, record: &KeyRecord) -> anyhow::Result<()> {
-    let mut json = key_json(record, record.status(now()));
+    let mut json = key_json(record, KeyStatus::Active);
     json["key"] = key.reveal().into();
     let shown = common.result(&json, key.reveal());
     shown.with_context(|| {

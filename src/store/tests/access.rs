@@ -37,7 +37,7 @@ fn a_replaced_key_keeps_its_settings_and_ends_after_the_overlap() {
     assert_eq!((stored.revoked_at, stored.replaced_by.as_ref()), (Some(at(3_600)), Some(&new.id)));
     assert_eq!(stored.created_at, at(2_000));
     for (time, expected) in [(3_599, KeyStatus::Replaced), (3_600, KeyStatus::Revoked), (9_000, KeyStatus::Revoked)] {
-        assert_eq!(stored.status(at(time)), expected, "{time}");
+        assert_eq!(stored.status_after(at(time), at(time)), expected, "{time}");
     }
     // It is replaced once, and can be revoked before its end, but not twice.
     sample.edit_at(3_100, |edit| {

@@ -244,7 +244,7 @@ impl Edit<'_> {
     /// Revokes a key from now on.
     pub fn revoke_key(&mut self, id: &str) -> Result<KeyRecord, StoreError> {
         let (hash, mut key) = self.find_key(id)?;
-        if key.status(self.commit.time) == KeyStatus::Revoked {
+        if key.status_after(self.began_at, self.commit.time) == KeyStatus::Revoked {
             return Err(StoreError::KeyOutOfUse { id: id.to_owned(), status: "revoked" });
         }
         key.revoked_at = Some(self.commit.time);
