@@ -68,6 +68,8 @@ pub struct FolderCopy {
     state: CopyState,
     /// The datasets to load: their files do not match the state, or the user wants to reload.
     to_load: Vec<Dataset>,
+    /// The datasets of the state on the disk, if it is that of another service.
+    foreign: Vec<Dataset>,
     lock: File,
 }
 
@@ -96,6 +98,8 @@ impl FolderCopy {
             }
             Err(error) => return Err(fail(error)),
         };
+        let mut foreign = Dataset::ALL.to_vec();
+        foreign.retain(|dataset| state.server != server && state.datasets.contains_key(dataset.as_str()));
         if state.server != server {
             if !reload {
                 return Err(PullError::Unusable(format!(
@@ -106,7 +110,7 @@ impl FolderCopy {
             }
             state = CopyState { format: FORMAT, server, datasets: BTreeMap::new() };
         }
-        let mut copy = FolderCopy { folder: folder.to_owned(), state, to_load: Vec::new(), lock };
+        let mut copy = FolderCopy { folder: folder.to_owned(), state, to_load: Vec::new(), foreign, lock };
         for dataset in Dataset::ALL {
             if reload || !copy.fits(dataset).map_err(fail)? {
                 copy.to_load.push(dataset);
@@ -220,11 +224,12 @@ impl FolderCopy {
         self.to_load.push(dataset);
         put_in_place(&jsonl).and_then(|()| put_in_place(&csv)).map_err(fail)?;
         self.state.datasets.insert(dataset.to_string(), state);
-        // Other datasets may have files of another service. They are removed before the state names the new one, so that a
-        // killed run leaves none behind.
-        let mut others = Dataset::ALL.into_iter().filter(|other| !self.state.datasets.contains_key(other.as_str()));
-        others.try_for_each(|other| self.remove_files(other)).map_err(fail)?;
+        // The files of another service are removed before the state names the new one, so that a killed run leaves none
+        // behind.
+        let mut others = self.foreign.iter().filter(|other| !self.state.datasets.contains_key(other.as_str()));
+        others.try_for_each(|other| self.remove_files(*other)).map_err(fail)?;
         self.save().map_err(fail)?;
+        self.foreign.clear();
         self.to_load.retain(|other| *other != dataset);
         Ok(())
     }

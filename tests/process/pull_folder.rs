@@ -56,6 +56,17 @@ fn files_that_the_state_does_not_name_are_loaded_anew() {
 }
 
 #[test]
+fn files_named_like_a_dataset_that_is_not_copied_stay() {
+    let pulled = pulled_site();
+    pulled.pull("--dataset conferences");
+    pulled.site.write("copy/journals.csv", "mine");
+    pulled.site.import("conferences.jsonl", conferences_of_version(3, 1));
+    for done in [pulled.settle("conferences", "--dataset conferences"), pulled.pull("--dataset conferences --reload")] {
+        assert_eq!(text(&pulled.copy, "journals.csv"), "mine", "{done:?}");
+    }
+}
+
+#[test]
 fn a_folder_that_is_replaced_ends_the_follower() {
     let site = Site::new();
     let (own, other) = (site.path("own"), site.path("other"));
