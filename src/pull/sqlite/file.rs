@@ -185,9 +185,13 @@ pub fn has_copy(path: &Path) -> Result<bool, PullError> {
         Err(error) => return Err(PullError::Unusable(describe_at(path, &error))),
         Ok(found) if !found.is_file() => return Err(no_copy(&path.display())),
         Ok(found) if found.len() == 0 => return Ok(false),
-        // SQLite would overwrite a file that is shorter than its header.
-        Ok(_) if !open_file(path).is_ok_and(|mut file| is_sqlite(&mut file)) => return Err(no_copy(&path.display())),
-        Ok(_) => {}
+        Ok(_) => {
+            let mut file = open_file(path).map_err(|error| PullError::Unusable(describe_at(path, &error)))?;
+            // SQLite would overwrite a file that is shorter than its header.
+            if !is_sqlite(&mut file) {
+                return Err(no_copy(&path.display()));
+            }
+        }
     }
     let read = || -> rusqlite::Result<(i32, i32, i64)> {
         let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
