@@ -152,6 +152,20 @@ impl FolderCopy {
         Ok(RecordLines { path, reader, line: Vec::new(), hash: Sha256::new() })
     }
 
+    /// The ids in a dataset's file, with the SHA-256 of their JSON. Skips unreadable lines, because other programs may
+    /// have edited the file.
+    fn held(&self, dataset: Dataset) -> Result<BTreeMap<i64, [u8; 32]>, PullError> {
+        let (mut lines, mut held) = (self.lines(dataset)?, BTreeMap::new());
+        loop {
+            match lines.next() {
+                Ok(Some(entry)) => held.insert(entry.id, Sha256::digest(entry.json.as_bytes()).into()),
+                Err(PullError::Failed { .. }) => None,
+                // The records in the part that cannot be read from the disk are reported as new.
+                Ok(None) | Err(_) => return Ok(held),
+            };
+        }
+    }
+
     /// The new records of a dataset: those of its file, with the changes of a page. Fails after the last record if the
     /// file is not the one that the state names.
     fn merge(
@@ -284,24 +298,17 @@ impl PullTarget for FolderCopy {
     }
 
     fn load(&mut self, dataset: Dataset, export: &mut Export<'_>, events: &dyn Events) -> Result<(), PullError> {
-        let mut old = self.lines(dataset)?;
-        // If the old file is unreadable, all records are reported as new.
-        let mut held = old.next().unwrap_or_default();
+        let mut held = if events.takes_changes() { self.held(dataset)? } else { BTreeMap::new() };
         let (token, total) = (export.announced.token.clone(), export.announced.records);
         let (mut changes, mut received) = (Changes::new(dataset, events), 0);
         self.replace(dataset, &token, Some(now().to_string()), &mut || {
             let next = export.next_record()?;
             let id = next.as_ref().map_or(i64::MAX, |entry| entry.id);
-            while let Some(entry) = held.take_if(|held| held.id < id) {
-                changes.add_removal(entry.id)?;
-                held = old.next().unwrap_or_default();
-            }
-            let before = held.take_if(|held| held.id == id);
-            if before.is_some() {
-                held = old.next().unwrap_or_default();
+            while let Some(removed) = held.first_entry().filter(|first| *first.key() < id) {
+                changes.add_removal(removed.remove_entry().0)?;
             }
             if let Some(entry) = &next {
-                if before.as_ref() != Some(entry) {
+                if held.remove(&id) != Some(Sha256::digest(entry.json.as_bytes()).into()) {
                     changes.add(&entry.json)?;
                 }
                 received += 1;
@@ -316,19 +323,14 @@ impl PullTarget for FolderCopy {
     }
 
     fn clear(&mut self, dataset: Dataset, events: &dyn Events) -> Result<u64, PullError> {
-        let mut lines = self.lines(dataset)?;
-        let mut count = 0;
-        // An unreadable file is removed too.
-        while let Some(entry) = lines.next().unwrap_or_default() {
-            events.change(dataset, &tombstone(entry.id))?;
-            count += 1;
-        }
+        let held = self.held(dataset)?;
+        held.keys().try_for_each(|id| events.change(dataset, &tombstone(*id)))?;
         // The state last: a killed run is repeated, since the files do not match it.
         let removed = self.remove_files(dataset).and_then(|()| {
             self.state.datasets.remove(dataset.as_str());
             self.save()
         });
-        removed.map_err(|error| failure(&self.folder, &error)).map(|()| count)
+        removed.map_err(|error| failure(&self.folder, &error)).map(|()| held.len() as u64)
     }
 
     fn digest(&mut self, dataset: Dataset) -> Result<ContentDigest, PullError> {
