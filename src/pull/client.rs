@@ -130,7 +130,7 @@ impl PullClient {
             };
             let mut json = Vec::new();
             match self.bounded(body, "a page of the feed", self.limits.page_bytes).read_to_end(&mut json) {
-                Ok(_) => return Ok(Ok(Some(FeedPage::parse(&json)?))),
+                Ok(_) => return Ok(Ok(Some(FeedPage::parse(&json, self.limits.record_bytes)?))),
                 // A page of the default length has no limit in bytes.
                 Err(error) if error.kind() == io::ErrorKind::FileTooLarge && limit.is_none() => {
                     limit = Some(("limit", SHORT_PAGE));
