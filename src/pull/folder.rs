@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -128,11 +128,13 @@ impl FolderCopy {
         self.folder.join(format!("{dataset}.{ending}"))
     }
 
-    /// Whether the files of a dataset match the state. True if the state does not have the dataset.
+    /// Whether the files of a dataset match the state, and the CSV file has the columns of this version. True if the state
+    /// does not have the dataset.
     fn fits(&self, dataset: Dataset) -> io::Result<bool> {
         let Some(state) = self.state.datasets.get(dataset.as_str()) else { return Ok(true) };
         for (ending, expected) in [("jsonl", &state.jsonl_sha256), ("csv", &state.csv_sha256)] {
             match open_file(&self.file(dataset, ending)) {
+                Ok(file) if ending == "csv" && !has_header(&file, dataset)? => return Ok(false),
                 Ok(file) if digest_of(&file)?.sha256 == *expected => {}
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => return Ok(false),
@@ -222,7 +224,7 @@ impl FolderCopy {
         let (jsonl, csv) = (self.file(dataset, "jsonl"), self.file(dataset, "csv"));
         let mut lines = HashedDraft::new(&jsonl).map_err(fail)?;
         let mut table = HashedDraft::new(&csv).map_err(fail)?;
-        write_header(&mut table, dataset).map_err(fail)?;
+        header(dataset).and_then(|header| table.write_all(&header)).map_err(fail)?;
         let mut records = 0;
         while let Some(entry) = next()? {
             lines.write_all(entry.json.as_bytes()).and_then(|()| lines.write_all(b"\n")).map_err(fail)?;
@@ -464,11 +466,18 @@ impl Write for HashedDraft {
     }
 }
 
-/// Writes the header of a dataset's CSV file.
-fn write_header(table: &mut HashedDraft, dataset: Dataset) -> io::Result<()> {
-    table.write_all(flat::BYTE_ORDER_MARK)?;
-    let names = columns(dataset).iter().map(|column| column.column.as_str());
-    flat::write_row(table, ["id"].into_iter().chain(names).chain(["updated_at"]))
+/// The header of a dataset's CSV file.
+fn header(dataset: Dataset) -> io::Result<Vec<u8>> {
+    let mut header = flat::BYTE_ORDER_MARK.to_vec();
+    flat::write_row(&mut header, flat::columns(dataset.table(), true))?;
+    Ok(header)
+}
+
+/// Whether a CSV file begins with its header. Leaves the position at the start.
+fn has_header(mut file: &File, dataset: Dataset) -> io::Result<bool> {
+    let (header, mut found) = (header(dataset)?, Vec::new());
+    file.take(header.len() as u64).read_to_end(&mut found)?;
+    file.rewind().map(|()| found == header)
 }
 
 /// Writes a record as a row of CSV.

@@ -7,6 +7,7 @@ use medfeed::model::Dataset::Conferences;
 use medfeed::pull::catch_up::{Done, Pull, Verdict};
 use medfeed::pull::{FolderCopy, PullTarget};
 use serde_json::Value;
+use sha2::Digest as _;
 
 use super::pulled::{Pulled, exported};
 use super::scripted::{Notes, Reply, Scripted};
@@ -166,6 +167,23 @@ fn folders_that_are_no_copy_stay_untouched() {
     pulled.copy = pulled.site.path("killed/");
     pulled.pull("");
     pulled.assert_equal("conferences");
+}
+
+#[test]
+fn a_table_with_the_columns_of_another_version_is_loaded_anew() {
+    let pulled = pulled_site();
+    pulled.pull("");
+    let table = text(&pulled.copy, "conferences.csv");
+    let mut older = state(&pulled.copy);
+    for header in ["\u{feff}id,name,updated_at\r\n".to_owned(), table.replacen("updated_at\r\n", "x,updated_at\r\n", 1)]
+    {
+        fs::write(pulled.copy.join("conferences.csv"), &header).unwrap();
+        let digest = data_encoding::HEXLOWER.encode(&sha2::Sha256::digest(&header));
+        older["datasets"]["conferences"]["csv_sha256"] = digest.into();
+        fs::write(pulled.copy.join("medfeed-copy.json"), older.to_string()).unwrap();
+        assert!(pulled.pull("").stdout.starts_with("conferences: 700 records loaded\n"), "{header}");
+        pulled.assert_equal("conferences");
+    }
 }
 
 #[test]
