@@ -364,8 +364,8 @@ impl PullTarget for FolderCopy {
             return Ok(());
         }
         Err(PullError::Unusable(format!(
-            "{}: the folder was removed or replaced meanwhile; run again to make a new copy",
-            self.folder.display()
+            "{}: the lock file or its folder was removed or replaced meanwhile; run again",
+            self.folder.join(LOCK_FILE).display()
         )))
     }
 }

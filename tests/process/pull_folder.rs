@@ -75,11 +75,17 @@ fn a_folder_that_is_replaced_ends_the_follower() {
     let copy = open(&own);
     copy.check_location().unwrap();
     drop(open(&other));
-    fs::rename(&own, site.path("moved")).unwrap();
-    for step in ["removed", "replaced"] {
+    let moved = site.path("moved");
+    let steps: [(&str, &dyn Fn()); 3] = [
+        ("no lock file", &|| fs::remove_file(own.join("medfeed-copy.lock")).unwrap()),
+        ("removed", &|| fs::rename(&own, &moved).unwrap()),
+        ("replaced", &|| fs::rename(&other, &own).unwrap()),
+    ];
+    for (step, change) in steps {
+        change();
         let error = copy.check_location().unwrap_err().to_string();
-        assert!(error.contains("the folder was removed or replaced meanwhile"), "{step}: {error}");
-        let _ = fs::rename(&other, &own);
+        let expected = "medfeed-copy.lock: the lock file or its folder was removed or replaced meanwhile";
+        assert!(error.contains(expected), "{step}: {error}");
     }
 }
 
