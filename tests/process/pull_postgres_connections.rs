@@ -147,6 +147,13 @@ fn a_refusal_of_postgresql_is_reported_and_leaves_the_copy() {
     assert!(done.code == Some(1) && done.stderr.contains("CREATE SCHEMA name AUTHORIZATION user"), "{done:?}");
     pulled.tamper("CREATE SCHEMA given AUTHORIZATION narrow");
     assert_eq!(pulled.run_to(&to, ("X", ""), "").code, Some(0));
+    // A new layout needs no further rights.
+    pulled.tamper(&format!(
+        "REVOKE TEMPORARY ON DATABASE {} FROM PUBLIC; UPDATE given.copy SET value = 'old' WHERE name = 'layout'",
+        pulled.database()
+    ));
+    let done = pulled.run_to(&to, ("X", ""), "");
+    assert!(done.code == Some(0) && done.stdout.contains("conferences: nothing new"), "{done:?}");
 }
 
 #[test]
