@@ -120,6 +120,7 @@ fn a_refusal_of_postgresql_is_reported_and_leaves_the_copy() {
         ("25006", 1, "the server is read-only"),
         ("55P03", 1, "holds a lock"),
         ("58030", 1, "check the server's disk"),
+        ("54000", 4, "too long for PostgreSQL"),
         ("XX001", 4, "the trigger `refuse` of the table `conferences`"),
         ("23514", 4, "the trigger `refuse` of the table `conferences`"),
     ] {
