@@ -220,9 +220,11 @@ def main():
     parser.add_argument("--every", type=int, metavar="SECONDS", help="go on: news at once, a look at least this often")
     parser.add_argument("--verify", action="store_true", help="compare the copy with the service, and mend it")
     given = parser.parse_args()
-    key = os.environ.get("MEDFEED_KEY")
+    key = os.environ.get("MEDFEED_KEY", "").strip()
     if not key:
         parser.error("put the API key into the environment variable MEDFEED_KEY")
+    if not (key.isascii() and key.isprintable()):  # `http.client` would show the key in its error.
+        parser.error("MEDFEED_KEY holds characters that no key has")
     copy = sqlite3.connect(given.file)
     with copy:
         copy.execute("CREATE TABLE IF NOT EXISTS records (id INTEGER PRIMARY KEY, json TEXT NOT NULL)")

@@ -21,7 +21,9 @@ fail() {
 
 [ $# -ge 3 ] || { echo "usage: MEDFEED_KEY=... follow.sh URL DATASET FILE [WAIT]" >&2; exit 2; }
 url=${1%/} dataset=$2 file=$3 wait=${4:-0}
-[ -n "${MEDFEED_KEY:-}" ] || fail "put the API key into the environment variable MEDFEED_KEY"
+key=$(printf %s "${MEDFEED_KEY:-}" | tr -d '\r\n\t ')
+[ -n "$key" ] || fail "put the API key into the environment variable MEDFEED_KEY"
+case $key in *[!A-Za-z0-9_]*) fail "MEDFEED_KEY holds characters that no key has" ;; esac
 command -v sha256sum >/dev/null || sha256sum() { shasum -a 256; }
 find "$(dirname "$file")" -maxdepth 1 -type d -name "${file##*/}.follow-work.??????" -mtime +0 -exec rm -rf {} + # Of killed runs.
 work=$(mktemp -d "$file.follow-work.XXXXXX")
@@ -36,7 +38,7 @@ request() {
     path=$1
     shift
     # `--no-location` also holds against a `location` in ~/.curlrc.
-    status=$(printf 'X-API-Key: %s\n' "$MEDFEED_KEY" | curl --silent --show-error --get --no-location --header @- "$@" \
+    status=$(printf 'X-API-Key: %s\n' "$key" | curl --silent --show-error --get --no-location --header @- "$@" \
         --retry 7 --retry-all-errors --retry-max-time 180 --connect-timeout 10 --speed-limit 1 --speed-time 90 \
         --dump-header "$work/headers" --output "$work/body" --write-out '%{http_code} %{redirect_url}' "$url/v1/$path")
     target=${status#* } status=${status%% *}

@@ -171,6 +171,23 @@ fn the_key_is_sent_to_no_other_host() {
 }
 
 #[test]
+fn a_key_is_sent_without_blanks_around_it_and_is_not_shown() {
+    let site = Site::new();
+    let cases = [("mfk_secret\r\n", true), (" mfk_secret", true), ("mfk_secret\rx", false), ("mfk_secreté", false)];
+    for (index, (key, is_valid)) in cases.into_iter().enumerate() {
+        let (url, heads) = recording("127.0.0.1", |head| match head.contains("X-Api-Key: mfk_secret\r\n") {
+            true => export_of(1, ""),
+            false => b"HTTP/1.1 401 X\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".to_vec(),
+        });
+        let copy = site.path(&format!("{index}.sqlite"));
+        let Some(output) = try_python(&[SCRIPT, &url, "journals", copy.to_str().unwrap()], key) else { return };
+        assert_eq!(output.status.success(), is_valid, "{key:?}: {output:?}");
+        assert!(!String::from_utf8(output.stderr).unwrap().contains("secret"), "{key:?}");
+        assert!(is_valid || heads.lock().unwrap().is_empty(), "{key:?}");
+    }
+}
+
+#[test]
 fn retry_after_with_a_time_pauses_until_then() {
     let site = Site::new();
     let copy = site.path("copy.sqlite");

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::client::Client;
-use super::examples::{REDIRECTS, TwoHosts, answering, export_of};
+use super::examples::{REDIRECTS, TwoHosts, answering, export_of, recording};
 use super::site::{Done, Process, Random, SOON, Site, cases_and_seed, conferences_of_version, wait_until};
 use crate::harness::counted;
 
@@ -156,6 +156,22 @@ fn failures_are_reported_and_change_nothing() {
         let last = done.stderr.lines().last().unwrap_or_default();
         assert!(done.code == Some(1) && last.starts_with("error: ") && last.contains(expected), "{expected}: {done:?}");
         assert!(site.files().is_empty(), "{expected}: {:?}", site.files());
+    }
+}
+
+#[test]
+fn a_key_is_sent_without_blanks_and_is_not_shown() {
+    let Some(site) = site_with_tools() else { return };
+    let cases = [("mfk_secret\r\n", true), (" mfk_secret", true), ("mfk_secret\u{7}", false), ("mfk_secreté", false)];
+    for (key, is_valid) in cases {
+        let (url, heads) = recording("127.0.0.1", |head| {
+            let detail = if head.contains("X-API-Key: mfk_secret\r\n") { "Well sent." } else { "No." };
+            answer("401 Unauthorized", &format!("{{\"status\":401,\"detail\":\"{detail}\",\"request_id\":\"r\"}}"))
+        });
+        let done = Copy::new(&site, url, key.to_owned()).run();
+        assert!(done.code == Some(1) && !done.stderr.contains("secret"), "{key:?}: {done:?}");
+        assert_eq!(done.stderr.contains("Well sent."), is_valid, "{key:?}: {done:?}");
+        assert!(is_valid || heads.lock().unwrap().is_empty(), "{key:?}");
     }
 }
 
