@@ -197,19 +197,24 @@ def update(*args):
 
 def try_update(base, dataset, key, copy, wait_s=0, verify=False):
     try:
-        if saved_token(copy) is None:
-            return f"{load(base, dataset, key, copy)} records loaded"
-        told = f"{follow(base, dataset, key, copy, wait_s)} changes applied"
-        if not verify:
-            return told
-        equal = is_equal(base, dataset, key, copy)
-        if equal is False:
-            return f"{told}; the copy differs: {load(base, dataset, key, copy)} records loaded anew"
-        return f"{told}; " + ("equal to the service's" if equal else "not compared: the service went on meanwhile")
-    except Gone:
-        return f"{load(base, dataset, key, copy)} records loaded anew"
-    except (EOFError, OSError, ValueError, KeyError, TypeError, zlib.error) as error:
+        try:
+            if saved_token(copy) is None:
+                return f"{load(base, dataset, key, copy)} records loaded"
+            told = f"{follow(base, dataset, key, copy, wait_s)} changes applied"
+            if not verify:
+                return told
+            equal = is_equal(base, dataset, key, copy)
+            if equal is False:
+                return f"{told}; the copy differs: {load(base, dataset, key, copy)} records loaded anew"
+            return f"{told}; " + ("equal to the service's" if equal else "not compared: the service went on meanwhile")
+        except Gone:
+            return f"{load(base, dataset, key, copy)} records loaded anew"
+    except (Gone, EOFError, OSError, ValueError, KeyError, TypeError, zlib.error) as error:
         raise Failed(f"{base}: the answer is not one of a medfeed service ({error!r}); check the URL") from None
+
+
+def shown(error):
+    return f"the copy cannot be written: {error}" if isinstance(error, sqlite3.Error) else error
 
 
 def main():
@@ -235,10 +240,10 @@ def main():
         try:
             told = update(given.url.rstrip("/"), given.dataset, key, copy, wait_s, given.verify)
             print(told, flush=True)
-        except Failed as error:
+        except (Failed, sqlite3.Error) as error:
             if given.every is None:
-                raise SystemExit(f"error: {error}") from None
-            print(f"error: {error}", file=sys.stderr, flush=True)
+                raise
+            print(f"error: {shown(error)}", file=sys.stderr, flush=True)
         if given.every is None:
             return
         elapsed = time.monotonic() - begun
@@ -250,7 +255,7 @@ def main():
 if __name__ == "__main__":
     try:
         main()
-    except sqlite3.Error as error:
-        raise SystemExit(f"error: the copy cannot be written: {error}") from None
+    except (Failed, sqlite3.Error) as error:
+        raise SystemExit(f"error: {shown(error)}") from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
