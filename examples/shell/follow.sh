@@ -10,8 +10,9 @@
 #
 # FILE holds the records in the order of ids, and is replaced whole, by one rename per page. FILE.tokens tells which sync token
 # belongs to which content of FILE, by SHA-256; it knows the next content before FILE has it. So a run that is killed loses
-# nothing, the next one goes on where it stopped, and a FILE that somebody else has changed is loaded anew. When the license
-# loses the dataset, FILE is emptied. The key is sent to URL alone: redirects are refused.
+# nothing, the next one goes on where it stopped, and a FILE that somebody else has changed is loaded anew. It also names the
+# dataset, and FILE is not used for another one. When the license loses the dataset, FILE is emptied. The key is sent to URL
+# alone: redirects are refused.
 set -eu
 
 fail() {
@@ -81,7 +82,7 @@ sum_of() {
 # Makes $work/records the copy, with this token.
 keep() {
     new_sum=$(sum_of "$work/records")
-    printf '%s %s\n' "$sum" "$token" "$new_sum" "$1" >"$work/tokens"
+    printf '%s %s\n' dataset "$dataset" "$sum" "$token" "$new_sum" "$1" >"$work/tokens"
     mv -f "$work/tokens" "$file.tokens"
     mv -f "$work/records" "$file"
     sum=$new_sum token=$1
@@ -102,6 +103,8 @@ load() {
 
 sum=none token=
 if [ -f "$file" ] && [ -f "$file.tokens" ]; then
+    other=$(awk -v dataset="$dataset" '$1 == "dataset" && $2 != dataset { print $2 }' "$file.tokens")
+    [ -z "$other" ] || fail "$file is a copy of $other, not of $dataset; give another file"
     sum=$(sum_of "$file")
     token=$(awk -v sum="$sum" '$1 == sum { token = $2 } END { print token }' "$file.tokens")
 fi

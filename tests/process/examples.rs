@@ -250,6 +250,9 @@ fn a_dataset_that_leaves_the_license_leaves_the_copy() {
     let run = || try_python(&[SCRIPT, &url, "conferences", copy.to_str().unwrap()], &key);
     let Some(loaded) = run() else { return };
     assert!(loaded.status.success(), "{loaded:?}");
+    let other = try_python(&[SCRIPT, &url, "journals", copy.to_str().unwrap()], &key).unwrap();
+    let told = String::from_utf8(other.stderr).unwrap();
+    assert!(told.contains("is a copy of conferences, not of journals; give another file"), "{told}");
     assert_eq!(copied(&copy).len(), 300);
     // Another refusal removes nothing.
     let unlicensed = |status: &str, code: &str| {

@@ -46,8 +46,12 @@ impl Copy<'_> {
     }
 
     fn command(&self, wait: &str) -> Command {
+        self.command_for("conferences", wait)
+    }
+
+    fn command_for(&self, dataset: &str, wait: &str) -> Command {
         let mut command = self.site.command_of("sh");
-        command.args([SCRIPT, &self.url, "conferences", self.file.to_str().unwrap(), wait]);
+        command.args([SCRIPT, &self.url, dataset, self.file.to_str().unwrap(), wait]);
         command.env("MEDFEED_KEY", &self.key).env("NO_PROXY", "*");
         command
     }
@@ -219,6 +223,9 @@ fn a_dataset_that_leaves_the_license_leaves_the_file() {
     let server = site.serve();
     let copy = Copy::new(&site, format!("http://{}", server.address), key);
     assert_eq!(copy.update(), "300 records loaded\n");
+    let other = Done::of(&mut copy.command_for("journals", "0"));
+    assert!(other.code == Some(1) && other.stderr.contains("is a copy of conferences, not of journals"), "{other:?}");
+    assert_eq!(records(&copy.file).len(), 300);
     let mut client = Client::new(server.address, Some(&copy.key));
     site.license("all", "--dataset journals");
     wait_until("narrowed", SOON, || (client.get("/v1/conferences").status == 403).then_some(()));
