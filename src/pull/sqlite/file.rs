@@ -243,9 +243,12 @@ pub fn failure(path: &Path, error: &Error) -> PullError {
         Some(ErrorCode::SystemIoFailure) => PullError::Unwritable(format!(
             "{path}: it cannot be read or written ({error}); check the disk and its space, and run again"
         )),
-        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => PullError::Unusable(
-            format!("{path}: it cannot be opened for writing; check the permissions of it and its folder"),
-        ),
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+            PullError::Unusable(format!(
+                "{path}: it cannot be opened for writing; check the permissions of it, of {path}-wal and {path}-shm, and of \
+                 their folder"
+            ))
+        }
         Some(ErrorCode::NotADatabase) => no_copy(&path),
         Some(ErrorCode::ConstraintViolation | ErrorCode::Unknown) => PullError::Rejected {
             copy: path.to_string(),
@@ -278,8 +281,8 @@ mod tests {
             (ffi::SQLITE_LOCKED, true, 1, "another program holds a lock"),
             (ffi::SQLITE_FULL, true, 1, "no space is left"),
             (ffi::SQLITE_IOERR, true, 1, "check the disk"),
-            (ffi::SQLITE_READONLY, false, 4, "check the permissions"),
-            (ffi::SQLITE_CANTOPEN, false, 4, "check the permissions"),
+            (ffi::SQLITE_READONLY, false, 4, "check the permissions of it, of copy.sqlite-wal and copy.sqlite-shm"),
+            (ffi::SQLITE_CANTOPEN, false, 4, "check the permissions of it, of copy.sqlite-wal and copy.sqlite-shm"),
             (ffi::SQLITE_NOTADB, false, 4, "is not a copy"),
             (ffi::SQLITE_CORRUPT, false, 4, "the copy is damaged"),
             (ffi::SQLITE_ERROR, false, 4, "the tables are damaged"),
