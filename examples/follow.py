@@ -114,9 +114,13 @@ def digest(lines):
     return f"sha-256=:{base64.b64encode(sha256.digest()).decode()}:"
 
 
-def saved_token(copy):
-    """The token of the copy; None while there is none."""
-    return next(copy.execute("SELECT value FROM state WHERE name = 'token'"), [None])[0]
+def saved(copy, name):
+    """The token or the dataset of the copy; None while there is none."""
+    return next(copy.execute("SELECT value FROM state WHERE name = ?", (name,)), [None])[0]
+
+
+def save(copy, dataset, token):
+    copy.executemany("REPLACE INTO state VALUES (?, ?)", [("dataset", dataset), ("token", token)])
 
 
 def load(base, dataset, key, copy):
@@ -131,12 +135,12 @@ def load(base, dataset, key, copy):
     with copy:
         copy.execute("DELETE FROM records")
         copy.executemany("INSERT INTO records VALUES (?, ?)", ((json.loads(line)["id"], line) for line in lines))
-        copy.execute("REPLACE INTO state VALUES ('token', ?)", (headers["X-Sync-Token"],))
+        save(copy, dataset, headers["X-Sync-Token"])
     return len(lines)
 
 
 def clear(copy):
-    """Removes the records and the token, when the license has lost the dataset; returns how many records there were."""
+    """Removes the records and their state, when the license has lost the dataset; returns how many records there were."""
     with copy:
         copy.execute("DELETE FROM state")
         return copy.execute("DELETE FROM records").rowcount
@@ -156,7 +160,7 @@ def follow(base, dataset, key, copy, wait_s):
     changes until then. Returns how many changes."""
     applied, has_more = 0, True
     while has_more:
-        query = {"since": saved_token(copy), "resync": "diff"} | ({"wait": wait_s} if wait_s else {})
+        query = {"since": saved(copy, "token"), "resync": "diff"} | ({"wait": wait_s} if wait_s else {})
         query = urllib.parse.urlencode(query)
         body = get(f"{base}/v1/{dataset}/changes?{query}", key)[1].decode()
         page = json.loads(body)
@@ -166,7 +170,7 @@ def follow(base, dataset, key, copy, wait_s):
                     copy.execute("DELETE FROM records WHERE id = ?", (row["id"],))
                 else:
                     copy.execute("REPLACE INTO records VALUES (?, ?)", (row["id"], text))
-            copy.execute("REPLACE INTO state VALUES ('token', ?)", (page["next_sync_token"],))
+            save(copy, dataset, page["next_sync_token"])
         applied, has_more = applied + len(page["data"]), page["has_more"]
     return applied
 
@@ -178,7 +182,7 @@ def is_equal(base, dataset, key, copy):
         raise Failed(f"{base} does not tell what its records come to, so the copy cannot be compared")
     if headers["X-Records-Digest"] == digest(line for (line,) in copy.execute("SELECT json FROM records ORDER BY id")):
         return True
-    return False if headers["X-Sync-Token"] == saved_token(copy) else None
+    return False if headers["X-Sync-Token"] == saved(copy, "token") else None
 
 
 def update(*args):
@@ -197,19 +201,24 @@ def update(*args):
 
 def try_update(base, dataset, key, copy, wait_s=0, verify=False):
     try:
-        if saved_token(copy) is None:
-            return f"{load(base, dataset, key, copy)} records loaded"
-        told = f"{follow(base, dataset, key, copy, wait_s)} changes applied"
-        if not verify:
-            return told
-        equal = is_equal(base, dataset, key, copy)
-        if equal is False:
-            return f"{told}; the copy differs: {load(base, dataset, key, copy)} records loaded anew"
-        return f"{told}; " + ("equal to the service's" if equal else "not compared: the service went on meanwhile")
-    except Gone:
-        return f"{load(base, dataset, key, copy)} records loaded anew"
-    except (EOFError, OSError, ValueError, KeyError, TypeError, zlib.error) as error:
+        try:
+            if saved(copy, "token") is None:
+                return f"{load(base, dataset, key, copy)} records loaded"
+            told = f"{follow(base, dataset, key, copy, wait_s)} changes applied"
+            if not verify:
+                return told
+            equal = is_equal(base, dataset, key, copy)
+            if equal is False:
+                return f"{told}; the copy differs: {load(base, dataset, key, copy)} records loaded anew"
+            return f"{told}; " + ("equal to the service's" if equal else "not compared: the service went on meanwhile")
+        except Gone:
+            return f"{load(base, dataset, key, copy)} records loaded anew"
+    except (Gone, EOFError, OSError, ValueError, KeyError, TypeError, zlib.error) as error:
         raise Failed(f"{base}: the answer is not one of a medfeed service ({error!r}); check the URL") from None
+
+
+def shown(error):
+    return f"the copy cannot be written: {error}" if isinstance(error, sqlite3.Error) else error
 
 
 def main():
@@ -220,23 +229,28 @@ def main():
     parser.add_argument("--every", type=int, metavar="SECONDS", help="go on: news at once, a look at least this often")
     parser.add_argument("--verify", action="store_true", help="compare the copy with the service, and mend it")
     given = parser.parse_args()
-    key = os.environ.get("MEDFEED_KEY")
+    key = os.environ.get("MEDFEED_KEY", "").strip()
     if not key:
         parser.error("put the API key into the environment variable MEDFEED_KEY")
+    if not (key.isascii() and key.isprintable()):  # `http.client` would show the key in its error.
+        parser.error("MEDFEED_KEY holds characters that no key has")
     copy = sqlite3.connect(given.file)
     with copy:
         copy.execute("CREATE TABLE IF NOT EXISTS records (id INTEGER PRIMARY KEY, json TEXT NOT NULL)")
         copy.execute("CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
+    held = saved(copy, "dataset")
+    if held not in (None, given.dataset):
+        raise SystemExit(f"error: {given.file} is a copy of {held}, not of {given.dataset}; give another file")
     wait_s = min(given.every or 0, MAX_WAIT_S)
     while True:
         begun, told = time.monotonic(), ""
         try:
             told = update(given.url.rstrip("/"), given.dataset, key, copy, wait_s, given.verify)
             print(told, flush=True)
-        except Failed as error:
+        except (Failed, sqlite3.Error) as error:
             if given.every is None:
-                raise SystemExit(f"error: {error}") from None
-            print(f"error: {error}", file=sys.stderr, flush=True)
+                raise
+            print(f"error: {shown(error)}", file=sys.stderr, flush=True)
         if given.every is None:
             return
         elapsed = time.monotonic() - begun
@@ -248,7 +262,7 @@ def main():
 if __name__ == "__main__":
     try:
         main()
-    except sqlite3.Error as error:
-        raise SystemExit(f"error: the copy cannot be written: {error}") from None
+    except (Failed, sqlite3.Error) as error:
+        raise SystemExit(f"error: {shown(error)}") from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None

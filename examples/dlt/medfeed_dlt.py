@@ -93,7 +93,9 @@ def follow(url, api_key, dataset):
 @dlt.source(name="medfeed", max_table_nesting=0)
 def medfeed(url: str = dlt.config.value, api_key: str = dlt.secrets.value, datasets=("conferences", "journals")):
     """The datasets of a license."""
-    url = url.rstrip("/")
+    url, api_key = url.rstrip("/"), api_key.strip()
+    if not (api_key.isascii() and api_key.isprintable()):
+        raise ValueError("api_key holds characters that no key has")  # `requests` would show the key in its error.
     for dataset in datasets:
         yield dlt.resource(
             follow,

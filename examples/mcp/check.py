@@ -345,7 +345,7 @@ async def check_service(service):
         nothing = await assistant.ask("what_changed")
         assert nothing["since"] and nothing["total"] == 0 and nothing["notes"] == [], nothing
 
-        # A deadline moves and is confirmed, a name, a removal, a new record, and a journal.
+        # A deadline moves and is confirmed, a name, a removal, a new record, a journal, and a date that an earlier release lacked.
         moved = exports["conferences"][1]
         due_date = (date.fromisoformat(moved["abstract_due_date"]) + timedelta(days=7)).isoformat()
         rows[1] = record(1, abstract_due_date=due_date, abstract_due_date_status="confirmed")
@@ -354,20 +354,27 @@ async def check_service(service):
         removed = rows.pop(3)
         edited = [rows[1], rows[2], rows[900], {"id": 3, "deleted": True}]
         service.import_rows(conferences=edited, journals=[journal(4, publisher="Q")])
+        seen = sqlite3.connect(f"{copy.path}.seen")
+        with seen:
+            names = "'$.start_date', '$.start_date_status'"
+            seen.execute(f"UPDATE records SET json = json_remove(json, {names}) WHERE dataset = 'conferences' AND id = 4")
+        seen.close()
         exports = shown()
         copy.pull()
         due_dates = [dated(exported["conferences"][1], "abstract_due_date") for exported in (before_edits, exports)]
         new = {name: [None, dated(exports["conferences"][900], name), None] for name in DATES}
         expected = [
             ["conferences", 1, "changed", moved["name"], [], {"abstract_due_date": [*due_dates, 7]}],
+            ["conferences", 4, "changed", rows[4]["name"], [],
+             {"start_date": [None, dated(exports["conferences"][4], "start_date"), None]}],
             ["conferences", 900, "new", rows[900]["name"], [], new],
             ["conferences", 2, "changed", "Renamed", ["name"], {}],
             ["journals", 4, "changed", journal(4)["name"], ["publisher"], {}],
             ["conferences", 3, "removed", removed["name"], [], {}]]
         answer = await assistant.ask("what_changed", limit=2)
-        expect("what changed since the last call", counted(answer), [5, 2, *expected[:2]])
+        expect("what changed since the last call", counted(answer), [6, 2, *expected[:2]])
     async with Assistant(copy.path) as assistant:  # A new session goes on where the last one stopped.
-        for total, rest in [(3, expected[2:]), (0, [])]:
+        for total, rest in [(4, expected[2:]), (0, [])]:
             expect("the rest of what changed", counted(await assistant.ask("what_changed")), [total, total, *rest])
         for since in [exports["conferences"][1]["updated_at"], "2020-01-01"]:
             newer = [(dataset, row) for dataset, rows in exports.items() for row in rows.values()]

@@ -436,7 +436,8 @@ def change(dataset, old, new, kind):
     record, dates, others = new or old, [], []
     for name in new or []:
         if f"{name}_status" in record:
-            now, before = dated(record, name), old and dated(old, name)
+            # A record of an earlier release may lack the date.
+            now, before = dated(record, name), dated(old, name) if f"{name}_status" in (old or []) else None
             if now != before:
                 dates.append(DateOf(field=name, now=now, before=before, days_moved=before and days(before.date, now.date)))
         elif old and name != "updated_at" and not name.endswith("_status") and old.get(name) != new[name]:

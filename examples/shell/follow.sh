@@ -10,8 +10,9 @@
 #
 # FILE holds the records in the order of ids, and is replaced whole, by one rename per page. FILE.tokens tells which sync token
 # belongs to which content of FILE, by SHA-256; it knows the next content before FILE has it. So a run that is killed loses
-# nothing, the next one goes on where it stopped, and a FILE that somebody else has changed is loaded anew. When the license
-# loses the dataset, FILE is emptied. The key is sent to URL alone: redirects are refused.
+# nothing, the next one goes on where it stopped, and a FILE that somebody else has changed is loaded anew. It also names the
+# dataset, and FILE is not used for another one. When the license loses the dataset, FILE is emptied. The key is sent to URL
+# alone: redirects are refused.
 set -eu
 
 fail() {
@@ -21,7 +22,9 @@ fail() {
 
 [ $# -ge 3 ] || { echo "usage: MEDFEED_KEY=... follow.sh URL DATASET FILE [WAIT]" >&2; exit 2; }
 url=${1%/} dataset=$2 file=$3 wait=${4:-0}
-[ -n "${MEDFEED_KEY:-}" ] || fail "put the API key into the environment variable MEDFEED_KEY"
+key=$(printf %s "${MEDFEED_KEY:-}" | tr -d '\r\n\t ')
+[ -n "$key" ] || fail "put the API key into the environment variable MEDFEED_KEY"
+case $key in *[!A-Za-z0-9_]*) fail "MEDFEED_KEY holds characters that no key has" ;; esac
 command -v sha256sum >/dev/null || sha256sum() { shasum -a 256; }
 find "$(dirname "$file")" -maxdepth 1 -type d -name "${file##*/}.follow-work.??????" -mtime +0 -exec rm -rf {} + # Of killed runs.
 work=$(mktemp -d "$file.follow-work.XXXXXX")
@@ -36,7 +39,7 @@ request() {
     path=$1
     shift
     # `--no-location` also holds against a `location` in ~/.curlrc.
-    status=$(printf 'X-API-Key: %s\n' "$MEDFEED_KEY" | curl --silent --show-error --get --no-location --header @- "$@" \
+    status=$(printf 'X-API-Key: %s\n' "$key" | curl --silent --show-error --get --no-location --header @- "$@" \
         --retry 7 --retry-all-errors --retry-max-time 180 --connect-timeout 10 --speed-limit 1 --speed-time 90 \
         --dump-header "$work/headers" --output "$work/body" --write-out '%{http_code} %{redirect_url}' "$url/v1/$path")
     target=${status#* } status=${status%% *}
@@ -79,7 +82,7 @@ sum_of() {
 # Makes $work/records the copy, with this token.
 keep() {
     new_sum=$(sum_of "$work/records")
-    printf '%s %s\n' "$sum" "$token" "$new_sum" "$1" >"$work/tokens"
+    printf '%s %s\n' dataset "$dataset" "$sum" "$token" "$new_sum" "$1" >"$work/tokens"
     mv -f "$work/tokens" "$file.tokens"
     mv -f "$work/records" "$file"
     sum=$new_sum token=$1
@@ -100,6 +103,8 @@ load() {
 
 sum=none token=
 if [ -f "$file" ] && [ -f "$file.tokens" ]; then
+    other=$(awk -v dataset="$dataset" '$1 == "dataset" && $2 != dataset { print $2 }' "$file.tokens")
+    [ -z "$other" ] || fail "$file is a copy of $other, not of $dataset; give another file"
     sum=$(sum_of "$file")
     token=$(awk -v sum="$sum" '$1 == sum { token = $2 } END { print token }' "$file.tokens")
 fi

@@ -54,19 +54,23 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// The error of a part that is longer than its limit. Only it has the kind [`io::ErrorKind::FileTooLarge`].
-fn too_long(what: &str, most: u64) -> io::Error {
-    let message = format!(
+/// The error of a part that is longer than its limit.
+pub fn too_long(what: &str, most: u64) -> PullError {
+    PullError::failed(format!(
         "{what} is longer than {}, the limit; the copy stays as it was; check the address, and report it to the service's \
          operator",
         size(most)
-    );
-    io::Error::new(io::ErrorKind::FileTooLarge, PullError::failed(message))
+    ))
+}
+
+/// [`too_long`] while reading. Only this error has the kind [`io::ErrorKind::FileTooLarge`].
+fn too_long_to_read(what: &str, most: u64) -> io::Error {
+    io::Error::new(io::ErrorKind::FileTooLarge, too_long(what, most))
 }
 
 /// Limits a reader of the part `what` to `most` bytes.
 pub fn bounded<R: Read>(inner: R, what: &'static str, most: u64) -> Bounded<R, impl Fn() -> io::Error> {
-    Bounded::new(inner, most, move || too_long(what, most))
+    Bounded::new(inner, most, move || too_long_to_read(what, most))
 }
 
 /// A reader that fails below a rate. Only the time spent in reads counts.
@@ -109,7 +113,7 @@ pub fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>, what: &'static s
     line.clear();
     let most = most as u64;
     let length = reader.take(most + 1).read_until(b'\n', line)?;
-    if length as u64 > most && line.last() != Some(&b'\n') { Err(too_long(what, most)) } else { Ok(length) }
+    if length as u64 > most && line.last() != Some(&b'\n') { Err(too_long_to_read(what, most)) } else { Ok(length) }
 }
 
 /// The most attempts to resume without progress. With the pauses between them, they take longer than a restart of the service.

@@ -69,7 +69,7 @@ impl Pull<'_> {
                     }
                 },
             };
-            if page.has_more {
+            if page.has_more || !page.entries.is_empty() {
                 budget.check(&page, &position.token)?;
             }
             self.copy.apply(dataset, &page, self.events)?;
@@ -150,10 +150,10 @@ struct CatchUpBudget {
 }
 
 impl CatchUpBudget {
-    /// Rejects a page with `has_more` that makes no progress or exceeds the budget.
+    /// Rejects a page with entries or `has_more` that makes no progress or exceeds the budget.
     fn check(&mut self, page: &FeedPage, asked: &str) -> Result<(), PullError> {
         let fault = if page.token == asked {
-            "it has more pages, but returns the sync token of the request".to_owned()
+            "it has changes or more pages, but returns the sync token of the request".to_owned()
         } else if page.entries.is_empty() && self.empty_pages == MAX_EMPTY_PAGES {
             format!("it sends more than {MAX_EMPTY_PAGES} pages without entries in a row")
         } else if self.left <= page.entries.len() as u64 {

@@ -130,7 +130,7 @@ impl PullClient {
             };
             let mut json = Vec::new();
             match self.bounded(body, "a page of the feed", self.limits.page_bytes).read_to_end(&mut json) {
-                Ok(_) => return Ok(Ok(Some(FeedPage::parse(&json)?))),
+                Ok(_) => return Ok(Ok(Some(FeedPage::parse(&json, self.limits.record_bytes)?))),
                 // A page of the default length has no limit in bytes.
                 Err(error) if error.kind() == io::ErrorKind::FileTooLarge && limit.is_none() => {
                     limit = Some(("limit", SHORT_PAGE));
@@ -200,11 +200,18 @@ impl PullClient {
     /// The digest of the service's content of a dataset, and its token: `HEAD /v1/exports/{dataset}`. Downloads the
     /// export if the service sends no digest.
     pub fn export_digest(&self, dataset: Dataset) -> Result<(String, ContentDigest), PullError> {
-        // The error of a HEAD request has no body. The GET request gets the explanation.
-        if let Ok(answer) = self.ask(Method::HEAD, &format!("/v1/exports/{dataset}"))?
-            && let Some(Announced { token, digest: Some(digest), .. }) = Announced::read(answer.headers())?
-        {
-            return Ok((token, digest));
+        match self.ask(Method::HEAD, &format!("/v1/exports/{dataset}"))? {
+            Ok(answer) => {
+                if let Some(Announced { token, digest: Some(digest), .. }) = Announced::read(answer.headers())? {
+                    return Ok((token, digest));
+                }
+            }
+            // A later request may get the digest.
+            Err(problem) if matches!(problem.status.as_u16(), 429 | 500 | 502..=504) => {
+                return Err(self.refusal(dataset, problem));
+            }
+            // The error of a HEAD request has no body. The GET request gets the explanation.
+            Err(_) => {}
         }
         let mut export = self.export(dataset, &|_| ())?;
         while export.next_record()?.is_some() {}

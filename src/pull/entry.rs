@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::body::too_long;
 use super::error::PullError;
 use crate::model::Id;
 
@@ -66,8 +67,8 @@ impl Entry {
 }
 
 impl FeedPage {
-    /// Parses the body of a feed response.
-    pub fn parse(body: &[u8]) -> Result<FeedPage, PullError> {
+    /// Parses the body of a feed response. Rejects entries of more than `record_bytes`.
+    pub fn parse(body: &[u8], record_bytes: usize) -> Result<FeedPage, PullError> {
         #[derive(Deserialize)]
         struct Envelope<'a> {
             #[serde(borrow)]
@@ -83,6 +84,9 @@ impl FeedPage {
                 "the page holds more than {MAX_ENTRIES} entries, the most that the contract allows; the copy stays as it was; \
                  report it to the service's operator"
             )));
+        }
+        if page.data.iter().any(|json| json.get().len() > record_bytes) {
+            return Err(too_long("a record of the feed", record_bytes as u64));
         }
         let token = checked_token(page.next_sync_token)?;
         let entries = page.data.iter().map(|json| Entry::parse(json.get())).collect::<Result<_, _>>()?;
@@ -106,10 +110,12 @@ pub fn checked_token(token: String) -> Result<String, PullError> {
 mod tests {
     use super::*;
 
+    const RECORD_BYTES: usize = 1000;
+
     #[test]
     fn a_page_keeps_the_bytes_of_its_entries() {
         let body = br#"{"data":[{"id":7,"x":1.50,"new":{"a":"\u00e9"}},{"id":8,"deleted":true,"changed_at":"x"}],"has_more":true,"next_sync_token":"t","more":1}"#;
-        let page = FeedPage::parse(body).unwrap();
+        let page = FeedPage::parse(body, RECORD_BYTES).unwrap();
         let told: Vec<_> = page.entries.iter().map(|entry| (entry.id, entry.is_removal, &*entry.json)).collect();
         let expected = [
             (7, false, r#"{"id":7,"x":1.50,"new":{"a":"\u00e9"}}"#),
@@ -120,15 +126,18 @@ mod tests {
     }
 
     fn page_of(data: &str, token: &str) -> Result<FeedPage, PullError> {
-        FeedPage::parse(format!("{{\"data\":[{data}],\"has_more\":false,\"next_sync_token\":{token}}}").as_bytes())
+        let body = format!("{{\"data\":[{data}],\"has_more\":false,\"next_sync_token\":{token}}}");
+        FeedPage::parse(body.as_bytes(), RECORD_BYTES)
     }
 
     #[test]
     fn invalid_pages_are_refused() {
         for body in ["", "<html>", "{}", r#"{"data":[{}],"has_more":false,"next_sync_token":"t"}"#, r#"{"data":[]}"#] {
-            assert!(FeedPage::parse(body.as_bytes()).is_err(), "{body}");
+            assert!(FeedPage::parse(body.as_bytes(), RECORD_BYTES).is_err(), "{body}");
         }
         let long = format!("\"{}\"", "t".repeat(MAX_TOKEN_BYTES + 1));
+        let [whole, longer] = [0, 1].map(|more| format!("{{\"id\":{}1}}", " ".repeat(RECORD_BYTES - 8 + more)));
+        assert!(page_of(&whole, "\"t\"").is_ok());
         let many = vec!["{\"id\":1}"; MAX_ENTRIES + 1].join(",");
         let cases = [
             ("{\"id\":0}", "\"t\"", "with the id 0; an id is a whole number from 1 to 9007199254740991"),
@@ -139,6 +148,7 @@ mod tests {
             ("{\"id\":\"1\"}", "\"t\"", "cannot be read"),
             ("{\"id\":1,\"id\":2}", "\"t\"", "cannot be read"),
             ("{\"id\":1,\"name\":\"a\nb\"}", "\"t\"", "a response that is not a page"),
+            (&longer, "\"t\"", "a record of the feed is longer than 1000 bytes"),
             (&many, "\"t\"", "the page holds more than 1000 entries"),
             ("", "\"\"", "a sync token of 0 bytes"),
             ("", "\"a\\nb\"", "a sync token of 3 bytes"),

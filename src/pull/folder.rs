@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -68,6 +68,8 @@ pub struct FolderCopy {
     state: CopyState,
     /// The datasets to load: their files do not match the state, or the user wants to reload.
     to_load: Vec<Dataset>,
+    /// The datasets of the state on the disk, if it is that of another service.
+    foreign: Vec<Dataset>,
     lock: File,
 }
 
@@ -96,6 +98,8 @@ impl FolderCopy {
             }
             Err(error) => return Err(fail(error)),
         };
+        let mut foreign = Dataset::ALL.to_vec();
+        foreign.retain(|dataset| state.server != server && state.datasets.contains_key(dataset.as_str()));
         if state.server != server {
             if !reload {
                 return Err(PullError::Unusable(format!(
@@ -106,7 +110,7 @@ impl FolderCopy {
             }
             state = CopyState { format: FORMAT, server, datasets: BTreeMap::new() };
         }
-        let mut copy = FolderCopy { folder: folder.to_owned(), state, to_load: Vec::new(), lock };
+        let mut copy = FolderCopy { folder: folder.to_owned(), state, to_load: Vec::new(), foreign, lock };
         for dataset in Dataset::ALL {
             if reload || !copy.fits(dataset).map_err(fail)? {
                 copy.to_load.push(dataset);
@@ -124,11 +128,13 @@ impl FolderCopy {
         self.folder.join(format!("{dataset}.{ending}"))
     }
 
-    /// Whether the files of a dataset match the state. True if the state does not have the dataset.
+    /// Whether the files of a dataset match the state, and the CSV file has the columns of this version. True if the state
+    /// does not have the dataset.
     fn fits(&self, dataset: Dataset) -> io::Result<bool> {
         let Some(state) = self.state.datasets.get(dataset.as_str()) else { return Ok(true) };
         for (ending, expected) in [("jsonl", &state.jsonl_sha256), ("csv", &state.csv_sha256)] {
             match open_file(&self.file(dataset, ending)) {
+                Ok(file) if ending == "csv" && !has_header(&file, dataset)? => return Ok(false),
                 Ok(file) if digest_of(&file)?.sha256 == *expected => {}
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => return Ok(false),
@@ -146,6 +152,20 @@ impl FolderCopy {
             Err(error) => return Err(failure(&path, &error)),
         };
         Ok(RecordLines { path, reader, line: Vec::new(), hash: Sha256::new() })
+    }
+
+    /// The ids in a dataset's file, with the SHA-256 of their JSON. Skips unreadable lines, because other programs may
+    /// have edited the file.
+    fn held(&self, dataset: Dataset) -> Result<BTreeMap<i64, [u8; 32]>, PullError> {
+        let (mut lines, mut held) = (self.lines(dataset)?, BTreeMap::new());
+        loop {
+            match lines.next() {
+                Ok(Some(entry)) => held.insert(entry.id, Sha256::digest(entry.json.as_bytes()).into()),
+                Err(PullError::Failed { .. }) => None,
+                // The records in the part that cannot be read from the disk are reported as new.
+                Ok(None) | Err(_) => return Ok(held),
+            };
+        }
     }
 
     /// The new records of a dataset: those of its file, with the changes of a page. Fails after the last record if the
@@ -204,7 +224,7 @@ impl FolderCopy {
         let (jsonl, csv) = (self.file(dataset, "jsonl"), self.file(dataset, "csv"));
         let mut lines = HashedDraft::new(&jsonl).map_err(fail)?;
         let mut table = HashedDraft::new(&csv).map_err(fail)?;
-        write_header(&mut table, dataset).map_err(fail)?;
+        header(dataset).and_then(|header| table.write_all(&header)).map_err(fail)?;
         let mut records = 0;
         while let Some(entry) = next()? {
             lines.write_all(entry.json.as_bytes()).and_then(|()| lines.write_all(b"\n")).map_err(fail)?;
@@ -220,11 +240,12 @@ impl FolderCopy {
         self.to_load.push(dataset);
         put_in_place(&jsonl).and_then(|()| put_in_place(&csv)).map_err(fail)?;
         self.state.datasets.insert(dataset.to_string(), state);
-        // Other datasets may have files of another service. They are removed before the state names the new one, so that a
-        // killed run leaves none behind.
-        let mut others = Dataset::ALL.into_iter().filter(|other| !self.state.datasets.contains_key(other.as_str()));
-        others.try_for_each(|other| self.remove_files(other)).map_err(fail)?;
+        // The files of another service are removed before the state names the new one, so that a killed run leaves none
+        // behind.
+        let mut others = self.foreign.iter().filter(|other| !self.state.datasets.contains_key(other.as_str()));
+        others.try_for_each(|other| self.remove_files(*other)).map_err(fail)?;
         self.save().map_err(fail)?;
+        self.foreign.clear();
         self.to_load.retain(|other| *other != dataset);
         Ok(())
     }
@@ -279,24 +300,17 @@ impl PullTarget for FolderCopy {
     }
 
     fn load(&mut self, dataset: Dataset, export: &mut Export<'_>, events: &dyn Events) -> Result<(), PullError> {
-        let mut old = self.lines(dataset)?;
-        // If the old file is unreadable, all records are reported as new.
-        let mut held = old.next().unwrap_or_default();
+        let mut held = if events.takes_changes() { self.held(dataset)? } else { BTreeMap::new() };
         let (token, total) = (export.announced.token.clone(), export.announced.records);
         let (mut changes, mut received) = (Changes::new(dataset, events), 0);
         self.replace(dataset, &token, Some(now().to_string()), &mut || {
             let next = export.next_record()?;
             let id = next.as_ref().map_or(i64::MAX, |entry| entry.id);
-            while let Some(entry) = held.take_if(|held| held.id < id) {
-                changes.add_removal(entry.id)?;
-                held = old.next().unwrap_or_default();
-            }
-            let before = held.take_if(|held| held.id == id);
-            if before.is_some() {
-                held = old.next().unwrap_or_default();
+            while let Some(removed) = held.first_entry().filter(|first| *first.key() < id) {
+                changes.add_removal(removed.remove_entry().0)?;
             }
             if let Some(entry) = &next {
-                if before.as_ref() != Some(entry) {
+                if held.remove(&id) != Some(Sha256::digest(entry.json.as_bytes()).into()) {
                     changes.add(&entry.json)?;
                 }
                 received += 1;
@@ -311,19 +325,14 @@ impl PullTarget for FolderCopy {
     }
 
     fn clear(&mut self, dataset: Dataset, events: &dyn Events) -> Result<u64, PullError> {
-        let mut lines = self.lines(dataset)?;
-        let mut count = 0;
-        // An unreadable file is removed too.
-        while let Some(entry) = lines.next().unwrap_or_default() {
-            events.change(dataset, &tombstone(entry.id))?;
-            count += 1;
-        }
+        let held = self.held(dataset)?;
+        held.keys().try_for_each(|id| events.change(dataset, &tombstone(*id)))?;
         // The state last: a killed run is repeated, since the files do not match it.
         let removed = self.remove_files(dataset).and_then(|()| {
             self.state.datasets.remove(dataset.as_str());
             self.save()
         });
-        removed.map_err(|error| failure(&self.folder, &error)).map(|()| count)
+        removed.map_err(|error| failure(&self.folder, &error)).map(|()| held.len() as u64)
     }
 
     fn digest(&mut self, dataset: Dataset) -> Result<ContentDigest, PullError> {
@@ -355,8 +364,8 @@ impl PullTarget for FolderCopy {
             return Ok(());
         }
         Err(PullError::Unusable(format!(
-            "{}: the folder was removed or replaced meanwhile; run again to make a new copy",
-            self.folder.display()
+            "{}: the lock file or its folder was removed or replaced meanwhile; run again",
+            self.folder.join(LOCK_FILE).display()
         )))
     }
 }
@@ -457,11 +466,18 @@ impl Write for HashedDraft {
     }
 }
 
-/// Writes the header of a dataset's CSV file.
-fn write_header(table: &mut HashedDraft, dataset: Dataset) -> io::Result<()> {
-    table.write_all(flat::BYTE_ORDER_MARK)?;
-    let names = columns(dataset).iter().map(|column| column.column.as_str());
-    flat::write_row(table, ["id"].into_iter().chain(names).chain(["updated_at"]))
+/// The header of a dataset's CSV file.
+fn header(dataset: Dataset) -> io::Result<Vec<u8>> {
+    let mut header = flat::BYTE_ORDER_MARK.to_vec();
+    flat::write_row(&mut header, flat::columns(dataset.table(), true))?;
+    Ok(header)
+}
+
+/// Whether a CSV file begins with its header. Leaves the position at the start.
+fn has_header(mut file: &File, dataset: Dataset) -> io::Result<bool> {
+    let (header, mut found) = (header(dataset)?, Vec::new());
+    file.take(header.len() as u64).read_to_end(&mut found)?;
+    file.rewind().map(|()| found == header)
 }
 
 /// Writes a record as a row of CSV.

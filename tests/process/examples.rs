@@ -1,13 +1,14 @@
 //! The clients in `examples`, run as users run them.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, LazyLock, Mutex};
 
 use super::client::Client;
-use super::site::{Process, Site, conferences_of_version};
+use super::site::{Process, SOON, Site, conferences_of_version, wait_until};
 
 /// Runs a Python script; `None` without Python with SQLite.
 fn python(args: &[&str], key: &str) -> Option<String> {
@@ -80,14 +81,17 @@ fn a_failure_is_one_line_and_changes_nothing() {
     let copy = site.path("copy.sqlite");
     let page = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\n<html".to_vec();
     let gone = b"HTTP/1.1 401 Unauthorized\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".to_vec();
+    let resync = b"HTTP/1.1 410 Gone\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".to_vec();
     let cases = [
-        (export_of(2, ""), "holds 1 records instead of 2"),
-        (export_of(1, "X-Records-Digest: sha-256=:x:\r\n"), "its digest is another"),
-        (page, "check the URL"),
-        (gone, "401"),
+        (vec![export_of(2, "")], "holds 1 records instead of 2"),
+        (vec![export_of(1, "X-Records-Digest: sha-256=:x:\r\n")], "its digest is another"),
+        (vec![page.clone()], "check the URL"),
+        (vec![gone], "401"),
+        (vec![resync.clone(), page], "check the URL"),
+        (vec![resync.clone(), resync], "check the URL"),
     ];
-    for (answer, expected) in cases {
-        let url = answering(vec![answer]);
+    for (answers, expected) in cases {
+        let url = answering(answers);
         let Some(output) = try_python(&[SCRIPT, &url, "journals", copy.to_str().unwrap()], "mfk_x") else { return };
         let told = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success() && told.starts_with("error: ") && told.contains(expected), "{told}");
@@ -171,6 +175,47 @@ fn the_key_is_sent_to_no_other_host() {
 }
 
 #[test]
+fn a_key_is_sent_without_blanks_around_it_and_is_not_shown() {
+    let site = Site::new();
+    let cases = [("mfk_secret\r\n", true), (" mfk_secret", true), ("mfk_secret\rx", false), ("mfk_secreté", false)];
+    for (index, (key, is_valid)) in cases.into_iter().enumerate() {
+        let (url, heads) = recording("127.0.0.1", |head| match head.contains("X-Api-Key: mfk_secret\r\n") {
+            true => export_of(1, ""),
+            false => b"HTTP/1.1 401 X\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".to_vec(),
+        });
+        let copy = site.path(&format!("{index}.sqlite"));
+        let Some(output) = try_python(&[SCRIPT, &url, "journals", copy.to_str().unwrap()], key) else { return };
+        assert_eq!(output.status.success(), is_valid, "{key:?}: {output:?}");
+        assert!(!String::from_utf8(output.stderr).unwrap().contains("secret"), "{key:?}");
+        assert!(is_valid || heads.lock().unwrap().is_empty(), "{key:?}");
+    }
+}
+
+#[test]
+fn a_follower_continues_after_a_reader_has_locked_the_copy() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(30, 0));
+    let key = site.open_key();
+    let server = site.serve();
+    let (copy, log) = (site.path("copy.sqlite"), site.path("follower.log"));
+    let url = format!("http://{}", server.address);
+    if python(&[SCRIPT, &url, "conferences", copy.to_str().unwrap()], &key).is_none() {
+        return;
+    }
+    let reader = rusqlite::Connection::open(&copy).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM records").unwrap();
+    let mut command = Command::new("python3");
+    command.args([SCRIPT, &url, "conferences", copy.to_str().unwrap(), "--every", "1"]).env("MEDFEED_KEY", &key);
+    let _follower =
+        Process::spawn(command.env("NO_PROXY", "*").stdout(Stdio::null()).stderr(File::create(&log).unwrap()));
+    let locked = "error: the copy cannot be written: database is locked\n";
+    wait_until("locked", SOON, || std::fs::read_to_string(&log).unwrap().contains(locked).then_some(()));
+    reader.execute_batch("COMMIT").unwrap();
+    site.import("conferences.jsonl", conferences_of_version(3, 1));
+    wait_until("followed", SOON, || copied(&copy)[0].contains("version 1").then_some(()));
+}
+
+#[test]
 fn retry_after_with_a_time_pauses_until_then() {
     let site = Site::new();
     let copy = site.path("copy.sqlite");
@@ -183,7 +228,7 @@ fn retry_after_with_a_time_pauses_until_then() {
     let told = python(&[SCRIPT, &url, "conferences", copy.to_str().unwrap()], "mfk_x");
     assert!(told.is_none_or(|told| told == "1 records loaded"));
     // Without the time, the pauses are 1, 2, 4, 8, 16 and 32 seconds.
-    assert!(begun.elapsed() < super::site::SOON, "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
     const PAUSES: &str = "import sys; sys.path.insert(0, sys.argv[1]); sys.dont_write_bytecode = True; import follow\n\
         for after in sys.argv[2:]: print(follow.asked_pause_s({'Retry-After': after, 'Date': 'Wed, 21 Oct 2026 07:28:00 GMT'}, -1))";
     let folder = Path::new(SCRIPT).parent().unwrap().to_str().unwrap();
@@ -205,6 +250,9 @@ fn a_dataset_that_leaves_the_license_leaves_the_copy() {
     let run = || try_python(&[SCRIPT, &url, "conferences", copy.to_str().unwrap()], &key);
     let Some(loaded) = run() else { return };
     assert!(loaded.status.success(), "{loaded:?}");
+    let other = try_python(&[SCRIPT, &url, "journals", copy.to_str().unwrap()], &key).unwrap();
+    let told = String::from_utf8(other.stderr).unwrap();
+    assert!(told.contains("is a copy of conferences, not of journals; give another file"), "{told}");
     assert_eq!(copied(&copy).len(), 300);
     // Another refusal removes nothing.
     let unlicensed = |status: &str, code: &str| {
@@ -227,9 +275,7 @@ fn a_dataset_that_leaves_the_license_leaves_the_copy() {
     }
     let mut client = Client::new(server.address, Some(&key));
     site.license("all", "--dataset journals");
-    super::site::wait_until("narrowed", super::site::SOON, || {
-        (client.get("/v1/conferences").status == 403).then_some(())
-    });
+    wait_until("narrowed", SOON, || (client.get("/v1/conferences").status == 403).then_some(()));
     for told_of in [true, false] {
         let output = run().unwrap();
         let told = String::from_utf8(output.stderr).unwrap();
@@ -238,7 +284,7 @@ fn a_dataset_that_leaves_the_license_leaves_the_copy() {
         assert_eq!(copied(&copy), [""; 0]);
     }
     site.license("all", "--dataset conferences --dataset journals --widen");
-    super::site::wait_until("widened", super::site::SOON, || run().unwrap().status.success().then_some(()));
+    wait_until("widened", SOON, || run().unwrap().status.success().then_some(()));
     assert_eq!(copied(&copy).len(), 300);
 }
 
@@ -283,7 +329,7 @@ fn a_copy_follows_the_feed() {
 
     let settle = |what: &str| {
         // The server shows a commit a moment later.
-        super::site::wait_until(what, super::site::SOON, || (run().unwrap() == what).then_some(()));
+        wait_until(what, SOON, || (run().unwrap() == what).then_some(()));
     };
     assert_eq!(run().unwrap(), "0 changes applied");
     site.import("conferences.jsonl", conferences_of_version(250, 1) + "{\"id\":300,\"deleted\":true}\n");
@@ -305,7 +351,7 @@ fn a_copy_follows_the_feed() {
     for name in ["first é \\u2028 \\\\", "second []{}, \\\"data\\\": ["] {
         site.import("conferences.jsonl", format!("{{\"id\":8,\"name\":\"{name}\",\"city\":\"Zürich\"}}\n"));
         let word = name.split(' ').next().unwrap();
-        super::site::wait_until("followed", super::site::SOON, || copied().contains(word).then_some(()));
+        wait_until("followed", SOON, || copied().contains(word).then_some(()));
         assert_eq!(copied(), exported());
     }
     follower.kill();
@@ -314,11 +360,11 @@ fn a_copy_follows_the_feed() {
     // A change of the license brings only the differences; a restore brings everything.
     let backup = site.backup("backup.redb");
     site.license("all", "--dataset conferences --year 2026");
-    super::site::wait_until("narrowed", super::site::SOON, || {
+    wait_until("narrowed", SOON, || {
         assert!(run().unwrap().ends_with("changes applied"), "the license changed, so only the difference is sent");
         (copied() == exported() && copied().lines().count() < 100).then_some(())
     });
     site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
-    super::site::wait_until("loaded anew", super::site::SOON, || run().unwrap().ends_with("anew").then_some(()));
+    wait_until("loaded anew", SOON, || run().unwrap().ends_with("anew").then_some(()));
     assert_eq!(copied(), exported());
 }

@@ -431,6 +431,16 @@ fn tables_of_another_layout_are_made_anew_from_the_records() {
     // The user's own views stay.
     assert_eq!(views.map(|query| pulled.column(query)), shown);
     assert_eq!(pulled.pull("--verify").stdout.matches("nothing new").count(), 2);
+    // A comparison repairs records whose JSON cannot be read.
+    for json in ["x", "{\"id\":3,\"name\":\"\\ud800\"}", "{\"id\":3,\"year\":1e999}"] {
+        pulled.tamper(&format!(
+            "UPDATE conferences SET json = '{json}' WHERE id = 3; UPDATE copy SET value = 'old'
+            WHERE name = 'layout'"
+        ));
+        let done = pulled.pull("--verify");
+        assert!(done.stderr.contains("299 records instead of 300"), "{json}: {done:?}");
+        assert_eq!(pulled.content("conferences"), before, "{json}");
+    }
 }
 
 /// A service over HTTPS, whose certificate is in `own.pem`.

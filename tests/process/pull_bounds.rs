@@ -80,7 +80,7 @@ fn repeated(out: &mut impl Write, piece: &[u8]) -> std::io::Result<()> {
 
 #[test]
 fn a_broken_service_is_bounded_in_bytes_and_items() {
-    let cases: [(&str, Answer, &str); 6] = [
+    let cases: [(&str, Answer, &str); 7] = [
         (
             "a line without end",
             |_, stream| repeated(&mut export(stream, "1")?, b"0"),
@@ -93,6 +93,17 @@ fn a_broken_service_is_bounded_in_bytes_and_items() {
                 (1..).try_for_each(|id| writeln!(body, "{{\"id\":{id}}}"))
             },
             "the export holds more than the 2 records that `X-Record-Count` announces",
+        ),
+        (
+            "a page with a long record",
+            |line, stream| {
+                if line.contains("/exports/") {
+                    return whole_export(stream);
+                }
+                let record = format!("{{\"id\":2,\"name\":\"{}\"}}", "x".repeat(8 << 20));
+                page(stream, &format!("{{\"data\":[{record}],\"has_more\":false,\"next_sync_token\":\"t2\"}}"))
+            },
+            "a record of the feed is longer than 8 MiB",
         ),
         (
             "a page without end",

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::Write;
 use std::path::Path;
 
@@ -178,6 +179,33 @@ fn an_export_replaces_a_copy_of_any_length() {
             });
         }
     });
+}
+
+#[test]
+fn removals_of_an_edited_file_are_those_that_the_export_lacks() {
+    let (all, left) = (named([1, 2, 3, 9, 10, 20], "a"), named([1, 9, 10], "a"));
+    // (the ids in the file, 0 for a line that cannot be read; the changes of two loads; the removals with the dataset)
+    type Case = (&'static [i64], &'static [i64], &'static [i64], &'static [i64]);
+    let cases: [Case; 4] = [
+        (&[1, 2, 3, 9, 10, 20], &[], &[-2, -3, -20], &[-1, -2, -3, -9, -10, -20]),
+        (&[1, 10, 2, 20, 3, 9], &[], &[-2, -3, -20], &[-1, -2, -3, -9, -10, -20]),
+        (&[1, 0, 3, 9, 10, 20], &[2], &[-3, -20], &[-1, -3, -9, -10, -20]),
+        (&[0, 20, 2], &[1, 3, 9, 10], &[1, -2, 9, 10, -20], &[-2, -20]),
+    ];
+    for (ids, same, fewer, removed) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        load(&mut *open("folder", folder.path(), SERVER, false).unwrap(), Conferences, "t0", &all);
+        let line = |id: &i64| if *id == 0 { "x\n".to_owned() } else { json(*id, "a") + "\n" };
+        let edited = || {
+            fs::write(folder.path().join("copy/conferences.jsonl"), ids.iter().map(line).collect::<String>()).unwrap();
+            open("folder", folder.path(), SERVER, false).unwrap()
+        };
+        assert_eq!(load(&mut *edited(), Conferences, "t1", &all), same, "{ids:?}");
+        assert_eq!(load(&mut *edited(), Conferences, "t1", &left), fewer, "{ids:?}");
+        let told = Changes::default();
+        let count = edited().clear(Conferences, &told).unwrap();
+        assert_eq!((told.0.take(), count), (removed.to_vec(), removed.len() as u64), "{ids:?}");
+    }
 }
 
 #[test]

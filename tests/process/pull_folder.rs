@@ -7,6 +7,7 @@ use medfeed::model::Dataset::Conferences;
 use medfeed::pull::catch_up::{Done, Pull, Verdict};
 use medfeed::pull::{FolderCopy, PullTarget};
 use serde_json::Value;
+use sha2::Digest as _;
 
 use super::pulled::{Pulled, exported};
 use super::scripted::{Notes, Reply, Scripted};
@@ -56,6 +57,17 @@ fn files_that_the_state_does_not_name_are_loaded_anew() {
 }
 
 #[test]
+fn files_named_like_a_dataset_that_is_not_copied_stay() {
+    let pulled = pulled_site();
+    pulled.pull("--dataset conferences");
+    pulled.site.write("copy/journals.csv", "mine");
+    pulled.site.import("conferences.jsonl", conferences_of_version(3, 1));
+    for done in [pulled.settle("conferences", "--dataset conferences"), pulled.pull("--dataset conferences --reload")] {
+        assert_eq!(text(&pulled.copy, "journals.csv"), "mine", "{done:?}");
+    }
+}
+
+#[test]
 fn a_folder_that_is_replaced_ends_the_follower() {
     let site = Site::new();
     let (own, other) = (site.path("own"), site.path("other"));
@@ -63,11 +75,17 @@ fn a_folder_that_is_replaced_ends_the_follower() {
     let copy = open(&own);
     copy.check_location().unwrap();
     drop(open(&other));
-    fs::rename(&own, site.path("moved")).unwrap();
-    for step in ["removed", "replaced"] {
+    let moved = site.path("moved");
+    let steps: [(&str, &dyn Fn()); 3] = [
+        ("no lock file", &|| fs::remove_file(own.join("medfeed-copy.lock")).unwrap()),
+        ("removed", &|| fs::rename(&own, &moved).unwrap()),
+        ("replaced", &|| fs::rename(&other, &own).unwrap()),
+    ];
+    for (step, change) in steps {
+        change();
         let error = copy.check_location().unwrap_err().to_string();
-        assert!(error.contains("the folder was removed or replaced meanwhile"), "{step}: {error}");
-        let _ = fs::rename(&other, &own);
+        let expected = "medfeed-copy.lock: the lock file or its folder was removed or replaced meanwhile";
+        assert!(error.contains(expected), "{step}: {error}");
     }
 }
 
@@ -155,6 +173,23 @@ fn folders_that_are_no_copy_stay_untouched() {
     pulled.copy = pulled.site.path("killed/");
     pulled.pull("");
     pulled.assert_equal("conferences");
+}
+
+#[test]
+fn a_table_with_the_columns_of_another_version_is_loaded_anew() {
+    let pulled = pulled_site();
+    pulled.pull("");
+    let table = text(&pulled.copy, "conferences.csv");
+    let mut older = state(&pulled.copy);
+    for header in ["\u{feff}id,name,updated_at\r\n".to_owned(), table.replacen("updated_at\r\n", "x,updated_at\r\n", 1)]
+    {
+        fs::write(pulled.copy.join("conferences.csv"), &header).unwrap();
+        let digest = data_encoding::HEXLOWER.encode(&sha2::Sha256::digest(&header));
+        older["datasets"]["conferences"]["csv_sha256"] = digest.into();
+        fs::write(pulled.copy.join("medfeed-copy.json"), older.to_string()).unwrap();
+        assert!(pulled.pull("").stdout.starts_with("conferences: 700 records loaded\n"), "{header}");
+        pulled.assert_equal("conferences");
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
+use super::other_users::{as_nobody, can_be_nobody, share};
 use super::pulled::Pulled;
 use super::site::{Done, Process, SOON, Site, conferences_of_version, wait_until};
 
@@ -81,6 +82,19 @@ fn only_the_owner_can_read_a_new_copy() {
     }
     assert_eq!((mode(&at("a/b")), modes()), (0o750, [0o640, 0o600, 0o600, 0o600]));
     assert_eq!(mode(&at("copy.sqlite")), 0o640);
+}
+
+#[test]
+fn a_copy_that_the_user_cannot_read_is_no_foreign_file() {
+    if !can_be_nobody("a_copy_that_the_user_cannot_read_is_no_foreign_file") {
+        return;
+    }
+    let pulled = pulled_site();
+    pulled.pull("");
+    share(pulled.site.folder());
+    let done = Done::of(as_nobody(&mut pulled.command(&pulled.url(), "")));
+    let expected = "copy.sqlite: Permission denied; ";
+    assert!(done.code == Some(4) && done.stderr.contains(expected), "{done:?}");
 }
 
 #[test]

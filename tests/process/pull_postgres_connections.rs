@@ -120,6 +120,7 @@ fn a_refusal_of_postgresql_is_reported_and_leaves_the_copy() {
         ("25006", 1, "the server is read-only"),
         ("55P03", 1, "holds a lock"),
         ("58030", 1, "check the server's disk"),
+        ("54000", 4, "too long for PostgreSQL"),
         ("XX001", 4, "the trigger `refuse` of the table `conferences`"),
         ("23514", 4, "the trigger `refuse` of the table `conferences`"),
     ] {
@@ -147,6 +148,13 @@ fn a_refusal_of_postgresql_is_reported_and_leaves_the_copy() {
     assert!(done.code == Some(1) && done.stderr.contains("CREATE SCHEMA name AUTHORIZATION user"), "{done:?}");
     pulled.tamper("CREATE SCHEMA given AUTHORIZATION narrow");
     assert_eq!(pulled.run_to(&to, ("X", ""), "").code, Some(0));
+    // A new layout needs no further rights.
+    pulled.tamper(&format!(
+        "REVOKE TEMPORARY ON DATABASE {} FROM PUBLIC; UPDATE given.copy SET value = 'old' WHERE name = 'layout'",
+        pulled.database()
+    ));
+    let done = pulled.run_to(&to, ("X", ""), "");
+    assert!(done.code == Some(0) && done.stdout.contains("conferences: nothing new"), "{done:?}");
 }
 
 #[test]

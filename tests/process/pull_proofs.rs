@@ -15,6 +15,10 @@ use super::site::{Site, conferences_of_version};
 const ONE: &str = "{\"id\":1,\"name\":\"A\"}";
 const TWO: &str = "{\"id\":2,\"name\":\"B\"}";
 
+const HEAD: &str = "HEAD exports/conferences";
+const GET: &str = "GET exports/conferences";
+const CHANGES: &str = "GET conferences/changes?since=t0";
+
 fn pulled_site() -> Pulled {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(300, 0));
@@ -23,9 +27,6 @@ fn pulled_site() -> Pulled {
 
 #[test]
 fn a_comparison_downloads_nothing_where_the_service_sends_digests() {
-    const HEAD: &str = "HEAD exports/conferences";
-    const GET: &str = "GET exports/conferences";
-    const CHANGES: &str = "GET conferences/changes?since=t0";
     fn export(_: &str) -> Reply {
         Reply::export("t0", &[ONE, TWO])
     }
@@ -67,6 +68,29 @@ fn a_comparison_downloads_nothing_where_the_service_sends_digests() {
             assert_eq!(requests, [asked, &[GET]].concat(), "{name}: {sql}");
             assert_eq!(pulled.content("conferences").lines, [ONE, TWO], "{name}: {sql}");
         }
+    }
+}
+
+#[test]
+fn a_comparison_that_fails_for_a_moment_is_repeated_without_a_download() {
+    let pulled = pulled_site();
+    for status in [429, 500, 502, 503] {
+        let mut failures = 1;
+        let service = Scripted::new(move |asked, _| match asked.line.split(' ').next() {
+            Some("HEAD") if failures > 0 => {
+                failures -= 1;
+                Reply::new(status, "").with("retry-after", "0")
+            }
+            _ if asked.line.contains("/changes") => Reply::page("", false, "t0"),
+            _ => Reply::export("t0", &[ONE, TWO]),
+        });
+        let pull = |args: &str| pulled.run_at(&service.url(), &format!("--dataset conferences {args}"));
+        assert_eq!(pull("--reload").code, Some(0));
+        service.lines();
+        let done = pull("--verify");
+        assert!(done.stdout.ends_with("2 records; equal to the service's\n"), "{status}: {done:?}");
+        assert!(done.stderr.contains(&format!("answered {status}")), "{status}: {done:?}");
+        assert_eq!(service.lines(), [CHANGES, HEAD, CHANGES, HEAD], "{status}");
     }
 }
 

@@ -367,6 +367,7 @@ fn a_page_that_repeats_its_token_is_not_applied() {
     let cases = [
         vec![Reply::page(TWO, true, "t0")],
         vec![gone, Reply::page(TWO, true, "t0")],
+        vec![Reply::page(TWO, false, "t0")],
         vec![Reply::page("", true, "t1"), Reply::page(TWO, true, "t1")],
     ];
     for replies in cases {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::client::Client;
-use super::examples::{REDIRECTS, TwoHosts, answering, export_of};
+use super::examples::{REDIRECTS, TwoHosts, answering, export_of, recording};
 use super::site::{Done, Process, Random, SOON, Site, cases_and_seed, conferences_of_version, wait_until};
 use crate::harness::counted;
 
@@ -46,8 +46,12 @@ impl Copy<'_> {
     }
 
     fn command(&self, wait: &str) -> Command {
+        self.command_for("conferences", wait)
+    }
+
+    fn command_for(&self, dataset: &str, wait: &str) -> Command {
         let mut command = self.site.command_of("sh");
-        command.args([SCRIPT, &self.url, "conferences", self.file.to_str().unwrap(), wait]);
+        command.args([SCRIPT, &self.url, dataset, self.file.to_str().unwrap(), wait]);
         command.env("MEDFEED_KEY", &self.key).env("NO_PROXY", "*");
         command
     }
@@ -160,6 +164,22 @@ fn failures_are_reported_and_change_nothing() {
 }
 
 #[test]
+fn a_key_is_sent_without_blanks_and_is_not_shown() {
+    let Some(site) = site_with_tools() else { return };
+    let cases = [("mfk_secret\r\n", true), (" mfk_secret", true), ("mfk_secret\u{7}", false), ("mfk_secreté", false)];
+    for (key, is_valid) in cases {
+        let (url, heads) = recording("127.0.0.1", |head| {
+            let detail = if head.contains("X-API-Key: mfk_secret\r\n") { "Well sent." } else { "No." };
+            answer("401 Unauthorized", &format!("{{\"status\":401,\"detail\":\"{detail}\",\"request_id\":\"r\"}}"))
+        });
+        let done = Copy::new(&site, url, key.to_owned()).run();
+        assert!(done.code == Some(1) && !done.stderr.contains("secret"), "{key:?}: {done:?}");
+        assert_eq!(done.stderr.contains("Well sent."), is_valid, "{key:?}: {done:?}");
+        assert!(is_valid || heads.lock().unwrap().is_empty(), "{key:?}");
+    }
+}
+
+#[test]
 fn the_key_is_sent_to_no_other_host() {
     // A user may have configured curl to follow redirects.
     for rc in ["", "location\n"] {
@@ -203,6 +223,9 @@ fn a_dataset_that_leaves_the_license_leaves_the_file() {
     let server = site.serve();
     let copy = Copy::new(&site, format!("http://{}", server.address), key);
     assert_eq!(copy.update(), "300 records loaded\n");
+    let other = Done::of(&mut copy.command_for("journals", "0"));
+    assert!(other.code == Some(1) && other.stderr.contains("is a copy of conferences, not of journals"), "{other:?}");
+    assert_eq!(records(&copy.file).len(), 300);
     let mut client = Client::new(server.address, Some(&copy.key));
     site.license("all", "--dataset journals");
     wait_until("narrowed", SOON, || (client.get("/v1/conferences").status == 403).then_some(()));

@@ -117,7 +117,7 @@ impl Database for Session {
 
     fn set_aside(dataset: Dataset) -> String {
         format!(
-            "CREATE TEMPORARY TABLE old_{dataset} (id bigint PRIMARY KEY, json text) ON COMMIT DROP;
+            "CREATE UNLOGGED TABLE old_{dataset} (id bigint PRIMARY KEY, json text);
              INSERT INTO old_{dataset} SELECT id, json::text FROM {dataset}; DROP TABLE {dataset};"
         )
     }

@@ -151,6 +151,10 @@ fn failure(shown: &str, error: &Error) -> PullError {
         SqlState::LOCK_NOT_AVAILABLE => PullError::Unwritable(format!(
             "{shown}: another session holds a lock on the copy's tables ({message}); end it, or run again later"
         )),
+        SqlState::PROGRAM_LIMIT_EXCEEDED => PullError::Unusable(format!(
+            "{shown}: the service sent a value that is too long for PostgreSQL ({message}); copy to an SQLite file or a folder, or \
+             ask the service's operator to shorten it"
+        )),
         SqlState::IO_ERROR => {
             PullError::Unwritable(format!("{shown}: {message}; check the server's disk and its space, and run again"))
         }

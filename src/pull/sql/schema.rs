@@ -1,5 +1,6 @@
 //! Creates the tables and views of a copy, and replaces those of another version.
 
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::database::{Database, Reader};
@@ -89,10 +90,12 @@ fn take_back<D: Database>(database: &mut D, dataset: Dataset) -> Result<(), Pull
     let tables = DatasetTables::new(dataset);
     let mut writer = RecordWriter::new(&tables, false);
     let old = format!("old_{dataset}");
-    // Skips invalid ids.
+    // Skips invalid ids and unreadable JSON, which other programs wrote. A comparison finds that records are missing.
     let mut reader = Reader::new("id, json", &old, 1);
     while let Some(row) = reader.next_until(database, MAX_ID)? {
-        if let [Cell::Integer(id), Cell::Text(json)] = &row[..] {
+        if let [Cell::Integer(id), Cell::Text(json)] = &row[..]
+            && serde_json::from_str::<Value>(json).is_ok()
+        {
             writer.add(database, *id, Some(json.as_str().into()))?;
         }
     }

@@ -185,9 +185,13 @@ pub fn has_copy(path: &Path) -> Result<bool, PullError> {
         Err(error) => return Err(PullError::Unusable(describe_at(path, &error))),
         Ok(found) if !found.is_file() => return Err(no_copy(&path.display())),
         Ok(found) if found.len() == 0 => return Ok(false),
-        // SQLite would overwrite a file that is shorter than its header.
-        Ok(_) if !open_file(path).is_ok_and(|mut file| is_sqlite(&mut file)) => return Err(no_copy(&path.display())),
-        Ok(_) => {}
+        Ok(_) => {
+            let mut file = open_file(path).map_err(|error| PullError::Unusable(describe_at(path, &error)))?;
+            // SQLite would overwrite a file that is shorter than its header.
+            if !is_sqlite(&mut file) {
+                return Err(no_copy(&path.display()));
+            }
+        }
     }
     let read = || -> rusqlite::Result<(i32, i32, i64)> {
         let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
@@ -239,9 +243,12 @@ pub fn failure(path: &Path, error: &Error) -> PullError {
         Some(ErrorCode::SystemIoFailure) => PullError::Unwritable(format!(
             "{path}: it cannot be read or written ({error}); check the disk and its space, and run again"
         )),
-        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => PullError::Unusable(
-            format!("{path}: it cannot be opened for writing; check the permissions of it and its folder"),
-        ),
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+            PullError::Unusable(format!(
+                "{path}: it cannot be opened for writing; check the permissions of it, of {path}-wal and {path}-shm, and of \
+                 their folder"
+            ))
+        }
         Some(ErrorCode::NotADatabase) => no_copy(&path),
         Some(ErrorCode::ConstraintViolation | ErrorCode::Unknown) => PullError::Rejected {
             copy: path.to_string(),
@@ -274,8 +281,8 @@ mod tests {
             (ffi::SQLITE_LOCKED, true, 1, "another program holds a lock"),
             (ffi::SQLITE_FULL, true, 1, "no space is left"),
             (ffi::SQLITE_IOERR, true, 1, "check the disk"),
-            (ffi::SQLITE_READONLY, false, 4, "check the permissions"),
-            (ffi::SQLITE_CANTOPEN, false, 4, "check the permissions"),
+            (ffi::SQLITE_READONLY, false, 4, "check the permissions of it, of copy.sqlite-wal and copy.sqlite-shm"),
+            (ffi::SQLITE_CANTOPEN, false, 4, "check the permissions of it, of copy.sqlite-wal and copy.sqlite-shm"),
             (ffi::SQLITE_NOTADB, false, 4, "is not a copy"),
             (ffi::SQLITE_CORRUPT, false, 4, "the copy is damaged"),
             (ffi::SQLITE_ERROR, false, 4, "the tables are damaged"),
