@@ -530,6 +530,27 @@ test('only a page over HTTPS or from this machine keeps something', async () => 
 	assert.equal(canKeep(), false);
 });
 
+test('kept rows that cannot be opened are removed only if their form is unusable', async context => {
+	const {openKeep} = await load('keep.js'), removed = [];
+	const request = (use, name) => {
+		const made = {};
+		setImmediate(() => name ? (made.error = new DOMException('', name), made.onerror()) : (made.result = use(), made.onsuccess()));
+		return made;
+	};
+	Object.assign(globalThis, {isSecureContext: true, location: {...location, protocol: 'http:', hostname: '127.0.0.1'}});
+	context.after(() => Object.assign(globalThis, {isSecureContext: undefined, indexedDB: undefined}));
+	for (const [opening, transaction, isRemoved] of [
+		['VersionError', '', true], ['UnknownError', '', false], ['QuotaExceededError', '', false], ['InvalidStateError', '', false],
+		['', 'NotFoundError', true], ['', 'UnknownError', false], ['', 'InvalidStateError', false], ['', 'AbortError', false],
+	]) {
+		removed.length = 0;
+		let isClosed = Boolean(opening);
+		const db = {transaction() { throw new DOMException('', transaction); }, close() { isClosed = true; }};
+		globalThis.indexedDB = {open: () => request(() => db, opening), deleteDatabase: name => request(() => removed.push(name))};
+		assert.deepEqual([await openKeep(), isClosed, removed.length > 0], [null, true, isRemoved], opening || transaction);
+	}
+});
+
 test('the shortlist is in the tab, and in memory where there is no storage', async () => {
 	const {clearShortlist, isStarred, loadShortlist, setStars, starsOf, subscribe} = await load('shortlist.js');
 	const stored = new Map();
