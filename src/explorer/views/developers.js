@@ -40,12 +40,8 @@ function Export({dataset, format, follow}) {
 				<button class="quiet" onClick=${() => follow(token)}>Ask the feed from here</button> <span role="status">${state}</span></p>`}<//></section>`;
 }
 
-const PROOFS = {true: 'The copy equals the export.', false: 'The copy differs from the export.', null: 'They cannot be compared now. Try again.'};
-
 function Feed({dataset, since, ask}) {
-	const kept = useCopy(dataset), {follower} = kept;
-	const [proof, setProof] = useState(''), [refused, setRefused] = useState('');
-	const prove = () => kept.prove().then(({isEqual}) => setProof(PROOFS[isEqual]), () => setProof(PROOFS.null));
+	const {follower} = useCopy(dataset), [refused, setRefused] = useState('');
 	const input = useRef();
 	// The reader may type while the page is drawn again. So the token is put into the box only when it is asked for.
 	useEffect(() => {
@@ -60,7 +56,6 @@ function Feed({dataset, since, ask}) {
 	};
 	return html`<section id="feed"><h2>Change feed</h2>
 		<p>Each record that changed since a token arrives once, in its present state, or as a tombstone. <a href=${link(`changes/${dataset}`)}>This page's copy follows the feed</a> and is at <code class="token">${follower.token}</code>.</p>
-		<p class="row"><button class="quiet" onClick=${prove}>Compare the copy with the export</button><span role="status">${proof}</span></p>
 		<form class="row" onSubmit=${send}><label for="token">Sync token</label>
 			<input id="token" ref=${input} required autocomplete="off" spellcheck="false" /><button>Ask the feed</button> <span role="status">${refused}</span></form>
 		${since && html`<${Answer} of=${answer} dataset=${dataset}>${({data, next_sync_token, has_more}) => html`
