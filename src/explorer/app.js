@@ -107,7 +107,7 @@ function App({demo, why, kept}) {
 		if (keep?.isGone) leave();
 		const unheard = onOtherTabs(({forgotten, of, name, value}) => {
 			if (forgotten === key) leave();
-			if (of === key && name === 'shortlist') takeShortlist(value);
+			if (keep && of === key && name === 'shortlist') takeShortlist(value);
 		});
 		const unsubscribe = copies.subscribe(({state}) => state.name === 'refused' && state.status === 401 && forget(`This key is no longer accepted, so its records and the shortlist are removed here. ${state.problem.detail}`));
 		return () => {

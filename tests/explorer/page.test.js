@@ -561,6 +561,25 @@ test('the shortlist is in the tab, and in memory where there is no storage', asy
 	assert.deepEqual(starsOf('journals'), []);
 });
 
+test('a shortlist that is kept on the computer has the stars of the tab too, and leaves the tab', async () => {
+	const {clearShortlist, keepShortlist, setStars, starsOf, takeShortlist} = await load('shortlist.js'), stored = new Map();
+	Object.defineProperty(globalThis, 'sessionStorage', {configurable: true, value: {getItem: name => stored.get(name) ?? null, setItem: (name, value) => stored.set(name, value), removeItem: name => stored.delete(name)}});
+	for (const [kept, own, expected] of [
+		[undefined, [], []], [undefined, [7, 8], [7, 8]], [[1, 2], [], [1, 2]], [[1, 2], [2, 7], [1, 2, 7]], [[], [7], [7]],
+	]) {
+		setStars('conferences', own);
+		const puts = [], keep = {get: () => kept && {conferences: kept, journals: [5]}, put: (name, value) => puts.push([name, value])};
+		keepShortlist(keep);
+		assert.deepEqual([starsOf('conferences'), starsOf('journals'), stored.size], [expected, kept ? [5] : [], 0], JSON.stringify([kept, own]));
+		assert.deepEqual(puts, own.length ? [['shortlist', {conferences: expected, journals: kept ? [5] : []}]] : [], 'nothing new is not written');
+		takeShortlist({conferences: [3], journals: []});
+		setStars('conferences', [3, 4]);
+		assert.deepEqual([puts.at(-1), stored.size], [['shortlist', {conferences: [3, 4], journals: []}], 0]);
+		keepShortlist(null);
+		clearShortlist();
+	}
+});
+
 test('records side by side differ in a fact, or do not', async () => {
 	const {compare} = await load('views/record.js');
 	const conference = {therapy_areas: ['B', 'A'], formats: {oral: true}, organizations: [], tags: [{id: 1, type: 'T', name: 'x'}, {id: 2, type: 'T', name: 'y'}], updated_at: '2026-12-31T10:20:30Z', country: 'Spain',
