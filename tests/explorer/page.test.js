@@ -114,6 +114,12 @@ test('cells of the lists', () => {
 	assert.deepEqual(columns.columnsOf('journals', {}).slice(1).map(({cell}) => words(cell(journal))), ['P', 'open', '0', '1.5', '1 to 2 weeks']);
 	const months = ['2026-12-31', '2027-01-01'].map(date => ({record, kind: 'abstract', date, confidence: 'copied'}));
 	assert.deepEqual(all(columns.Deadlines({of: months, day: '2026-12-31'}), 'h3').map(words), ['December 2026 1', 'January 2027 1']);
+	// A month has its whole number, however many of its deadlines are shown.
+	const many = [...Array(3).fill(months[0]), ...Array(1200).fill(months[1])];
+	for (const [most, rows, names] of [[1, [1], 'December 2026 3'], [3, [3], 'December 2026 3'], [50, [3, 47], 'December 2026 3, January 2027 1,200'], [5000, [3, 1200], 'December 2026 3, January 2027 1,200']]) {
+		const sections = columns.Deadlines({of: many, most, day: '2026-12-31'});
+		assert.deepEqual([all(sections, 'h3').map(words).join(', '), sections.map(section => all(section, 'tr').length - 1)], [names, rows], `${most}`);
+	}
 	const both = [['abstract', '2027-02-01', 'estimated'], ['late_breaking', '2027-02-03', 'confirmed']].map(([kind, date, confidence]) => ({record: {...record, city: 'Bonn'}, kind, date, confidence}));
 	assert.deepEqual(all(columns.Deadlines({of: both, day: '2027-02-01'}), 'td').map(words),
 		['A 2027', '1 Feb 2027 estimated', 'Abstracts today', 'Bonn', 'A 2027', '3 Feb 2027 confirmed', 'Late-breaking abstracts in 2 days', 'Bonn']);

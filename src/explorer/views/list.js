@@ -117,7 +117,7 @@ function Answered({dataset, at, kept: {copy, index, log, version}}) {
 			${unknown.length > 0 && html`<p class="soft" role="status">The address also asks for ${unknown.join(', ')}. This page does not know that, and shows the records without it.</p>`}
 			${past > 0 && html`<p class="soft"><span role="status">${count(past, 'more', 'more')} ${past === 1 ? 'is' : 'are'} over.</span> <button class="plain" onClick=${() => drop(toggleComing(question))}>Show ${past === 1 ? 'it' : 'them'} too</button></p>`}
 			${open > 0 && !isReversed(question.ranges) && html`<p class="soft"><span role="status">${count(open, 'more', 'more')} may fit: not all that you filter by is announced.</span> <button class="plain" onClick=${() => drop({...question, unknown: true})}>Show ${open === 1 ? 'it' : 'them'} too</button></p>`}
-			${question.mode === 'deadlines' ? html`<${Deadlines} of=${found.deadlines.slice(0, drawn)} day=${day} before=${columns} />`
+			${question.mode === 'deadlines' ? html`<${Deadlines} of=${found.deadlines} most=${drawn} day=${day} before=${columns} />`
 				: found.total > 0 && html`<${Table} label=${DATASETS[dataset][0]} rows=${found.records.slice(0, drawn)} sorted=${sorted}
 					columns=${[...columns, ...columnsOf(dataset, {day, log, period: periodOf(question, day)})]} />`}
 			${total === 0 && html`<${Nothing} index=${index} question=${question} day=${day} onChange=${drop} />`}
