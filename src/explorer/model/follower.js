@@ -123,7 +123,7 @@ export class Follower {
 		this.failures++;
 		// The operator may change the license or the allowed addresses back. The state stays until the copy is current again.
 		this.isRefused ||= isForbidden;
-		if (isForbidden || !this.isRefused) this.tell({name: isForbidden ? 'refused' : status === 429 ? 'limited' : 'offline', status, problem, isLoaded: this.isLoaded});
+		if (isForbidden || !this.isRefused) this.tell({name: isForbidden ? 'refused' : 'offline', status, problem, isLoaded: this.isLoaded});
 		await this.rest(signal, isForbidden ? MAX_PAUSE_MS / 1000 : headers?.get('retry-after'));
 		return true;
 	}
@@ -159,7 +159,6 @@ export const describe = ({name, records, total, problem, isLoaded, isAlone, coun
 	loading: total ? `Loading ${number(records)} of ${number(total)} records …` : 'Loading …',
 	kept: `As of ${moment(asOf)}. Looking for changes …`,
 	current: 'Current',
-	limited: 'The key has used up its requests for this minute. The next one follows soon.',
 	offline: `${isAlone ? 'This computer has no network.' : problem?.detail ?? 'The server gives no answer that can be read.'} ${isLoaded ? `You see the last known records${asOf ? ` (as of ${moment(asOf)})` : ''}, and the page` : 'The page'} tries again.`,
 	refused: `The server refuses the key: ${problem?.detail}`,
 	'too-many': `${number(count)} records are too many for a copy in the browser. The page asks the server instead.`,
