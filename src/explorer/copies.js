@@ -102,7 +102,7 @@ class Kept {
 
 	async load(signal, onProgress) {
 		const response = await this.request(`exports/${this.dataset}`, {}, {signal});
-		if (!response.ok) return {status: response.status, headers: response.headers, problem: await response.json()};
+		if (!response.ok) return {status: response.status, headers: response.headers, problem: await response.json() ?? {}};
 		return readExport(response, {max: MAX_RECORDS, onProgress});
 	}
 

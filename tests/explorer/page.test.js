@@ -211,7 +211,11 @@ test('changes and problems in words', () => {
 	assert.equal(told('1'), '429 Too Many Wait 7 s. Wait 1 second. Code rate_limited, request r1');
 	assert.equal(told('30'), '429 Too Many Wait 7 s. Wait 30 seconds. Code rate_limited, request r1');
 	assert.equal(told(), '429 Too Many Wait 7 s. Code rate_limited, request r1');
-	for (const [problem, expected] of [[{detail: 'a'}, 'a'], [{title: 'No answer'}, 'The server gave no answer that can be read. Check that it runs, and try again.'], [null, 'The server gave no answer that can be read. Check that it runs, and try again.']]) assert.equal(parts.reasonOf(problem), expected);
+	// A gateway's answer is no problem of the API.
+	const silent = 'The server gave no answer that can be read. Check that it runs, and try again.';
+	for (const [problem, status, expected] of [[{title: 'No answer'}, undefined, `No answer ${silent}`], [{message: 'Forbidden'}, 403, `403 ${silent}`], [{detail: 7}, 500, '500 7'], ['Forbidden', 403, `403 ${silent}`]]) {
+		assert.equal(words(parts.Problem({of: {problem, status}})), expected);
+	}
 	assert.deepEqual(all(parts.Words({of: 'a `b` c `d`'}), 'code').map(words), ['b', 'd']);
 	const change = (kind, before, after) => words(Change({dataset: 'journals', of: {id: 3, kind, before, after, fields: []}}));
 	const [one, other] = [{name: 'A', year: 2026}, {name: 'B', year: 2027}];
@@ -234,6 +238,11 @@ test('requests and their failures', async () => {
 	const refused = await api.ask('k', 'exports/journals', {format: 'csv'}, 'HEAD'), head = await api.ask('', 'exports/journals', {}, 'HEAD');
 	assert.deepEqual([refused.status, refused.problem.detail, refused.data, refused.method], [403, 'no', undefined, 'HEAD']);
 	assert.deepEqual([head.status, head.data, head.headers.get('x-sync-token')], [200, null, 't']);
+	for (const body of [{message: 'Forbidden'}, null, 'Forbidden']) {
+		answers([json(403, body)]);
+		const {status, problem, data} = await api.ask('k', 'journals');
+		assert.deepEqual([status, problem, data], [403, body ?? {}, undefined]);
+	}
 	for (const broken of [() => { throw new TypeError('network'); }, () => new Response('no JSON'), () => new Response('<html>', {status: 502})]) {
 		answers([broken]);
 		const {status, problem, data} = await api.ask('k', 'journals');

@@ -1,7 +1,7 @@
 // For developers: the same requests with curl, the exports, the feed.
 import {html, useEffect, useRef, useState} from '../preact.js';
 import {requester, target, useAsk} from '../api.js';
-import {isUnlicensed} from '../model/follower.js';
+import {isUnlicensed, reasonOf} from '../model/follower.js';
 import {jsonOf} from '../model/json.js';
 import {Answer, Badge, Curl, DATASETS, Table, Title, Unlicensed, count, link, save} from '../parts.js';
 import {useCopy, useSession} from '../session.js';
@@ -24,7 +24,7 @@ function Export({dataset, format, follow}) {
 		setState('Loading …');
 		try {
 			const response = await requester(key)(`exports/${dataset}`, {format});
-			if (!response.ok) return setState((await response.json()).detail);
+			if (!response.ok) return setState(reasonOf(await response.json()));
 			const blob = await response.blob();
 			save(/filename="([^"]+)"/.exec(response.headers.get('content-disposition'))?.[1] ?? file, blob);
 			setState(count(blob.size, 'byte'));

@@ -261,6 +261,12 @@ export const cases = [
 		follower.stop();
 		await done;
 	}],
+	['a refusal is told by its reason, also by a gateway that gives none', ({follower: {describe, reasonOf}}, is) => {
+		const silent = 'The server gave no answer that can be read. Check that it runs, and try again.';
+		for (const [problem, expected] of [[{detail: 'a'}, 'a'], [{message: 'Forbidden'}, silent], [{detail: null}, silent], [{detail: 7}, '7'], [null, silent], [undefined, silent]]) {
+			is([reasonOf(problem), describe({name: 'refused', problem})], [expected, `The server refuses the key: ${expected}`], JSON.stringify(problem));
+		}
+	}],
 	['a computer without a network is named', ({follower: {describe}}, is) => {
 		const state = {name: 'offline', isLoaded: true};
 		is(describe({...state, isAlone: true}), 'This computer has no network. You see the last known records, and the page tries again.');
