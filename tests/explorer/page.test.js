@@ -156,9 +156,12 @@ test("a list's request has the filters of one value, and 100 characters at most"
 test('the API is asked for the parameters of an address, without keys', async () => {
 	const {given} = await load('views/asked.js');
 	for (const [params, expected] of [
-		[{}, {}], [{q: 'heart', limit: '5'}, {q: 'heart', limit: '5'}], [{q: 'mfk_abc'}, {q: ''}], [{q: ' heart MFK_abc  attack'}, {q: 'heart   attack'}], [{country: 'mfk_abc', unknown: 'mfk_abc'}, {country: '', unknown: ''}],
+		[{}, {}], [{q: 'heart', limit: '5'}, {q: 'heart', limit: '5'}], [{q: 'mfk_abc'}, {q: ''}], [{q: ' heart MFK_abc  attack'}, {q: 'heart   attack'}], [{country: 'mfk_abc', other: 'mfk_abc'}, {country: '', other: ''}],
 		[{area: 'mfk_abc'}, {therapy_area: ''}], [{area: 'Urology'}, {therapy_area: 'Urology'}], [{cursor: 'xmfk_y'}, {cursor: 'xmfk_y'}], [{region: 'Europe', sort: 'name', year: '2027'}, {year: '2027'}],
 	]) assert.deepEqual(given('conferences', params, []), expected, JSON.stringify(params));
+	// The page's own parameters are unknown to the API.
+	for (const dataset of ['conferences', 'journals']) for (const name of ['past', 'unknown', 'ids', 'view', 'deadline', 'within', 'sort', 'order', 'due_from', 'due_to']) assert.deepEqual(given(dataset, {[name]: 'yes', q: 'a'}, []), {q: 'a'}, `${dataset} ${name}`);
+	assert.deepEqual([given('journals', {fee_max: '1', impact_min: '1'}, []), given('conferences', {start_date_from: '2027-01-01', yaer: '2027'}, [])], [{}, {start_date_from: '2027-01-01', yaer: '2027'}]);
 	const several = {area: 'Urology', country: 'Spain', region: 'Europe', year: '2027'};
 	assert.deepEqual(given('conferences', several, ['area', 'therapy_area', 'country']), {year: '2027'}, 'filters that it cannot have');
 });
