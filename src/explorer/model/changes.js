@@ -75,7 +75,7 @@ function oldOf(before, after) {
 /**
  * The changes since a reader began to look: one per record, from its first state to its newest. And notes of the old values that
  * changes replaced, with which records can be told as they were: {id, at, on, old}. `at`: when it arrived. `on`: when the server
- * changed it. `old`: the changed members as they were, or null if the record was not there. `visit`: when the last visit ended.
+ * changed it, or `at` if that is not known. `old`: the changed members as they were, or null if the record was not there. `visit`: when the last visit ended.
  */
 export class ChangeLog {
 	constructor({notes = [], visit = null} = {}, now = Date.now()) {
@@ -86,14 +86,16 @@ export class ChangeLog {
 
 	/** Adds changes of a copy, with the time at which they arrived. */
 	add(changes, at = new Date()) {
-		for (const {id, before: previous, after} of changes) {
+		for (const {id, before: previous, after, removedAt} of changes) {
 			const before = this.byId.has(id) ? this.byId.get(id).before : previous;
 			this.byId.delete(id);
 			const kind = !before ? 'added' : !after ? 'removed' : 'changed';
 			const fields = before && after ? differences(before, after) : [];
 			// A record that came and went, or changed and changed back, is as it was.
 			if (before || after) if (kind !== 'changed' || fields.length) this.byId.set(id, {id, kind, before, after, fields, at});
-			this.notes.push({id, at: +at, on: previous && after && Date.parse(after.updated_at) || +at, old: oldOf(previous, after)});
+			// A record's time does not say when it came into the license, or that a restore changed it back.
+			const isLater = previous && after?.updated_at > previous.updated_at, on = Date.parse(isLater ? after.updated_at : removedAt) || +at;
+			this.notes.push({id, at: +at, on, old: oldOf(previous, after)});
 			this.unsaved++;
 		}
 		this.cut(+at);

@@ -105,6 +105,15 @@ export const cases = [
 		log.add([{id: 1, before, after}, {id: 2, before, after: null}, {id: 3, before: null, after}], new Date(3000));
 		is(log.take(), {isCut: false, notes: [{id: 1, at: 3000, on: 2000, old: {city: 'A', updated_at: '1'}}, {id: 2, at: 3000, on: 3000, old: before}, {id: 3, at: 3000, on: 3000, old: null}]});
 		is(log.take(), {isCut: false, notes: []});
+		// The server's time of a change. A record that a restore changed back, or that came into the license, has an older one of its own.
+		const removedAt = '1970-01-01T00:00:02Z', restored = conference({city: 'A', updated_at: '1970-01-01T00:00:01Z'});
+		for (const [change, on] of [
+			[{before, after}, 2000], [{before: after, after: restored}, 3000], [{before: after, after: {...after, city: 'A'}}, 3000], [{before: null, after}, 3000],
+			[{before, after: null, removedAt}, 2000], [{before, after: null}, 3000], [{before, after: null, removedAt: 'soon'}, 3000],
+		]) {
+			log.add([{id: 1, ...change}], new Date(3000));
+			is(log.take().notes.map(note => note.on), [on], JSON.stringify(change));
+		}
 		log.add(Array.from({length: 6000}, (_, at) => ({id: 10 + at, before: null, after})), new Date(4000));
 		is([log.notes.length, log.notes.at(-1).id], [4000, 6009]);
 		const {isCut, notes} = log.take();
