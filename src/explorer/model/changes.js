@@ -63,7 +63,7 @@ export function told(dataset, before, after) {
 /** The time for which old values are remembered, and how many. More are cut down to the newest. */
 const NOTES_MS = 90 * 86400000;
 const MAX_NOTES = 5000;
-const LEFT_NOTES = 4000;
+export const LEFT_NOTES = 4000;
 
 /** The members of a record that another state of it does not have equally, as they were; the whole record if it was removed. */
 function oldOf(before, after) {

@@ -1,6 +1,6 @@
 // The state of the copy, and what changed in it.
 import {html, useMemo, useState} from '../preact.js';
-import {told} from '../model/changes.js';
+import {LEFT_NOTES, told} from '../model/changes.js';
 import {addDays, todayOf} from '../model/deadlines.js';
 import {describe, isUnlicensed} from '../model/follower.js';
 import {Badge, Fields, Status, Title, Unlicensed, clock, count, date, link} from '../parts.js';
@@ -76,7 +76,7 @@ export function Changes({dataset, since}) {
 		<div class="row" role="group" aria-label="Since">${choice('', first)}${PERIODS.map(days => choice(`${days}`, `In the last ${days} days`))}
 			<label for="since">Since a date</label><input id="since" class="day" type="date" value=${isDay(since ?? '') ? since : ''} max=${today} onChange=${event => go(event.target.value)} /></div>
 		${isReady && html`<h2 class="results"><span role="status">${count(changes.length, 'change')} ${day ? `since ${date(day)}` : log.visit ? `since your last visit, ${when(new Date(log.visit))}` : `since you opened this, ${when(new Date(log.opened))}`}</span></h2>
-			${isUnknown && html`<p class="soft">A record marked <${Badge} kind="updated" /> is new, or changed before ${keep ? 'this computer kept a copy' : 'the page was opened'}. Its old values are not known. Records that were removed before that are not listed.</p>`}
+			${isUnknown && html`<p class="soft">A record marked <${Badge} kind="updated" /> is new, or changed before ${keep ? 'this computer kept a copy' : 'the page was opened'}, or before the newest ${LEFT_NOTES.toLocaleString('en')} changes. Its old values are not known. Records that were removed before that are not listed.</p>`}
 			${!keep && keepHere && html`<${KeepHere} />`}
 			${changes.length ? html`<ul>${changes.slice(0, shown).map(change => html`<${Change} key=${change.id} dataset=${dataset} of=${change} when=${when} />`)}</ul>`
 				: html`<p class="empty">Nothing has changed. New changes appear here by themselves.</p>`}
