@@ -209,7 +209,9 @@ fn forgetting_leaves_nothing_in_any_tab() {
     expect_nothing_left(&browser);
     browser.click("//a[.='What changed']");
     browser.click("//button[.='In the last 30 days']");
-    browser.wait_for("//p[contains(., 'is new, or changed before the page was opened, or before the newest 4,000 changes.')]");
+    browser.wait_for(
+        "//p[contains(., 'is new, or changed before the page was opened, or before the newest 4,000 changes.')]",
+    );
     check_accessibility(&browser, "what changed, without a copy");
     // Another tab has the same key, and stars of its own.
     let first = browser.tab();

@@ -19,6 +19,8 @@ export function todayOf(now = new Date()) {
 	return `${now.getFullYear()}-${two(now.getMonth() + 1)}-${two(now.getDate())}`;
 }
 
+/** The first day that a field for dates takes. */
+export const FIRST_DAY = '1900-01-01';
 /** The last day that a date can be. */
 export const LAST_DAY = '9999-12-31';
 

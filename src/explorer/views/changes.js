@@ -1,7 +1,7 @@
 // The state of the copy, and what changed in it.
 import {html, useMemo, useState} from '../preact.js';
 import {LEFT_NOTES, told} from '../model/changes.js';
-import {addDays, todayOf} from '../model/deadlines.js';
+import {FIRST_DAY, addDays, isDay, todayOf} from '../model/deadlines.js';
 import {describe, isUnlicensed} from '../model/follower.js';
 import {Badge, Fields, Status, Title, Unlicensed, clock, count, date, link} from '../parts.js';
 import {useCopy, useSession} from '../session.js';
@@ -9,7 +9,6 @@ import {WHO} from './key.js';
 
 const SHOWN = 200;
 const PERIODS = [7, 30];
-const isDay = text => /^\d{4}-\d\d-\d\d$/.test(text) && !isNaN(Date.parse(text));
 
 /** The state of the copy in a line. */
 export const Standing = ({kept: {state}, children}) => html`<p class="standing"><span class="dot ${state.name}" aria-hidden="true"></span>
@@ -69,12 +68,14 @@ export function Changes({dataset, since}) {
 	const isUnknown = changes.some(({kind}) => kind === 'updated');
 	const [shown, setShown] = useState(SHOWN);
 	const go = since => { location.hash = link(`changes/${dataset}`, {since}); };
+	// Some browsers pass on each digit of a year: 0002, 0020, 0202.
+	const pick = ({target: {value, validity}}) => validity.rangeUnderflow || go(value);
 	if (isUnlicensed(kept.state)) return html`<${Title}>What changed<//><${Unlicensed} dataset=${dataset} />`;
 	const choice = (value, text) => html`<button class="quiet" aria-pressed=${(since ?? '') === value || !day && !value} onClick=${() => go(value)}>${text}</button>`;
 	return html`<p class="back"><a href=${link(dataset)}>All ${dataset}</a></p><${Title} full=${`What changed: ${dataset}`}>What changed<//><${Standing} kept=${kept} />
 		${isFull && html`<p class="problem" role="alert">A copy of the ${dataset} could not be stored. This computer may have no room. The records are loaded again when you open the page.</p>`}
 		<div class="row" role="group" aria-label="Since">${choice('', first)}${PERIODS.map(days => choice(`${days}`, `In the last ${days} days`))}
-			<label for="since">Since a date</label><input id="since" class="day" type="date" value=${isDay(since ?? '') ? since : ''} max=${today} onChange=${event => go(event.target.value)} /></div>
+			<label for="since">Since a date</label><input id="since" class="day" type="date" value=${isDay(since ?? '') ? since : ''} min=${FIRST_DAY} max=${today} onChange=${pick} /></div>
 		${isReady && html`<h2 class="results"><span role="status">${count(changes.length, 'change')} ${day ? `since ${date(day)}` : log.visit ? `since your last visit, ${when(new Date(log.visit))}` : `since you opened this, ${when(new Date(log.opened))}`}</span></h2>
 			${isUnknown && html`<p class="soft">A record marked <${Badge} kind="updated" /> is new, or changed before ${keep ? 'this computer kept a copy' : 'the page was opened'}, or before the newest ${LEFT_NOTES.toLocaleString('en')} changes. Its old values are not known. Records that were removed before that are not listed.</p>`}
 			${!keep && keepHere && html`<${KeepHere} />`}

@@ -49,9 +49,9 @@ export function Print({size = ''}) {
 /** The files of a view, its address, and its print. `size` says how much is printed. */
 export function Files({question, found, day, size}) {
 	const {counts, events, rows} = useMemo(() => filesOf(question, found, day), [question, found, day]);
-	const file = (title, size, end, type, text) => html`<button class="quiet" onClick=${() => save(fileName(question, day, end), new Blob([text()], {type}))}>${title} (${size})<span class="hidden"> file of this view</span></button>`;
+	const file = (title, size, end, type, text, isEmpty) => html`<button class="quiet" disabled=${isEmpty} onClick=${() => save(fileName(question, day, end), new Blob([text()], {type}))}>${title} (${size})<span class="hidden"> file of this view</span></button>`;
 	return html`<div class="row">
-		${question.dataset === 'conferences' && file('Calendar', count(counts.events, 'date'), 'ics', 'text/calendar', () => calendar(events(), {host: location.host, name: titleOf(question)}))}
+		${question.dataset === 'conferences' && file('Calendar', count(counts.events, 'date'), 'ics', 'text/calendar', () => calendar(events(), {host: location.host, name: titleOf(question)}), !counts.events)}
 		${file('CSV', count(counts.rows, 'row'), 'csv', 'text/csv', () => csv(rows()))}
 		<${Copy} text=${new URL(format(question), location.href).href}>Copy link<//><${Print} size=${size} /></div>`;
 }
