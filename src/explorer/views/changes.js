@@ -1,5 +1,5 @@
 // The state of the copy, and what changed in it.
-import {html, useMemo, useState} from '../preact.js';
+import {html, useEffect, useMemo, useRef, useState} from '../preact.js';
 import {LEFT_NOTES, told} from '../model/changes.js';
 import {FIRST_DAY, addDays, isDay, todayOf} from '../model/deadlines.js';
 import {describe, isUnlicensed} from '../model/follower.js';
@@ -66,7 +66,12 @@ export function Changes({dataset, since}) {
 	const day = isDay(since ?? '') ? since : PERIODS.includes(+since) ? addDays(today, -since) : '';
 	const changes = useMemo(() => day ? log.since(+new Date(`${day}T00:00`), copy.records) : news, [news, day, log, copy, version]);
 	const isUnknown = changes.some(({kind}) => kind === 'updated');
-	const [shown, setShown] = useState(SHOWN);
+	const [shown, setShown] = useState(SHOWN), list = useRef();
+	// The button for more goes with the last changes. The focus moves on to the first of them.
+	useEffect(() => {
+		const next = shown > SHOWN && changes.length <= shown && list.current?.children[shown - SHOWN];
+		if (next) Object.assign(next, {tabIndex: -1}).focus();
+	}, [shown]);
 	const go = since => { location.hash = link(`changes/${dataset}`, {since}); };
 	// Some browsers pass on each digit of a year: 0002, 0020, 0202.
 	const pick = ({target: {value, validity}}) => validity.rangeUnderflow || go(value);
@@ -79,7 +84,7 @@ export function Changes({dataset, since}) {
 		${isReady && html`<h2 class="results"><span role="status">${count(changes.length, 'change')} ${day ? `since ${date(day)}` : log.visit ? `since your last visit, ${when(new Date(log.visit))}` : `since you opened this, ${when(new Date(log.opened))}`}</span></h2>
 			${isUnknown && html`<p class="soft">A record marked <${Badge} kind="updated" /> is new, or changed before ${keep ? 'this computer kept a copy' : 'the page was opened'}, or before the newest ${LEFT_NOTES.toLocaleString('en')} changes. Its old values are not known. Records that were removed before that are not listed.</p>`}
 			${!keep && keepHere && html`<${KeepHere} />`}
-			${changes.length ? html`<ul>${changes.slice(0, shown).map(change => html`<${Change} key=${change.id} dataset=${dataset} of=${change} when=${when} />`)}</ul>`
+			${changes.length ? html`<ul ref=${list}>${changes.slice(0, shown).map(change => html`<${Change} key=${change.id} dataset=${dataset} of=${change} when=${when} />`)}</ul>`
 				: html`<p class="empty">Nothing has changed. New changes appear here by themselves.</p>`}
 			${changes.length > shown && html`<p class="row"><button onClick=${() => setShown(shown + SHOWN)}>Show more</button><span class="soft" role="status">The newest ${shown.toLocaleString('en')} of ${count(changes.length, 'change')} are shown.</span></p>`}`}`;
 }

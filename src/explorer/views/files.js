@@ -1,5 +1,5 @@
 // The files of a list, its address, and its print.
-import {html, useEffect, useMemo, useState} from '../preact.js';
+import {html, useEffect, useMemo, useRef, useState} from '../preact.js';
 import {calendar} from '../model/calendar.js';
 import {csv} from '../model/csv.js';
 import {todayOf} from '../model/deadlines.js';
@@ -35,13 +35,15 @@ export function Paper() {
 
 /** A button that prints the view, after it asked for whom. `size` says how much. */
 export function Print({size = ''}) {
-	const [open, setOpen] = useState(false);
+	const [open, setOpen] = useState(false), button = useRef();
 	const send = event => {
 		event.preventDefault();
+		// The form goes, and takes the focus of its button with it.
+		button.current.focus();
 		setOpen(false);
 		print();
 	};
-	return html`<button class="quiet" aria-expanded=${open} onClick=${() => setOpen(!open)}>Print${size && ` (${size})`}</button>
+	return html`<button class="quiet" ref=${button} aria-expanded=${open} onClick=${() => setOpen(!open)}>Print${size && ` (${size})`}</button>
 		${open && html`<form class="row" onSubmit=${send}><label for="printed-for">Printed for (optional)</label>
 			<input id="printed-for" value=${printedFor} maxlength=${MAX_NAME} autocomplete="off" onInput=${event => { printedFor = event.target.value; }} /><button>Print</button></form>`}`;
 }

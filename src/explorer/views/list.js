@@ -94,10 +94,11 @@ function Answered({dataset, at, kept: {copy, index, log, version}}) {
 	};
 	const sorted = {by: question.sort, descending: question.descending,
 		onSort: by => change({...question, sort: by, descending: by === question.sort && !question.descending})};
+	const toResults = () => results.current.focus();
 	// A removed chip takes its focus with it.
 	const drop = next => {
 		change(next);
-		results.current.focus();
+		toResults();
 	};
 	// Stars that go take their rows with them, but the reader stays in the table.
 	const keepUp = next => {
@@ -108,11 +109,11 @@ function Answered({dataset, at, kept: {copy, index, log, version}}) {
 	const isPart = question.mode === 'list' && (isNarrowed(question) || total < copy.size), size = isPart ? `${total.toLocaleString('en')} of ${count(copy.size, noun)}` : count(total, noun);
 	const {past, unknown: open, missing} = found, columns = [starColumn(dataset)];
 	return html`<p class="paper">${title}${printed < total && `. The first ${count(printed, 'row')}; the CSV file has all`}</p><${Ask} question=${question} onChange=${change} onLeave=${write} />
-		<div class="columns" onClick=${event => leave(dataset, event, shown)}><${Filters} question=${question} facets=${found.facets} size=${count(total, noun)} onChange=${change} onTyped=${write} onLeave=${() => results.current.focus()} />
+		<div class="columns" onClick=${event => leave(dataset, event, shown)}><${Filters} question=${question} facets=${found.facets} size=${count(total, noun)} onChange=${change} onTyped=${write} onLeave=${toResults} />
 			<div class="found" ref=${rows}><div class="heading">
 				<h2 class="results" ref=${results} tabindex="-1"><span role="status">${size}</span></h2>
 				<${Files} question=${question} found=${found} day=${day} size=${count(printed, 'row')} /></div>
-			<${Shortlist} question=${question} missing=${missing} total=${found.total} onChange=${change} onFollow=${keepUp} />
+			<${Shortlist} question=${question} missing=${missing} total=${found.total} onChange=${change} onLeave=${toResults} onFollow=${keepUp} />
 			<${Chosen} question=${question} onChange=${drop} />
 			${unknown.length > 0 && html`<p class="soft" role="status">The address also asks for ${unknown.join(', ')}. This page does not know that, and shows the records without it.</p>`}
 			${past > 0 && html`<p class="soft"><span role="status">${count(past, 'more', 'more')} ${past === 1 ? 'is' : 'are'} over.</span> <button class="plain" onClick=${() => drop(toggleComing(question))}>Show ${past === 1 ? 'it' : 'them'} too</button></p>`}
