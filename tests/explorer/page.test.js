@@ -4,8 +4,10 @@
 // as functions; their texts and attributes are read from what they return.
 import assert from 'node:assert/strict';
 import {execFileSync} from 'node:child_process';
+import {readFileSync} from 'node:fs';
 import test from 'node:test';
 import {pathToFileURL} from 'node:url';
+import vm from 'node:vm';
 
 const PAGE = pathToFileURL(process.env.EXPLORER_PAGE + '/');
 globalThis.location = {href: 'http://127.0.0.1:8080/o%27neill/#/conferences', hash: '', host: '127.0.0.1:8080'};
@@ -498,6 +500,28 @@ test('a copy that does not fit is removed, once, and is told', async () => {
 	assert.deepEqual([told, rows.rows.size], [[{isFull: true}], 0]);
 	saver.current();
 	assert.equal(saver.timer, null, 'it does not try again');
+});
+
+test('a page and its scripts come from one place, and only the page waits for a server that is away', async () => {
+	const handlers = {}, scope = 'http://127.0.0.1/', timers = [];
+	let server;
+	const answers = {ok: () => Promise.resolve({status: 200, from: 'server'}), broken: () => Promise.reject(new TypeError('network')), away: () => Promise.resolve({status: 502}),
+		silent: ({signal}) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))};
+	vm.runInNewContext(readFileSync(new URL('worker.js', PAGE), 'utf8').replace(/FILES = \[.*?\]/, "FILES = ['', 'app.js', 'keep.js']"), {
+		self: {registration: {scope}, addEventListener: (name, handle) => { handlers[name] = handle; }}, URL, AbortController, caches: {match: async () => ({from: 'here'})},
+		setTimeout: run => timers.push(run), clearTimeout() {}, fetch: (_, options) => answers[server](options)});
+	for (const [file, how, expected] of [
+		['', 'ok', 'server'], ['app.js', 'ok', 'server'], ['app.js', 'silent', 'nowhere'], ['app.js', 'broken', 'here'], ['keep.js', 'ok', 'server'],
+		['', 'silent', 'here'], ['app.js', 'ok', 'here'], ['keep.js', 'silent', 'here'], ['', 'ok', 'server'], ['app.js', 'ok', 'server'],
+		['', 'away', 'here'], ['app.js', 'ok', 'here'], ['', 'broken', 'here'], ['app.js', 'ok', 'here'],
+	]) {
+		server = how;
+		const answer = new Promise(resolve => handlers.fetch({request: {method: 'GET', mode: file ? 'cors' : 'navigate', url: scope + file}, respondWith: resolve}));
+		// The time of each limit is over.
+		timers.splice(0).forEach(run => run());
+		const {from} = await Promise.race([answer, new Promise(resolve => setImmediate(resolve, {from: 'nowhere'}))]);
+		assert.equal(from, expected, `${file} ${how}`);
+	}
 });
 
 test('the key stays in the tab only if that is possible', async () => {
