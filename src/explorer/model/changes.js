@@ -73,29 +73,22 @@ function oldOf(before, after) {
 }
 
 /**
- * The changes since a reader began to look: one per record, from its first state to its newest. And notes of the old values that
- * changes replaced, with which records can be told as they were: {id, at, on, old}. `at`: when it arrived. `on`: when the server
- * changed it, or `at` if that is not known. `old`: the changed members as they were, or null if the record was not there. `visit`: when the last visit ended.
+ * Notes of the old values that changes replaced, with which records can be told as they were: {id, at, on, old}. `at`: when it arrived.
+ * `on`: when the server changed it, or `at` if that is not known. `old`: the changed members as they were, or null if the record was not
+ * there. `visit`: when the last visit ended. `opened`: when the reader began to look.
  */
 export class ChangeLog {
 	constructor({notes = [], visit = null} = {}, now = Date.now()) {
-		this.byId = new Map();
 		Object.assign(this, {notes, visit, opened: now, unsaved: 0, isCut: false});
 		this.cut(now);
 	}
 
 	/** Adds changes of a copy, with the time at which they arrived. */
 	add(changes, at = new Date()) {
-		for (const {id, before: previous, after, removedAt} of changes) {
-			const before = this.byId.has(id) ? this.byId.get(id).before : previous;
-			this.byId.delete(id);
-			const kind = !before ? 'added' : !after ? 'removed' : 'changed';
-			const fields = before && after ? differences(before, after) : [];
-			// A record that came and went, or changed and changed back, is as it was.
-			if (before || after) if (kind !== 'changed' || fields.length) this.byId.set(id, {id, kind, before, after, fields, at});
+		for (const {id, before, after, removedAt} of changes) {
 			// A record's time does not say when it came into the license, or that a restore changed it back.
-			const isLater = previous && after?.updated_at > previous.updated_at, on = Date.parse(isLater ? after.updated_at : removedAt) || +at;
-			this.notes.push({id, at: +at, on, old: oldOf(previous, after)});
+			const isLater = before && after?.updated_at > before.updated_at, on = Date.parse(isLater ? after.updated_at : removedAt) || +at;
+			this.notes.push({id, at: +at, on, old: oldOf(before, after)});
 			this.unsaved++;
 		}
 		this.cut(+at);
@@ -116,19 +109,9 @@ export class ChangeLog {
 		return {isCut, notes};
 	}
 
-	/** The number of records that differ. */
-	get size() {
-		return this.byId.size;
-	}
-
-	/** The changes [{id, kind, before, after, fields, at}], newest first. */
-	list() {
-		return [...this.byId.values()].reverse();
-	}
-
 	/**
-	 * The changes since a time, as `list` has them. A record of which no note but the time of its last change tells has the kind `updated`.
-	 * `records` is by id. `isArrival`: the time is when changes arrived.
+	 * The changes since a time [{id, kind, before, after, fields, at}], one per record, newest first. A record of which no note but the time
+	 * of its last change tells has the kind `updated`. `records` is by id. `isArrival`: the time is when changes arrived.
 	 */
 	since(time, records, isArrival = false) {
 		const states = new Map(), found = new Map();

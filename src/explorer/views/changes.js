@@ -15,7 +15,7 @@ export const Standing = ({kept: {state}, children}) => html`<p class="standing">
 	<span role="status">${describe(state)}</span> ${children}</p>`;
 
 /** The changes since the last visit, or since the page was opened. They are found again when the copy changes. */
-const useNews = ({log, copy, version}) => useMemo(() => log.visit ? log.since(log.visit, copy.records, true) : log.list(), [log, copy, version]);
+const useNews = ({log, copy, version}) => useMemo(() => log.since(log.visit ?? log.opened, copy.records, true), [log, copy, version]);
 
 /** A link to what changed, for the line of the state. */
 export function News({dataset, kept}) {

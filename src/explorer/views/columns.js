@@ -27,9 +27,9 @@ function due(record, day, period) {
 		<div class="soft">${one.kind === 'abstract' ? 'Abstracts' : 'Late-breaking'}${one.date && `, ${inDays(day, one.date)}`}</div>`;
 }
 
-/** The columns of a dataset. The column of deadlines shows one of `period`. A record in the log of changes is marked. */
-export function columnsOf(dataset, {day, period = {from: day}, log}) {
-	const name = record => html`${nameOf(dataset, record)}${log?.byId.has(record.id) && html` <${Badge} kind=${log.byId.get(record.id).kind} />`}
+/** The columns of a dataset. The column of deadlines shows one of `period`. `marks`: the kinds of changes by id. */
+export function columnsOf(dataset, {day, period = {from: day}, marks}) {
+	const name = record => html`${nameOf(dataset, record)}${marks?.has(record.id) && html` <${Badge} kind=${marks.get(record.id)} />`}
 		${record.therapy_areas && html`<div class="soft">${texts(record.therapy_areas)}</div>`}`;
 	return dataset === 'conferences' ? [
 		{name: 'Conference', sort: 'name', kind: 'wide', cell: name},

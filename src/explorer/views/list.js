@@ -72,6 +72,7 @@ function Answered({dataset, at, kept: {copy, index, log, version}}) {
 	const results = useRef(), isPrinting = usePrinting();
 	const day = todayOf(), unknown = unknownOf(location.hash), title = titleOf(question);
 	const found = useMemo(() => select(index, question, day), [index, version, question, day]);
+	const marks = useMemo(() => new Map(log.since(log.opened, copy.records, true).map(({id, kind}) => [id, kind])), [log, copy, version]);
 	const total = question.mode === 'deadlines' ? found.deadlines.length : found.total;
 	const shown = seen.question === question ? seen.shown : SHOWN, printed = Math.min(total, MAX_PRINTED), drawn = isPrinting ? printed : shown;
 	const rows = useRef(), more = useRef(0);
@@ -120,7 +121,7 @@ function Answered({dataset, at, kept: {copy, index, log, version}}) {
 			${open > 0 && !isReversed(question.ranges) && html`<p class="soft"><span role="status">${count(open, 'more', 'more')} may fit: not all that you filter by is announced.</span> <button class="plain" onClick=${() => drop({...question, unknown: true})}>Show ${open === 1 ? 'it' : 'them'} too</button></p>`}
 			${question.mode === 'deadlines' ? html`<${Deadlines} of=${found.deadlines} most=${drawn} day=${day} before=${columns} />`
 				: found.total > 0 && html`<${Table} label=${DATASETS[dataset][0]} rows=${found.records.slice(0, drawn)} sorted=${sorted}
-					columns=${[...columns, ...columnsOf(dataset, {day, log, period: periodOf(question, day)})]} />`}
+					columns=${[...columns, ...columnsOf(dataset, {day, marks, period: periodOf(question, day)})]} />`}
 			${total === 0 && html`<${Nothing} index=${index} question=${question} day=${day} onChange=${drop} />`}
 			${total > drawn && html`<p class="row"><button onClick=${showMore}>Show more</button>
 				<span class="soft" role="status">${shown.toLocaleString('en')} of ${total.toLocaleString('en')} are shown.</span></p>`}
