@@ -42,7 +42,7 @@ export async function ask(key, path, params, method = 'GET', signal) {
 		// A refused HEAD has no body. A GET gets the reason.
 		if (!ok && method === 'HEAD') return {...await ask(key, path, params), method};
 		const body = method === 'HEAD' ? null : await response.json();
-		return {...asked, status, headers, ...(ok ? {data: body} : {problem: body})};
+		return {...asked, status, headers, ...(ok ? {data: body} : {problem: body ?? {}})};
 	} catch (error) {
 		return {...asked, problem: error instanceof Redirected ? {title: 'Redirect', detail: error.message} : {title: 'No answer'}};
 	}

@@ -2,6 +2,7 @@
 import {html, render, useEffect, useLayoutEffect, useMemo, useState} from './preact.js';
 import {Copies} from './copies.js';
 import {canKeep, createKeep, onOtherTabs, openKeep} from './keep.js';
+import {reasonOf} from './model/follower.js';
 import {hasKey, withoutKeys} from './model/question.js';
 import {link, Title} from './parts.js';
 import {Session, clearTab, dropKey, keepKey, keptKey} from './session.js';
@@ -107,9 +108,9 @@ function App({demo, why, kept}) {
 		if (keep?.isGone) leave();
 		const unheard = onOtherTabs(({forgotten, of, name, value}) => {
 			if (forgotten === key) leave();
-			if (of === key && name === 'shortlist') takeShortlist(value);
+			if (keep && of === key && name === 'shortlist') takeShortlist(value);
 		});
-		const unsubscribe = copies.subscribe(({state}) => state.name === 'refused' && state.status === 401 && forget(`This key is no longer accepted, so its records and the shortlist are removed here. ${state.problem.detail}`));
+		const unsubscribe = copies.subscribe(({state}) => state.name === 'refused' && state.status === 401 && forget(`This key is no longer accepted, so its records and the shortlist are removed here. ${reasonOf(state.problem)}`));
 		return () => {
 			unheard();
 			unsubscribe();

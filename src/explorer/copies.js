@@ -6,7 +6,6 @@ import {ChangeLog} from './model/changes.js';
 import {setRegions} from './model/facets.js';
 import {Follower, isUnlicensed, sleep} from './model/follower.js';
 import {readExport} from './model/load.js';
-import {digest} from './model/prove.js';
 import {Index} from './model/search.js';
 import {REGIONS} from './regions.js';
 
@@ -103,7 +102,7 @@ class Kept {
 
 	async load(signal, onProgress) {
 		const response = await this.request(`exports/${this.dataset}`, {}, {signal});
-		if (!response.ok) return {status: response.status, headers: response.headers, problem: await response.json()};
+		if (!response.ok) return {status: response.status, headers: response.headers, problem: await response.json() ?? {}};
 		return readExport(response, {max: MAX_RECORDS, onProgress});
 	}
 
@@ -120,17 +119,6 @@ class Kept {
 		this.log.add(changes);
 		this.saver?.change(changes, loaded);
 		this.tell({}, changes);
-	}
-
-	/**
-	 * Compares the copy with the export: {ours, theirs, isEqual}. `isEqual` is null if the browser computes no digest, or if the copy
-	 * and the export are of different moments.
-	 */
-	async prove() {
-		const {token} = this.follower, records = this.copy.list();
-		const [ours, {headers}] = await Promise.all([digest(records), this.request(`exports/${this.dataset}`, {}, {method: 'HEAD'})]);
-		const theirs = headers.get('x-records-digest'), isComparable = ours && theirs && headers.get('x-sync-token') === token;
-		return {ours, theirs, isEqual: isComparable ? ours === theirs : null};
 	}
 }
 

@@ -63,9 +63,10 @@ export function onOtherTabs(listener) {
 	return () => { tabs().onmessage = null; };
 }
 
-/** What is kept on this computer; null if there is nothing. What has an unexpected form is removed. */
+/** What is kept on this computer; null if there is nothing. What has an unexpected form is removed. After another failure it stays. */
 export async function openKeep() {
 	if (!canKeep()) return null;
+	let keep, isUnusable = true;
 	try {
 		// A browser may hold a database back, such as while other tabs close it. The page opens without it.
 		const opening = connect(false), db = await Promise.race([opening, sleep(OPEN_MS).then(() => 'late')]);
@@ -78,12 +79,15 @@ export async function openKeep() {
 			removeFiles().catch(() => {});
 			return null;
 		}
-		const keep = new Keep(db);
+		keep = new Keep(db);
 		await keep.begin();
 		if (keep.key) return keep;
-		keep.close();
-	} catch {}
-	await removeAll();
+	} catch ({name}) {
+		// A newer page's database, or one without rows. Other errors may pass: the browser may be busy, or the disk full.
+		isUnusable = ['VersionError', 'NotFoundError'].includes(name);
+	}
+	keep?.close();
+	if (isUnusable) await removeAll();
 	return null;
 }
 

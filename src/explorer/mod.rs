@@ -86,7 +86,6 @@ const SCRIPTS: &[(&str, &str)] = scripts![
     "model/kept.js",
     "model/load.js",
     "model/order.js",
-    "model/prove.js",
     "model/question.js",
     "model/ranges.js",
     "model/search.js",

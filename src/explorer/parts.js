@@ -2,7 +2,7 @@
 import {html, useEffect, useState} from './preact.js';
 import {curl, query} from './api.js';
 import {STATUS, date, daysBetween} from './model/deadlines.js';
-import {isUnlicensed} from './model/follower.js';
+import {isUnlicensed, reasonOf} from './model/follower.js';
 import {useSession} from './session.js';
 
 export const link = (path, params) => `#/${path}${query(params) && '?' + query(params)}`;
@@ -71,16 +71,13 @@ export function Curl({of, as, options}) {
 /** A text in which backticks mark code. */
 export const Words = ({of}) => of.split('`').map((text, at) => at % 2 ? html`<code>${text}</code>` : text);
 
-/** Why a request failed, as the API words it. */
-export const reasonOf = problem => problem?.detail ?? 'The server gave no answer that can be read. Check that it runs, and try again.';
-
 /** An error as the API words it. */
 export function Problem({of, children}) {
 	const {problem, headers} = of;
 	const code = (problem.type ?? '').split('/').pop();
 	const wait = headers?.get('retry-after');
 	return html`<section class="problem" role="alert">
-		<h2>${problem.status} ${problem.title}</h2>
+		<h2>${problem.status ?? of.status} ${problem.title}</h2>
 		<p><${Words} of=${reasonOf(problem)} /></p>
 		${wait && html`<p>Wait ${count(+wait, 'second')}.</p>`}
 		${children}

@@ -1,4 +1,4 @@
-// The shortlist: the records that the reader starred, kept in the tab, and on this computer if the key is.
+// The shortlist: the records that the reader starred, kept in the tab, or on this computer if the key is.
 import {inTab} from './session.js';
 
 const NAME = 'medfeed-stars';
@@ -29,16 +29,16 @@ export function loadShortlist() {
 }
 
 /** Takes the shortlist {dataset: ids} that another tab kept. */
-export const takeShortlist = kept => {
-	writeInTab(kept);
-	change(starsIn(kept));
-};
+export const takeShortlist = kept => change(starsIn(kept));
 
-/** Keeps the shortlist on this computer from now on, or no longer. One that is there already comes first. */
+/** Keeps the shortlist on this computer from now on, or no longer. The tab's own one is added to the one that is there already. */
 export function keepShortlist(next) {
 	keep = next;
-	const kept = keep?.get('shortlist');
-	kept ? takeShortlist(kept) : keep?.put('shortlist', lists(stars));
+	if (!keep) return;
+	const kept = starsIn(keep.get('shortlist')), own = stars;
+	change(kept);
+	for (const dataset in own) if (own[dataset].size) setStars(dataset, [...kept[dataset], ...own[dataset]]);
+	writeInTab(null);
 }
 
 /** Forgets the shortlist. */
@@ -55,8 +55,7 @@ export const isStarred = (dataset, id) => stars[dataset].has(id);
 /** Sets the ids of a dataset's starred records. */
 export function setStars(dataset, ids) {
 	const next = {...stars, [dataset]: idsOf(ids)};
-	writeInTab(lists(next));
-	keep?.put('shortlist', lists(next));
+	keep ? keep.put('shortlist', lists(next)) : writeInTab(lists(next));
 	change(next);
 }
 

@@ -4,6 +4,8 @@
 const scope = self.registration.scope, database = `medfeed ${new URL(scope).pathname}`, prefix = `${database} `;
 /** The time for an answer, before the page opens with the files that are here. */
 const PATIENCE_MS = 4000;
+/** Whether the last page came from here. Its scripts then come from here too: nobody waits again, and those of another release would not fit. */
+let isAway = false;
 
 async function fill() {
 	const cache = await caches.open(prefix + VERSION);
@@ -34,13 +36,17 @@ self.addEventListener('fetch', event => {
 });
 
 async function answer(request, url) {
-	const limit = new AbortController(), timer = setTimeout(() => limit.abort(), PATIENCE_MS);
-	try {
+	const isPage = request.mode === 'navigate', limit = new AbortController(), timer = isPage && setTimeout(() => limit.abort(), PATIENCE_MS);
+	if (isPage || !isAway) try {
 		const response = await fetch(request, {signal: limit.signal});
 		// A proxy answers for a server that is away.
-		if (response.status < 500) return response;
+		if (response.status < 500) {
+			if (isPage) isAway = false;
+			return response;
+		}
 	} catch {} finally {
 		clearTimeout(timer);
 	}
+	if (isPage) isAway = true;
 	return await caches.match(url, {ignoreVary: true}) ?? Response.error();
 }

@@ -128,6 +128,18 @@ fn the_explorer_is_usable_by_keyboard_alone() {
     browser.wait_for_js("more rows", "return document.querySelectorAll('tbody tr').length === 150");
     assert_eq!(browser.js(focused, &[]), "Show more");
 
+    // So it does in the list of changes, which are records that were loaded today.
+    browser.view("#/changes/conferences?since=30");
+    browser.wait_for("//li[200][.//span[.='updated']]");
+    browser.js("[...document.querySelectorAll('button')].find(one => one.textContent === 'Show more').focus()", &[]);
+    browser.type_keys(ENTER);
+    browser.wait_for_js(
+        "the first new change",
+        "return document.querySelectorAll('li.entry')[200] === document.activeElement",
+    );
+    browser.view("#/conferences?past=yes");
+    browser.wait_for("//h2[@class='results' and normalize-space(.)='310 conferences']");
+
     // On a phone the filters close with the number of results.
     browser.set_window(390, false);
     browser.click("//button[.='Filters']");

@@ -210,12 +210,35 @@ fn forgetting_leaves_nothing_in_any_tab() {
     expect_nothing_left(&browser);
     browser.click("//a[.='What changed']");
     browser.click("//button[.='In the last 30 days']");
-    browser.wait_for("//p[contains(., 'is new, or changed before the page was opened')]");
+    browser.wait_for(
+        "//p[contains(., 'is new, or changed before the page was opened, or before the newest 4,000 changes.')]",
+    );
     check_accessibility(&browser, "what changed, without a copy");
+    // Another tab has the same key, and stars of its own.
+    let first = browser.tab();
+    let other = browser.new_tab();
+    browser.go(&format!("http://{}/", server.address));
+    paste_key(&browser, &key);
+    let star = |id: u64| browser.click(&format!("//button[starts-with(@aria-label, 'Star Conference {id} ')]"));
+    star(3);
+    browser.wait_for("//button[.='Only starred (1)']");
+    browser.switch_to(&first);
     browser.click("//button[.='Keep the key and the records on this computer']");
     browser.wait_for_js("the focus is not lost", "return document.activeElement.tagName === 'H1'");
     wait_for_head(&browser, "conferences", "head");
-    let first = browser.tab();
+    browser.view("#/conferences");
+    star(2);
+    star(5);
+    browser.wait_for("//button[.='Only starred (2)']");
+    // It takes no stars until it keeps the key too. Then all of its own are there.
+    browser.switch_to(&other);
+    browser.wait_for("//button[.='Only starred (1)']");
+    browser.view("#/changes/conferences");
+    browser.click("//button[.='Keep the key and the records on this computer']");
+    browser.view("#/conferences");
+    browser.wait_for("//button[.='Only starred (3)']");
+    browser.switch_to(&first);
+    browser.wait_for("//button[.='Only starred (3)']");
     let second = browser.new_tab();
     browser.go(&format!("http://{}/", server.address));
     expect_total(&browser, "130 conferences");
@@ -233,8 +256,11 @@ fn forgetting_leaves_nothing_in_any_tab() {
     browser.wait_for_js("a change to write", "return !!window.write");
     browser.switch_to(&first);
     browser.js("sessionStorage.setItem('medfeed-shortlist', '[1]')", &[]);
-    browser.click("//button[.='Forget this computer']");
+    browser.click("//button[starts-with(., 'Forget this computer')]");
     browser.wait_for("//input[@id='key']");
+    expect_nothing_left(&browser);
+    browser.switch_to(&other);
+    browser.wait_for("//p[@id='key-error' and contains(., 'Another window has removed this key')]");
     expect_nothing_left(&browser);
     browser.switch_to(&second);
     browser.wait_for("//p[@id='key-error' and contains(., 'Another window has removed this key')]");

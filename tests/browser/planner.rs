@@ -91,7 +91,11 @@ fn a_shortlist_is_kept_updated_and_shared() {
     // Other filters hide some starred records, and the page says so.
     browser.fill("//input[@id='words']", "Conference 3");
     browser.wait_for("//span[@role='status' and .='1 more starred does not fit the other filters.']");
+    // A button that goes leaves the focus at the results.
+    let expect_results_focused =
+        |what: &str| browser.wait_for_js(what, "return document.activeElement.className === 'results'");
     browser.click("//button[.='Show all starred']");
+    expect_results_focused("all starred");
     expect_total(&browser, "2 of 130 conferences");
     assert_eq!(chips(&browser), "2 starred");
 
@@ -107,6 +111,7 @@ fn a_shortlist_is_kept_updated_and_shared() {
     expect_total(&browser, "1 of 129 conferences");
     browser.click("//button[.='Leave out']");
     browser.wait_for("//button[.='Only starred (1)']");
+    expect_results_focused("left out");
 
     // A colleague with another license, who starred nothing, sees those records of the link that the license shows.
     site.license("year", "--dataset conferences --year 2096");
@@ -123,6 +128,7 @@ fn a_shortlist_is_kept_updated_and_shared() {
     assert_eq!(chips(&browser), "3 starred");
     browser.click("//button[.='Star 2 of these too']");
     browser.wait_for("//button[.='Only starred (2)']");
+    expect_results_focused("starred too");
     // An invalid value in the tab is no shortlist.
     browser.js(
         "sessionStorage['medfeed-stars'] = '{\"conferences\":[2,\"6\",-1,1e99],\"journals\":7}'; location.reload()",
@@ -225,7 +231,7 @@ fn two_to_four_records_are_compared_side_by_side() {
     browser.view("#/compare/conferences?ids=1,3");
     paste_key(&browser, &site.key("few", &[]).1);
     browser.wait_for(
-        "//main[contains(., 'The key has used up its requests') and not(contains(., 'Not in this license'))]",
+        "//main[contains(., 'The limit of 1 requests per minute is used up') and not(contains(., 'Not in this license'))]",
     );
     browser.expect_quiet_console(&[429]);
     drop(server);
@@ -412,6 +418,9 @@ fn the_printed_list_has_all_rows_and_its_filters() {
     browser.fill("//input[@id='printed-for']", "Ada <b>Müller</b>");
     browser.click("//form/button[.='Print']");
     browser.wait_for_js("it prints", "return window.printed");
+    let focused =
+        "return document.activeElement.textContent === 'Print (87 rows)' && !document.getElementById('printed-for')";
+    browser.wait_for_js("the focus is back at the button", focused);
     for view in ["#/conferences?view=deadlines", "#/conferences/5", "#/compare/conferences?ids=1,2"] {
         browser.view(view);
         browser.wait_for_js(view, "return document.querySelector('h1') && !/Loading/.test(document.body.innerText)");

@@ -58,6 +58,8 @@ fn the_page_lists_datasets_licenses_and_keys() {
             client.get(target);
         }
     }
+    let token = client.get("/v1/exports/journals").header("x-sync-token").unwrap().to_owned();
+    client.get(&format!("/v1/journals/changes?since={token}"));
     let shown = page(&mut admin);
     let dataset = text_around(&shown, "<li>", "</li>", "journals");
     assert!(dataset.starts_with("0 | journals | nothing imported yet"), "{dataset}");
@@ -86,6 +88,12 @@ fn the_page_lists_datasets_licenses_and_keys() {
     // Texts of others are shown as text, and keys only by their ids.
     assert!(!shown.contains(hostile) && shown.contains("alert(1)"), "{shown}");
     assert!(!shown.contains("<script>") && !shown.contains("mfk_") && !shown.contains("style=\""), "{shown}");
+    // The license loses the dataset of which the key has asked.
+    assert!(row(&shown, &id).ends_with("| journals | up to date"), "{}", row(&shown, &id));
+    site.license("all", "--dataset conferences");
+    wait_until("the lag is unknown", SOON, || {
+        row(&page(&mut admin), &id).ends_with("| journals | unknown").then_some(())
+    });
     server.stop();
 }
 

@@ -18,10 +18,12 @@ const escape = text => String(text).replace(/[\\;,]/g, mark => '\\' + mark).repl
 
 /** A line in pieces of at most 75 bytes, never cut within a character. */
 function fold(line) {
-	const encoder = new TextEncoder(), pieces = [];
+	// A code unit of UTF-16 takes at most three bytes of UTF-8.
+	if (3 * line.length <= 75) return line;
+	const pieces = [];
 	let piece = '', bytes = 0;
 	for (const letter of line) {
-		const size = encoder.encode(letter).length;
+		const code = letter.codePointAt(0), size = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
 		if (bytes + size > 75) {
 			pieces.push(piece);
 			// The blank that begins the next line counts.

@@ -63,7 +63,7 @@ export function told(dataset, before, after) {
 /** The time for which old values are remembered, and how many. More are cut down to the newest. */
 const NOTES_MS = 90 * 86400000;
 const MAX_NOTES = 5000;
-const LEFT_NOTES = 4000;
+export const LEFT_NOTES = 4000;
 
 /** The members of a record that another state of it does not have equally, as they were; the whole record if it was removed. */
 function oldOf(before, after) {
@@ -73,27 +73,22 @@ function oldOf(before, after) {
 }
 
 /**
- * The changes since a reader began to look: one per record, from its first state to its newest. And notes of the old values that
- * changes replaced, with which records can be told as they were: {id, at, on, old}. `at`: when it arrived. `on`: when the server
- * changed it. `old`: the changed members as they were, or null if the record was not there. `visit`: when the last visit ended.
+ * Notes of the old values that changes replaced, with which records can be told as they were: {id, at, on, old}. `at`: when it arrived.
+ * `on`: when the server changed it, or `at` if that is not known. `old`: the changed members as they were, or null if the record was not
+ * there. `visit`: when the last visit ended. `opened`: when the reader began to look.
  */
 export class ChangeLog {
 	constructor({notes = [], visit = null} = {}, now = Date.now()) {
-		this.byId = new Map();
 		Object.assign(this, {notes, visit, opened: now, unsaved: 0, isCut: false});
 		this.cut(now);
 	}
 
 	/** Adds changes of a copy, with the time at which they arrived. */
 	add(changes, at = new Date()) {
-		for (const {id, before: previous, after} of changes) {
-			const before = this.byId.has(id) ? this.byId.get(id).before : previous;
-			this.byId.delete(id);
-			const kind = !before ? 'added' : !after ? 'removed' : 'changed';
-			const fields = before && after ? differences(before, after) : [];
-			// A record that came and went, or changed and changed back, is as it was.
-			if (before || after) if (kind !== 'changed' || fields.length) this.byId.set(id, {id, kind, before, after, fields, at});
-			this.notes.push({id, at: +at, on: previous && after && Date.parse(after.updated_at) || +at, old: oldOf(previous, after)});
+		for (const {id, before, after, removedAt} of changes) {
+			// A record's time does not say when it came into the license, or that a restore changed it back.
+			const isLater = before && after?.updated_at > before.updated_at, on = Date.parse(isLater ? after.updated_at : removedAt) || +at;
+			this.notes.push({id, at: +at, on, old: oldOf(before, after)});
 			this.unsaved++;
 		}
 		this.cut(+at);
@@ -114,19 +109,9 @@ export class ChangeLog {
 		return {isCut, notes};
 	}
 
-	/** The number of records that differ. */
-	get size() {
-		return this.byId.size;
-	}
-
-	/** The changes [{id, kind, before, after, fields, at}], newest first. */
-	list() {
-		return [...this.byId.values()].reverse();
-	}
-
 	/**
-	 * The changes since a time, as `list` has them. A record of which no note but the time of its last change tells has the kind `updated`.
-	 * `records` is by id. `isArrival`: the time is when changes arrived.
+	 * The changes since a time [{id, kind, before, after, fields, at}], one per record, newest first. A record of which no note but the time
+	 * of its last change tells has the kind `updated`. `records` is by id. `isArrival`: the time is when changes arrived.
 	 */
 	since(time, records, isArrival = false) {
 		const states = new Map(), found = new Map();

@@ -16,13 +16,13 @@ export class Copy {
 		this.records = new Map(records.map(record => [record.id, record]));
 	}
 
-	/** Applies a feed entry, a record or a tombstone. Returns {id, kind, before, after}, or null if nothing changed. */
+	/** Applies a feed entry, a record or a tombstone. Returns {id, kind, before, after, removedAt}, or null if nothing changed. */
 	apply(entry) {
 		const {id} = entry, before = this.records.get(id) ?? null, after = entry.deleted ? null : entry;
 		// A feed may deliver a record twice, and removals of records that were never here.
 		if (JSON.stringify(before) === JSON.stringify(after)) return null;
 		after ? this.records.set(id, after) : this.records.delete(id);
-		return {id, kind: !before ? 'added' : !after ? 'removed' : 'changed', before, after};
+		return {id, kind: !before ? 'added' : !after ? 'removed' : 'changed', before, after, removedAt: entry.deleted && entry.changed_at};
 	}
 
 	/** Replaces all records, after an export was loaded again. Returns the changes as `apply` does. */

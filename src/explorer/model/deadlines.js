@@ -19,6 +19,8 @@ export function todayOf(now = new Date()) {
 	return `${now.getFullYear()}-${two(now.getMonth() + 1)}-${two(now.getDate())}`;
 }
 
+/** The first day that a field for dates takes. */
+export const FIRST_DAY = '1900-01-01';
 /** The last day that a date can be. */
 export const LAST_DAY = '9999-12-31';
 
@@ -84,12 +86,12 @@ export function shownDeadline(record, day, period) {
 	return undated && {record, kind: undated[0], date: null, confidence: record[undated[2]]};
 }
 
-/** Deadlines [{date, …}] in their order, grouped by month: [{month: '2027-03', deadlines}]. */
+/** Deadlines [{date, …}] in their order, grouped by month: [{month: '2027-03', from, deadlines}]. `from` deadlines come before the month. */
 export function byMonth(deadlines) {
 	const months = [];
-	for (const deadline of deadlines) {
+	for (const [from, deadline] of deadlines.entries()) {
 		const month = deadline.date.slice(0, 7);
-		if (months.at(-1)?.month !== month) months.push({month, deadlines: []});
+		if (months.at(-1)?.month !== month) months.push({month, from, deadlines: []});
 		months.at(-1).deadlines.push(deadline);
 	}
 	return months;

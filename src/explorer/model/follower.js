@@ -123,7 +123,7 @@ export class Follower {
 		this.failures++;
 		// The operator may change the license or the allowed addresses back. The state stays until the copy is current again.
 		this.isRefused ||= isForbidden;
-		if (isForbidden || !this.isRefused) this.tell({name: isForbidden ? 'refused' : status === 429 ? 'limited' : 'offline', status, problem, isLoaded: this.isLoaded});
+		if (isForbidden || !this.isRefused) this.tell({name: isForbidden ? 'refused' : 'offline', status, problem, isLoaded: this.isLoaded});
 		await this.rest(signal, isForbidden ? MAX_PAUSE_MS / 1000 : headers?.get('retry-after'));
 		return true;
 	}
@@ -152,6 +152,9 @@ export const usesCopy = ({name, status}) => name !== 'too-many' && (name !== 're
 /** Whether a state or an answer says that the license does not have a dataset. */
 export const isUnlicensed = ({problem}) => /\/dataset_not_licensed$/.test(problem?.type);
 
+/** Why a request failed, as the API words it. Others, such as a gateway, may answer without a reason. */
+export const reasonOf = problem => String(problem?.detail ?? 'The server gave no answer that can be read. Check that it runs, and try again.');
+
 const moment = time => new Date(time).toLocaleString('en-GB', {dateStyle: 'medium', timeStyle: 'short'});
 
 /** A state in words. `isAlone`: the browser says that there is no network. `asOf`: when the copy was current last. */
@@ -159,8 +162,7 @@ export const describe = ({name, records, total, problem, isLoaded, isAlone, coun
 	loading: total ? `Loading ${number(records)} of ${number(total)} records …` : 'Loading …',
 	kept: `As of ${moment(asOf)}. Looking for changes …`,
 	current: 'Current',
-	limited: 'The key has used up its requests for this minute. The next one follows soon.',
 	offline: `${isAlone ? 'This computer has no network.' : problem?.detail ?? 'The server gives no answer that can be read.'} ${isLoaded ? `You see the last known records${asOf ? ` (as of ${moment(asOf)})` : ''}, and the page` : 'The page'} tries again.`,
-	refused: `The server refuses the key: ${problem?.detail}`,
+	refused: `The server refuses the key: ${reasonOf(problem)}`,
 	'too-many': `${number(count)} records are too many for a copy in the browser. The page asks the server instead.`,
 })[name];

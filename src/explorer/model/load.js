@@ -7,7 +7,7 @@ export class Failure extends Error {}
 const PROGRESS = 1000;
 
 /**
- * Reads the response of an export: {token, digest, records}, or {tooMany: count} if it holds more than `max` records.
+ * Reads the response of an export: {token, records}, or {tooMany: count} if it holds more than `max` records.
  * `onProgress(records, total)` runs now and then. It throws if the export breaks off.
  */
 export async function readExport(response, {max = Infinity, onProgress = () => {}} = {}) {
@@ -30,7 +30,7 @@ export async function readExport(response, {max = Infinity, onProgress = () => {
 	}
 	onProgress(records.length, total);
 	if (rest || !(records.length === total || Number.isNaN(total))) brokeOff();
-	return {token: header('x-sync-token'), digest: header('x-records-digest'), records};
+	return {token: header('x-sync-token'), records};
 }
 
 function tooMany(stream, count) {

@@ -36,13 +36,13 @@ const HALF_KEY = /\b(?=[A-Za-z]*\d)(?=[a-z0-9]*[A-Z])(?=[A-Z0-9]*[a-z])[A-Za-z0-
 /** A text without keys: it becomes part of an address. */
 export const withoutKeys = words => hasKey(words) ? words.replace(/\S*mfk_\S*/gi, '').replace(HALF_KEY, '').trim() : words.trim();
 
-const isId = text => /^[1-9]\d{0,14}$/.test(text);
+const isId = text => /^[1-9]\d*$/.test(text) && Number.isSafeInteger(+text);
 /** The ids of a list such as `12,40`, each once. Other texts in it are left out. */
 export const readIds = text => [...new Set(text.split(',').filter(isId))].map(Number);
 const oneOf = (...values) => value => values.includes(value);
 
 /** The parameters with one value, besides the words: {name: isValid(value)}. */
-const checksOf = dataset => ({
+export const checksOf = dataset => ({
 	ids: text => text.split(',').every(isId), sort: value => Object.hasOwn(COLUMNS[dataset], value), order: oneOf('asc', 'desc'), unknown: oneOf('yes'),
 	...Object.fromEntries(RANGES[dataset].map(range => [range.name, text => isValue(range, text)])),
 	...dataset === 'conferences' && {view: oneOf('list', 'deadlines'), deadline: value => Object.hasOwn(KINDS, value), within: text => /^[1-9]\d{0,3}$/.test(text), past: oneOf('yes', 'no')},

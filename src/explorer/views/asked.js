@@ -5,7 +5,7 @@ import {FILTERS} from '../filters.js';
 import {FACETS} from '../model/facets.js';
 import {describe} from '../model/follower.js';
 import {todayOf} from '../model/deadlines.js';
-import {addressWith, addressWithout, hasKey, lostNames, lostOf, parse, withoutKeys} from '../model/question.js';
+import {addressWith, addressWithout, checksOf, hasKey, lostNames, lostOf, parse, withoutKeys} from '../model/question.js';
 import {nearest} from '../model/suggest.js';
 import {Answer, DATASETS, Table, Title, count, link} from '../parts.js';
 import {REGIONS} from '../regions.js';
@@ -23,7 +23,7 @@ const addressOf = dataset => parse(location.hash) ? location.hash : link(dataset
 
 /** The parameters of an address that the API knows, without keys. Those that only a copy answers are left out. */
 export function given(dataset, {area, ...params}, lost) {
-	const own = ['view', 'deadline', 'within', 'sort', 'order', ...FACETS[dataset].map(({name}) => name)], known = BOXES(dataset).map(({name}) => name);
+	const own = [...['conferences', dataset].flatMap(name => Object.keys(checksOf(name))), ...FACETS[dataset].map(({name}) => name)], known = BOXES(dataset).map(({name}) => name);
 	if (area && !lost.includes('area')) params.therapy_area ??= area;
 	return Object.fromEntries(Object.entries(params).filter(([name]) => !lost.includes(name) && (known.includes(name) || !own.includes(name)))
 		// A cursor is random text. It may hold the letters with which keys begin.

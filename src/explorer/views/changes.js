@@ -1,7 +1,7 @@
 // The state of the copy, and what changed in it.
-import {html, useMemo, useState} from '../preact.js';
-import {told} from '../model/changes.js';
-import {addDays, todayOf} from '../model/deadlines.js';
+import {html, useEffect, useMemo, useRef, useState} from '../preact.js';
+import {LEFT_NOTES, told} from '../model/changes.js';
+import {FIRST_DAY, addDays, isDay, todayOf} from '../model/deadlines.js';
 import {describe, isUnlicensed} from '../model/follower.js';
 import {Badge, Fields, Status, Title, Unlicensed, clock, count, date, link} from '../parts.js';
 import {useCopy, useSession} from '../session.js';
@@ -9,14 +9,13 @@ import {WHO} from './key.js';
 
 const SHOWN = 200;
 const PERIODS = [7, 30];
-const isDay = text => /^\d{4}-\d\d-\d\d$/.test(text) && !isNaN(Date.parse(text));
 
 /** The state of the copy in a line. */
 export const Standing = ({kept: {state}, children}) => html`<p class="standing"><span class="dot ${state.name}" aria-hidden="true"></span>
 	<span role="status">${describe(state)}</span> ${children}</p>`;
 
 /** The changes since the last visit, or since the page was opened. They are found again when the copy changes. */
-const useNews = ({log, copy, version}) => useMemo(() => log.visit ? log.since(log.visit, copy.records, true) : log.list(), [log, copy, version]);
+const useNews = ({log, copy, version}) => useMemo(() => log.since(log.visit ?? log.opened, copy.records, true), [log, copy, version]);
 
 /** A link to what changed, for the line of the state. */
 export function News({dataset, kept}) {
@@ -67,18 +66,25 @@ export function Changes({dataset, since}) {
 	const day = isDay(since ?? '') ? since : PERIODS.includes(+since) ? addDays(today, -since) : '';
 	const changes = useMemo(() => day ? log.since(+new Date(`${day}T00:00`), copy.records) : news, [news, day, log, copy, version]);
 	const isUnknown = changes.some(({kind}) => kind === 'updated');
-	const [shown, setShown] = useState(SHOWN);
+	const [shown, setShown] = useState(SHOWN), list = useRef();
+	// The button for more goes with the last changes. The focus moves on to the first of them.
+	useEffect(() => {
+		const next = shown > SHOWN && changes.length <= shown && list.current?.children[shown - SHOWN];
+		if (next) Object.assign(next, {tabIndex: -1}).focus();
+	}, [shown]);
 	const go = since => { location.hash = link(`changes/${dataset}`, {since}); };
+	// Some browsers pass on each digit of a year: 0002, 0020, 0202.
+	const pick = ({target: {value, validity}}) => validity.rangeUnderflow || go(value);
 	if (isUnlicensed(kept.state)) return html`<${Title}>What changed<//><${Unlicensed} dataset=${dataset} />`;
 	const choice = (value, text) => html`<button class="quiet" aria-pressed=${(since ?? '') === value || !day && !value} onClick=${() => go(value)}>${text}</button>`;
 	return html`<p class="back"><a href=${link(dataset)}>All ${dataset}</a></p><${Title} full=${`What changed: ${dataset}`}>What changed<//><${Standing} kept=${kept} />
 		${isFull && html`<p class="problem" role="alert">A copy of the ${dataset} could not be stored. This computer may have no room. The records are loaded again when you open the page.</p>`}
 		<div class="row" role="group" aria-label="Since">${choice('', first)}${PERIODS.map(days => choice(`${days}`, `In the last ${days} days`))}
-			<label for="since">Since a date</label><input id="since" class="day" type="date" value=${isDay(since ?? '') ? since : ''} max=${today} onChange=${event => go(event.target.value)} /></div>
+			<label for="since">Since a date</label><input id="since" class="day" type="date" value=${isDay(since ?? '') ? since : ''} min=${FIRST_DAY} max=${today} onChange=${pick} /></div>
 		${isReady && html`<h2 class="results"><span role="status">${count(changes.length, 'change')} ${day ? `since ${date(day)}` : log.visit ? `since your last visit, ${when(new Date(log.visit))}` : `since you opened this, ${when(new Date(log.opened))}`}</span></h2>
-			${isUnknown && html`<p class="soft">A record marked <${Badge} kind="updated" /> is new, or changed before ${keep ? 'this computer kept a copy' : 'the page was opened'}. Its old values are not known. Records that were removed before that are not listed.</p>`}
+			${isUnknown && html`<p class="soft">A record marked <${Badge} kind="updated" /> is new, or changed before ${keep ? 'this computer kept a copy' : 'the page was opened'}, or before the newest ${LEFT_NOTES.toLocaleString('en')} changes. Its old values are not known. Records that were removed before that are not listed.</p>`}
 			${!keep && keepHere && html`<${KeepHere} />`}
-			${changes.length ? html`<ul>${changes.slice(0, shown).map(change => html`<${Change} key=${change.id} dataset=${dataset} of=${change} when=${when} />`)}</ul>`
+			${changes.length ? html`<ul ref=${list}>${changes.slice(0, shown).map(change => html`<${Change} key=${change.id} dataset=${dataset} of=${change} when=${when} />`)}</ul>`
 				: html`<p class="empty">Nothing has changed. New changes appear here by themselves.</p>`}
 			${changes.length > shown && html`<p class="row"><button onClick=${() => setShown(shown + SHOWN)}>Show more</button><span class="soft" role="status">The newest ${shown.toLocaleString('en')} of ${count(changes.length, 'change')} are shown.</span></p>`}`}`;
 }

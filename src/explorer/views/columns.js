@@ -27,9 +27,9 @@ function due(record, day, period) {
 		<div class="soft">${one.kind === 'abstract' ? 'Abstracts' : 'Late-breaking'}${one.date && `, ${inDays(day, one.date)}`}</div>`;
 }
 
-/** The columns of a dataset. The column of deadlines shows one of `period`. A record in the log of changes is marked. */
-export function columnsOf(dataset, {day, period = {from: day}, log}) {
-	const name = record => html`${nameOf(dataset, record)}${log?.byId.has(record.id) && html` <${Badge} kind=${log.byId.get(record.id).kind} />`}
+/** The columns of a dataset. The column of deadlines shows one of `period`. `marks`: the kinds of changes by id. */
+export function columnsOf(dataset, {day, period = {from: day}, marks}) {
+	const name = record => html`${nameOf(dataset, record)}${marks?.has(record.id) && html` <${Badge} kind=${marks.get(record.id)} />`}
 		${record.therapy_areas && html`<div class="soft">${texts(record.therapy_areas)}</div>`}`;
 	return dataset === 'conferences' ? [
 		{name: 'Conference', sort: 'name', kind: 'wide', cell: name},
@@ -48,10 +48,10 @@ export function columnsOf(dataset, {day, period = {from: day}, log}) {
 
 const month = text => new Date(text).toLocaleDateString('en-GB', {month: 'long', year: 'numeric', timeZone: 'UTC'});
 
-/** Deadlines by month. `before`: columns before their own. */
-export const Deadlines = ({of, day, before = []}) => byMonth(of).map(({month: name, deadlines}) => html`<section class="month" key=${name}>
-	<h3>${month(name)} <span class="count">${deadlines.length}</span></h3>
-	<${Table} label="Deadlines in ${month(name)}" rows=${deadlines} columns=${[...before,
+/** Deadlines by month, with the number of each month, and the first `most` of them. `before`: columns before their own. */
+export const Deadlines = ({of, most = of.length, day, before = []}) => byMonth(of).filter(({from}) => from < most).map(({month: name, from, deadlines}) => html`<section class="month" key=${name}>
+	<h3>${month(name)} <span class="count">${deadlines.length.toLocaleString('en')}</span></h3>
+	<${Table} label="Deadlines in ${month(name)}" rows=${deadlines.slice(0, most - from)} columns=${[...before,
 		{name: 'Conference', kind: 'wide', cell: ({record}) => nameOf('conferences', record)},
 		{name: 'Due', cell: one => html`${date(one.date)} <${Status} of=${one.confidence} />`},
 		{name: 'Deadline', cell: one => html`${KINDS[one.kind]}<div class="soft">${inDays(day, one.date)}</div>`},

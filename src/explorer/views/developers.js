@@ -1,7 +1,7 @@
 // For developers: the same requests with curl, the exports, the feed.
 import {html, useEffect, useRef, useState} from '../preact.js';
 import {requester, target, useAsk} from '../api.js';
-import {isUnlicensed} from '../model/follower.js';
+import {isUnlicensed, reasonOf} from '../model/follower.js';
 import {jsonOf} from '../model/json.js';
 import {Answer, Badge, Curl, DATASETS, Table, Title, Unlicensed, count, link, save} from '../parts.js';
 import {useCopy, useSession} from '../session.js';
@@ -24,7 +24,7 @@ function Export({dataset, format, follow}) {
 		setState('Loading …');
 		try {
 			const response = await requester(key)(`exports/${dataset}`, {format});
-			if (!response.ok) return setState((await response.json()).detail);
+			if (!response.ok) return setState(reasonOf(await response.json()));
 			const blob = await response.blob();
 			save(/filename="([^"]+)"/.exec(response.headers.get('content-disposition'))?.[1] ?? file, blob);
 			setState(count(blob.size, 'byte'));
@@ -40,12 +40,8 @@ function Export({dataset, format, follow}) {
 				<button class="quiet" onClick=${() => follow(token)}>Ask the feed from here</button> <span role="status">${state}</span></p>`}<//></section>`;
 }
 
-const PROOFS = {true: 'The copy equals the export.', false: 'The copy differs from the export.', null: 'They cannot be compared now. Try again.'};
-
 function Feed({dataset, since, ask}) {
-	const kept = useCopy(dataset), {follower} = kept;
-	const [proof, setProof] = useState(''), [refused, setRefused] = useState('');
-	const prove = () => kept.prove().then(({isEqual}) => setProof(PROOFS[isEqual]), () => setProof(PROOFS.null));
+	const {follower} = useCopy(dataset), [refused, setRefused] = useState('');
 	const input = useRef();
 	// The reader may type while the page is drawn again. So the token is put into the box only when it is asked for.
 	useEffect(() => {
@@ -60,7 +56,6 @@ function Feed({dataset, since, ask}) {
 	};
 	return html`<section id="feed"><h2>Change feed</h2>
 		<p>Each record that changed since a token arrives once, in its present state, or as a tombstone. <a href=${link(`changes/${dataset}`)}>This page's copy follows the feed</a> and is at <code class="token">${follower.token}</code>.</p>
-		<p class="row"><button class="quiet" onClick=${prove}>Compare the copy with the export</button><span role="status">${proof}</span></p>
 		<form class="row" onSubmit=${send}><label for="token">Sync token</label>
 			<input id="token" ref=${input} required autocomplete="off" spellcheck="false" /><button>Ask the feed</button> <span role="status">${refused}</span></form>
 		${since && html`<${Answer} of=${answer} dataset=${dataset}>${({data, next_sync_token, has_more}) => html`

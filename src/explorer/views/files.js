@@ -1,5 +1,5 @@
 // The files of a list, its address, and its print.
-import {html, useEffect, useMemo, useState} from '../preact.js';
+import {html, useEffect, useMemo, useRef, useState} from '../preact.js';
 import {calendar} from '../model/calendar.js';
 import {csv} from '../model/csv.js';
 import {todayOf} from '../model/deadlines.js';
@@ -35,13 +35,15 @@ export function Paper() {
 
 /** A button that prints the view, after it asked for whom. `size` says how much. */
 export function Print({size = ''}) {
-	const [open, setOpen] = useState(false);
+	const [open, setOpen] = useState(false), button = useRef();
 	const send = event => {
 		event.preventDefault();
+		// The form goes, and takes the focus of its button with it.
+		button.current.focus();
 		setOpen(false);
 		print();
 	};
-	return html`<button class="quiet" aria-expanded=${open} onClick=${() => setOpen(!open)}>Print${size && ` (${size})`}</button>
+	return html`<button class="quiet" ref=${button} aria-expanded=${open} onClick=${() => setOpen(!open)}>Print${size && ` (${size})`}</button>
 		${open && html`<form class="row" onSubmit=${send}><label for="printed-for">Printed for (optional)</label>
 			<input id="printed-for" value=${printedFor} maxlength=${MAX_NAME} autocomplete="off" onInput=${event => { printedFor = event.target.value; }} /><button>Print</button></form>`}`;
 }
@@ -49,9 +51,9 @@ export function Print({size = ''}) {
 /** The files of a view, its address, and its print. `size` says how much is printed. */
 export function Files({question, found, day, size}) {
 	const {counts, events, rows} = useMemo(() => filesOf(question, found, day), [question, found, day]);
-	const file = (title, size, end, type, text) => html`<button class="quiet" onClick=${() => save(fileName(question, day, end), new Blob([text()], {type}))}>${title} (${size})<span class="hidden"> file of this view</span></button>`;
+	const file = (title, size, end, type, text, isEmpty) => html`<button class="quiet" disabled=${isEmpty} onClick=${() => save(fileName(question, day, end), new Blob([text()], {type}))}>${title} (${size})<span class="hidden"> file of this view</span></button>`;
 	return html`<div class="row">
-		${question.dataset === 'conferences' && file('Calendar', count(counts.events, 'date'), 'ics', 'text/calendar', () => calendar(events(), {host: location.host, name: titleOf(question)}))}
+		${question.dataset === 'conferences' && file('Calendar', count(counts.events, 'date'), 'ics', 'text/calendar', () => calendar(events(), {host: location.host, name: titleOf(question)}), !counts.events)}
 		${file('CSV', count(counts.rows, 'row'), 'csv', 'text/csv', () => csv(rows()))}
 		<${Copy} text=${new URL(format(question), location.href).href}>Copy link<//><${Print} size=${size} /></div>`;
 }

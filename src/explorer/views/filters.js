@@ -1,6 +1,6 @@
 // The facets beside a list.
 import {html, useState} from '../preact.js';
-import {LAST_DAY} from '../model/deadlines.js';
+import {FIRST_DAY, LAST_DAY} from '../model/deadlines.js';
 import {NONE} from '../model/facets.js';
 import {toggle} from '../model/question.js';
 import {RANGES, typedValue} from '../model/ranges.js';
@@ -31,7 +31,7 @@ function RangeField({range, value = '', onChange, onLeave}) {
 		onChange(typedValue(range, event.target.value));
 	};
 	return html`<div><label for=${name}>${label}</label>
-		<input id=${name} type=${isDate ? 'date' : 'text'} inputmode=${isDate ? null : 'decimal'} autocomplete="off" value=${shown} min=${isDate ? '1900-01-01' : null} max=${isDate ? LAST_DAY : null}
+		<input id=${name} type=${isDate ? 'date' : 'text'} inputmode=${isDate ? null : 'decimal'} autocomplete="off" value=${shown} min=${isDate ? FIRST_DAY : null} max=${isDate ? LAST_DAY : null}
 			aria-invalid=${isBad ? 'true' : null} aria-describedby=${isBad ? `${name}-error` : null} onInput=${type} onBlur=${onLeave} />
 		${isBad && html`<span id="${name}-error" class="soft" role="alert">Enter a number such as 2.5.</span>`}</div>`;
 }

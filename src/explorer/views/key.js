@@ -1,7 +1,8 @@
 // The form for the key.
 import {html, useRef, useState} from '../preact.js';
 import {ask} from '../api.js';
-import {Title, Words, reasonOf} from '../parts.js';
+import {reasonOf} from '../model/follower.js';
+import {Title, Words} from '../parts.js';
 import {useSession} from '../session.js';
 
 /** Who can read what is kept on this computer. */

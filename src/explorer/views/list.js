@@ -72,6 +72,7 @@ function Answered({dataset, at, kept: {copy, index, log, version}}) {
 	const results = useRef(), isPrinting = usePrinting();
 	const day = todayOf(), unknown = unknownOf(location.hash), title = titleOf(question);
 	const found = useMemo(() => select(index, question, day), [index, version, question, day]);
+	const marks = useMemo(() => new Map(log.since(log.opened, copy.records, true).map(({id, kind}) => [id, kind])), [log, copy, version]);
 	const total = question.mode === 'deadlines' ? found.deadlines.length : found.total;
 	const shown = seen.question === question ? seen.shown : SHOWN, printed = Math.min(total, MAX_PRINTED), drawn = isPrinting ? printed : shown;
 	const rows = useRef(), more = useRef(0);
@@ -94,10 +95,11 @@ function Answered({dataset, at, kept: {copy, index, log, version}}) {
 	};
 	const sorted = {by: question.sort, descending: question.descending,
 		onSort: by => change({...question, sort: by, descending: by === question.sort && !question.descending})};
+	const toResults = () => results.current.focus();
 	// A removed chip takes its focus with it.
 	const drop = next => {
 		change(next);
-		results.current.focus();
+		toResults();
 	};
 	// Stars that go take their rows with them, but the reader stays in the table.
 	const keepUp = next => {
@@ -108,18 +110,18 @@ function Answered({dataset, at, kept: {copy, index, log, version}}) {
 	const isPart = question.mode === 'list' && (isNarrowed(question) || total < copy.size), size = isPart ? `${total.toLocaleString('en')} of ${count(copy.size, noun)}` : count(total, noun);
 	const {past, unknown: open, missing} = found, columns = [starColumn(dataset)];
 	return html`<p class="paper">${title}${printed < total && `. The first ${count(printed, 'row')}; the CSV file has all`}</p><${Ask} question=${question} onChange=${change} onLeave=${write} />
-		<div class="columns" onClick=${event => leave(dataset, event, shown)}><${Filters} question=${question} facets=${found.facets} size=${count(total, noun)} onChange=${change} onTyped=${write} onLeave=${() => results.current.focus()} />
+		<div class="columns" onClick=${event => leave(dataset, event, shown)}><${Filters} question=${question} facets=${found.facets} size=${count(total, noun)} onChange=${change} onTyped=${write} onLeave=${toResults} />
 			<div class="found" ref=${rows}><div class="heading">
 				<h2 class="results" ref=${results} tabindex="-1"><span role="status">${size}</span></h2>
 				<${Files} question=${question} found=${found} day=${day} size=${count(printed, 'row')} /></div>
-			<${Shortlist} question=${question} missing=${missing} total=${found.total} onChange=${change} onFollow=${keepUp} />
+			<${Shortlist} question=${question} missing=${missing} total=${found.total} onChange=${change} onLeave=${toResults} onFollow=${keepUp} />
 			<${Chosen} question=${question} onChange=${drop} />
 			${unknown.length > 0 && html`<p class="soft" role="status">The address also asks for ${unknown.join(', ')}. This page does not know that, and shows the records without it.</p>`}
 			${past > 0 && html`<p class="soft"><span role="status">${count(past, 'more', 'more')} ${past === 1 ? 'is' : 'are'} over.</span> <button class="plain" onClick=${() => drop(toggleComing(question))}>Show ${past === 1 ? 'it' : 'them'} too</button></p>`}
 			${open > 0 && !isReversed(question.ranges) && html`<p class="soft"><span role="status">${count(open, 'more', 'more')} may fit: not all that you filter by is announced.</span> <button class="plain" onClick=${() => drop({...question, unknown: true})}>Show ${open === 1 ? 'it' : 'them'} too</button></p>`}
-			${question.mode === 'deadlines' ? html`<${Deadlines} of=${found.deadlines.slice(0, drawn)} day=${day} before=${columns} />`
+			${question.mode === 'deadlines' ? html`<${Deadlines} of=${found.deadlines} most=${drawn} day=${day} before=${columns} />`
 				: found.total > 0 && html`<${Table} label=${DATASETS[dataset][0]} rows=${found.records.slice(0, drawn)} sorted=${sorted}
-					columns=${[...columns, ...columnsOf(dataset, {day, log, period: periodOf(question, day)})]} />`}
+					columns=${[...columns, ...columnsOf(dataset, {day, marks, period: periodOf(question, day)})]} />`}
 			${total === 0 && html`<${Nothing} index=${index} question=${question} day=${day} onChange=${drop} />`}
 			${total > drawn && html`<p class="row"><button onClick=${showMore}>Show more</button>
 				<span class="soft" role="status">${shown.toLocaleString('en')} of ${total.toLocaleString('en')} are shown.</span></p>`}

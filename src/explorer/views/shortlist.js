@@ -37,9 +37,9 @@ export const starColumn = dataset => ({name: 'Starred', kind: 'stars', cell: row
 
 /**
  * The shortlist beside a list: *Only starred*, and what leads on. While a list shows the reader's own stars, `onFollow` gets the
- * question when they change. `missing`: these of the question's records are not there; `total`: so many fit it.
+ * question when they change. `onLeave` goes to the results. `missing`: these of the question's records are not there; `total`: so many fit it.
  */
-export function Shortlist({question, missing, total, onChange, onFollow}) {
+export function Shortlist({question, missing, total, onChange, onLeave, onFollow}) {
 	const {dataset, ids, isOwn} = question, stars = useStars(dataset);
 	useEffect(() => {
 		if (isOwn && ids?.join() !== stars.join()) onFollow({...question, ids: stars});
@@ -48,14 +48,16 @@ export function Shortlist({question, missing, total, onChange, onFollow}) {
 		if (isOwn) setStars(dataset, stars.filter(id => !missing.includes(id)));
 		onChange({...question, ids: ids.filter(id => !missing.includes(id))});
 	};
+	// A button that goes when it is pressed takes its focus with it.
+	const once = (text, act) => html`<button class="plain" onClick=${() => { act(); onLeave(); }}>${text}</button>`;
 	const others = ids ? ids.length - missing.length - total : 0;
 	const foreign = ids?.filter(id => !stars.includes(id) && !missing.includes(id)) ?? [];
 	return (ids || stars.length > 0) && html`<div class="row" role="group" aria-label="Shortlist">
 		<${Toggle} on=${Boolean(isOwn)} onChange=${() => onChange({...question, ids: isOwn ? null : stars, isOwn: !isOwn})}>Only starred (${stars.length.toLocaleString('en')})<//>
 		<${CompareLink} dataset=${dataset} ids=${ids ?? stars} />
-		${foreign.length > 0 && html`<button class="plain" onClick=${() => setStars(dataset, [...stars, ...foreign])}>Star ${foreign.length === 1 ? 'the other one' : `${foreign.length.toLocaleString('en')} of these`} too</button>`}
+		${foreign.length > 0 && once(`Star ${foreign.length === 1 ? 'the other one' : `${foreign.length.toLocaleString('en')} of these`} too`, () => setStars(dataset, [...stars, ...foreign]))}
 		${missing.length > 0 && html`<span class="soft" role="status">${count(missing.length, 'starred record')} ${missing.length === 1 ? 'is' : 'are'} not in this license, or removed: number ${missing.slice(0, 20).join(', ')}${missing.length > 20 && ' …'}.</span>
-			<button class="plain" onClick=${() => drop(missing)}>Leave out</button>`}
+			${once('Leave out', () => drop(missing))}`}
 		${others > 0 && html`<span class="soft" role="status">${count(others, 'more', 'more')} starred ${others === 1 ? 'does' : 'do'} not fit the other filters.</span>
-			<button class="plain" onClick=${() => onChange({...firstQuestion(dataset), ids, isOwn})}>Show all starred</button>`}</div>`;
+			${once('Show all starred', () => onChange({...firstQuestion(dataset), ids, isOwn}))}`}</div>`;
 }

@@ -1,5 +1,8 @@
 const conference = fields => ({id: 1, name: 'Congress', city: null, therapy_areas: ['Oncology'], formats: {oral: null}, organizations: [], tags: [], updated_at: '1', ...fields});
 
+/** The changes since the log was opened. */
+const news = (log, records) => log.since(log.opened, records, true);
+
 export const cases = [
 	['differences by field', ({changes: {differences}}, is) => {
 		for (const [fields, expected] of [
@@ -29,37 +32,41 @@ export const cases = [
 			const [before, after] = [old, now].map(links => conference({[field]: links})), log = new ChangeLog();
 			is(differences(before, after), [{field, from, to}], JSON.stringify(now));
 			log.add([{id: 1, before, after}]);
-			is(log.size, 1, JSON.stringify(now));
+			is(news(log, new Map([[1, after]])).length, 1, JSON.stringify(now));
 		}
 	}],
 	['the log has one change per record', ({changes: {ChangeLog}}, is) => {
-		const log = new ChangeLog(), [a, b, c] = ['A', 'B', 'C'].map(name => conference({name}));
-		const change = (id, before, after) => log.add([{id, before, after}]);
+		const [a, b, c] = ['A', 'B', 'C'].map(name => conference({name})), records = new Map([[1, a], [3, a], [4, a]]), log = new ChangeLog({}, 1000);
+		let time = 1000;
+		const change = (id, before, after) => {
+			log.add([{id, before, after}], new Date(time++));
+			after ? records.set(id, after) : records.delete(id);
+		};
 		change(1, a, b);
 		change(2, null, a);
 		change(1, b, c);
-		is(log.list().map(({id, kind, fields}) => [id, kind, fields]), [[1, 'changed', [{field: 'name', from: 'A', to: 'C'}]], [2, 'added', []]]);
+		is(news(log, records).map(({id, kind, fields}) => [id, kind, fields]), [[1, 'changed', [{field: 'name', from: 'A', to: 'C'}]], [2, 'added', []]]);
 		change(1, c, a);
-		is(log.size, 1, 'a record that changed back');
+		is(news(log, records).length, 1, 'a record that changed back');
 		change(2, a, null);
-		is(log.size, 0, 'a record that came and went');
+		is(news(log, records).length, 0, 'a record that came and went');
 		change(3, a, null);
 		change(3, null, b);
-		is(log.list().map(({kind, before, after}) => [kind, before.name, after.name]), [['changed', 'A', 'B']], 'a record that went and came');
+		is(news(log, records).map(({kind, before, after}) => [kind, before.name, after.name]), [['changed', 'A', 'B']], 'a record that went and came');
 		change(4, a, {...a, updated_at: '9'});
-		is(log.size, 1, 'a new time only');
+		is(news(log, records).length, 1, 'a new time only');
 	}],
 
 	['a change moves to the front, with its newest time', ({changes: {ChangeLog}}, is) => {
-		const log = new ChangeLog(), [a, b, c] = ['A', 'B', 'C'].map(name => conference({name}));
+		const log = new ChangeLog({}, 1000), [a, b, c] = ['A', 'B', 'C'].map(name => conference({name}));
 		log.add([{id: 1, before: a, after: b}, {id: 2, before: a, after: b}], new Date(1000));
 		log.add([{id: 1, before: b, after: c}], new Date(2000));
-		is(log.list().map(({id, at, before, after}) => [id, +at, before.name, after.name]), [[1, 2000, 'A', 'C'], [2, 1000, 'A', 'B']]);
+		is(news(log, new Map([[1, c], [2, b]])).map(({id, at, before, after}) => [id, +at, before.name, after.name]), [[1, 2000, 'A', 'C'], [2, 1000, 'A', 'B']]);
 		// Removed, and later here again as it was.
-		log.add([{id: 2, before: b, after: null}]);
-		is(log.list()[0].kind, 'removed');
-		log.add([{id: 2, before: null, after: a}]);
-		is(log.list().map(({id}) => id), [1]);
+		log.add([{id: 2, before: b, after: null}], new Date(3000));
+		is(news(log, new Map([[1, c]]))[0].kind, 'removed');
+		log.add([{id: 2, before: null, after: a}], new Date(4000));
+		is(news(log, new Map([[1, c], [2, a]])).map(({id}) => id), [1]);
 	}],
 	['lists show the items that left and came', ({changes: {differences}}, is) => {
 		is(differences(conference({therapy_areas: ['A', 'B', 'C']}), conference({therapy_areas: ['B', 'D', 'E']})), [{field: 'therapy_areas', from: 'A, C', to: 'D, E'}]);
@@ -98,13 +105,22 @@ export const cases = [
 		// The same from notes that were kept.
 		const later = new ChangeLog({notes: JSON.parse(JSON.stringify(log.take(true).notes)), visit: +at(12)}, +at(17));
 		is(later.since(+at('08'), records), log.since(+at('08'), records));
-		is([later.size, later.take().notes.length], [0, 0]);
+		is([news(later, records).length, later.take().notes.length], [0, 0]);
 	}],
 	['notes hold the changed members only, and are bounded', ({changes: {ChangeLog}}, is) => {
 		const log = new ChangeLog({}, 1000), before = conference({city: 'A'}), after = conference({city: 'B', updated_at: '1970-01-01T00:00:02Z'});
 		log.add([{id: 1, before, after}, {id: 2, before, after: null}, {id: 3, before: null, after}], new Date(3000));
 		is(log.take(), {isCut: false, notes: [{id: 1, at: 3000, on: 2000, old: {city: 'A', updated_at: '1'}}, {id: 2, at: 3000, on: 3000, old: before}, {id: 3, at: 3000, on: 3000, old: null}]});
 		is(log.take(), {isCut: false, notes: []});
+		// The server's time of a change. A record that a restore changed back, or that came into the license, has an older one of its own.
+		const removedAt = '1970-01-01T00:00:02Z', restored = conference({city: 'A', updated_at: '1970-01-01T00:00:01Z'});
+		for (const [change, on] of [
+			[{before, after}, 2000], [{before: after, after: restored}, 3000], [{before: after, after: {...after, city: 'A'}}, 3000], [{before: null, after}, 3000],
+			[{before, after: null, removedAt}, 2000], [{before, after: null}, 3000], [{before, after: null, removedAt: 'soon'}, 3000],
+		]) {
+			log.add([{id: 1, ...change}], new Date(3000));
+			is(log.take().notes.map(note => note.on), [on], JSON.stringify(change));
+		}
 		log.add(Array.from({length: 6000}, (_, at) => ({id: 10 + at, before: null, after})), new Date(4000));
 		is([log.notes.length, log.notes.at(-1).id], [4000, 6009]);
 		const {isCut, notes} = log.take();

@@ -17,7 +17,7 @@ export const cases = [
 		const copy = new Copy('conferences');
 		copy.load([at(1, 'a')]);
 		is(copy.apply(at(1, 'b')), {id: 1, kind: 'changed', before: at(1, 'a'), after: at(1, 'b')});
-		is(copy.apply({id: 1, deleted: true}), {id: 1, kind: 'removed', before: at(1, 'b'), after: null});
+		is(copy.apply({id: 1, deleted: true, changed_at: '2027-01-02T00:00:00Z'}), {id: 1, kind: 'removed', before: at(1, 'b'), after: null, removedAt: '2027-01-02T00:00:00Z'});
 		is(copy.apply(at(1, 'c')), {id: 1, kind: 'added', before: null, after: at(1, 'c')});
 	}],
 	['replacing returns the difference', ({copy: {Copy}}, is) => {

@@ -52,6 +52,6 @@ export const cases = [
 	['a month is of one year', ({deadlines: {byMonth}}, is) => {
 		const days = ['2026-12-31', '2027-01-01', '2027-12-01', '2028-01-31', '2028-01-31'].map(date => ({date}));
 		is(byMonth([days[0], days[2]]).map(({month}) => month), ['2026-12', '2027-12']);
-		is(byMonth(days), [['2026-12', 0, 1], ['2027-01', 1, 2], ['2027-12', 2, 3], ['2028-01', 3, 5]].map(([month, from, to]) => ({month, deadlines: days.slice(from, to)})));
+		is(byMonth(days), [['2026-12', 0, 1], ['2027-01', 1, 2], ['2027-12', 2, 3], ['2028-01', 3, 5]].map(([month, from, to]) => ({month, from, deadlines: days.slice(from, to)})));
 	}],
 ];

@@ -27,6 +27,18 @@ export const cases = [
 			is(text.replace(/\r\n/g, '').includes('\n'), false, 'line ends');
 		}
 	}],
+	['a calendar of many events calls no encoder', ({calendar: {calendar, eventsOf}}, is) => {
+		// A call for each letter kept browsers busy for half a minute.
+		const {encode} = TextEncoder.prototype;
+		let calls = 0;
+		TextEncoder.prototype.encode = function (text) {
+			calls++;
+			return encode.call(this, text);
+		};
+		const text = calendar(Array.from({length: 100}, (_, id) => eventsOf({...record, id})).flat(), {now: NOW});
+		TextEncoder.prototype.encode = encode;
+		is([text.split('BEGIN:VEVENT').length, calls], [201, 0]);
+	}],
 	['a hostile record stays within its properties', ({calendar: {calendar, eventsOf}}, is) => {
 		const hostile = 'x\r\nEND:VEVENT\r\nBEGIN:VALARM\u0000\u2028';
 		const text = calendar(eventsOf({...record, name: hostile, abbv: hostile, city: hostile, url: 'javascript:alert(1)', therapy_areas: [hostile]}), {now: NOW, host: 'h'});

@@ -47,7 +47,7 @@ export const cases = [
 	['failures are waited out', async (model, is) => {
 		const answers = [LOST, LOST, problem(503), problem(429, {'Retry-After': '7'}), {status: 200, data: {}}, page([], 't0'), page([], 't0'), END];
 		const done = await run(model, {answers});
-		is(done.states, ['loading', 'current', 'offline', 'limited', 'offline', 'current', 'refused']);
+		is(done.states, ['loading', 'current', 'offline', 'current', 'refused']);
 		const [first, second, third, limited, fifth] = done.pauses;
 		for (const [pause, most] of [[first, 1000], [second, 2000], [third, 4000], [fifth, 16000]]) is(pause >= most / 2 && pause <= most, true, `${pause} of ${most}`);
 		is(limited >= 7000 && limited <= 8000, true, `${limited}`);
@@ -110,6 +110,8 @@ export const cases = [
 		for (const [loads, answers, expected] of [
 			[[loaded], [problem(503), END], `a 503 ${shown}`],
 			[[loaded], [problem(500), END], `a 500 ${shown}`],
+			[[loaded], [problem(429), END], `a 429 ${shown}`],
+			[[problem(429), END], [], `a 429 ${none}`],
 			[[loaded], [LOST, END], `${silent} ${shown}`],
 			[[loaded], [{status: 200, data: {}}, END], `${silent} ${shown}`],
 			[[problem(503), END], [], `a 503 ${none}`],
@@ -120,7 +122,7 @@ export const cases = [
 		is((await run(model, {token: 't3', before: [record(1)], answers: [problem(503), END]})).told[0], `a 503 ${shown}`, 'a saved copy');
 	}],
 	['views use the copy unless the API knows better', ({follower: {usesCopy}}, is) => {
-		for (const [name, status, expected] of [['loading', undefined, true], ['current', undefined, true], ['limited', 429, true], ['offline', 503, true], ['offline', undefined, true],
+		for (const [name, status, expected] of [['loading', undefined, true], ['current', undefined, true], ['offline', 503, true], ['offline', undefined, true],
 			['refused', 401, true], ['refused', 403, false], ['refused', 404, false], ['too-many', undefined, false]]) is(usesCopy({name, status}), expected, `${name} ${status}`);
 	}],
 
@@ -168,7 +170,7 @@ export const cases = [
 		}
 	}],
 	['only a refusal is final', async (model, is) => {
-		for (const [status, states] of [[408, 'offline refused'], [429, 'limited refused'], [500, 'offline refused'], [502, 'offline refused'], [402, 'refused'], [499, 'refused']]) {
+		for (const [status, states] of [[408, 'offline refused'], [429, 'offline refused'], [500, 'offline refused'], [502, 'offline refused'], [402, 'refused'], [499, 'refused']]) {
 			is((await run(model, {answers: [problem(status), END]})).states.join(' '), `loading current ${states}`, `${status}`);
 			is((await run(model, {loads: [problem(status), problem(401)]})).states.join(' '), status === 402 || status === 499 ? 'loading refused' : `loading ${states.split(' ')[0]} loading refused`, `${status} for the export`);
 		}
@@ -258,6 +260,12 @@ export const cases = [
 		is(pauses.at(-1) <= 2000, true, `${pauses.at(-1)}`);
 		follower.stop();
 		await done;
+	}],
+	['a refusal is told by its reason, also by a gateway that gives none', ({follower: {describe, reasonOf}}, is) => {
+		const silent = 'The server gave no answer that can be read. Check that it runs, and try again.';
+		for (const [problem, expected] of [[{detail: 'a'}, 'a'], [{message: 'Forbidden'}, silent], [{detail: null}, silent], [{detail: 7}, '7'], [null, silent], [undefined, silent]]) {
+			is([reasonOf(problem), describe({name: 'refused', problem})], [expected, `The server refuses the key: ${expected}`], JSON.stringify(problem));
+		}
 	}],
 	['a computer without a network is named', ({follower: {describe}}, is) => {
 		const state = {name: 'offline', isLoaded: true};

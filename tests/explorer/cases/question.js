@@ -14,6 +14,7 @@ export const cases = [
 			['#/conferences?area&country=', {facets: {area: [''], country: ['']}}, '#/conferences?area=&country='],
 			['#/conferences?ids=12,40', {ids: [12, 40]}],
 			['#/conferences?ids=12,40,x,12,0,-1,1e3,9999999999999999', {ids: [12, 40]}, '#/conferences?ids=12,40'],
+			['#/conferences?ids=9007199254740991,9007199254740992', {ids: [9007199254740991]}, '#/conferences?ids=9007199254740991'],
 			['#/conferences?ids=', {ids: []}],
 			['#/conferences?ids=x', {}, '#/conferences'],
 			['#/conferences?q=ids%3D1%2C2&ids=1,2&area=a%2Cids%3D3%2C4', {words: 'ids=1,2', ids: [1, 2], facets: {area: ['a,ids=3,4']}}],

@@ -125,7 +125,7 @@ class Service {
 
 export const cases = [
 	[`after ${EDITS} edits, changes of the license and restores the copy equals the export`, async (model, is) => {
-		const {copy: {Copy}, changes: {ChangeLog}, follower: {Follower}, load: {readExport}, prove: {digest}, search: {Index}, question} = model;
+		const {copy: {Copy}, changes: {ChangeLog}, follower: {Follower}, load: {readExport}, search: {Index}, question} = model;
 		model.facets.setRegions({Europe: 'Germany|Spain', Asia: 'Japan', Americas: 'United States'});
 		const random = randomizer(SEED), service = new Service(random), seen = {loads: 0, changes: 0, failures: 0, compared: 0};
 		const copy = new Copy('conferences'), log = new ChangeLog();
@@ -133,7 +133,7 @@ export const cases = [
 
 		const compare = async () => {
 			seen.compared++;
-			is(await digest(copy.list()), await digest(service.list()), `after ${service.edits} edits`);
+			is(copy.list(), service.list(), `after ${service.edits} edits`);
 			if (seen.compared % 10) return;
 			const fresh = new Index('conferences');
 			fresh.add(copy.list());
@@ -143,7 +143,7 @@ export const cases = [
 			}
 			// The log leaves out changes back and new times, so only the times may differ from the first state.
 			const timeless = record => record && {...record, updated_at: ''};
-			for (const {id, before, after} of log.list()) is([timeless(before), after], [timeless(first.get(id) ?? null), copy.records.get(id) ?? null], `the log's record ${id}`);
+			for (const {id, before, after} of log.since(log.opened, copy.records, true)) is([timeless(before), after], [timeless(first.get(id) ?? null), copy.records.get(id) ?? null], `the log's record ${id}`);
 		};
 		const follower = new Follower({
 			dataset: 'conferences', copy, pause: async () => {},

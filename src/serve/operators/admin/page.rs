@@ -108,7 +108,7 @@ struct KeyRow {
 
 struct FeedRow {
     dataset: &'static str,
-    filled: u8,
+    filled: Option<u8>,
     behind: String,
 }
 
@@ -229,8 +229,8 @@ fn route_row(route: &str, traffic: &RouteTraffic, up_s: u64) -> RouteRow {
 fn key_row(key: &KeyRecord, newest: &Snapshot, uses: &Uses, now: Timestamp) -> KeyRow {
     let unused = KeyUse::default();
     let used = uses.get(&key.id).unwrap_or(&unused);
-    let lags = used.feeds.iter().map(|(dataset, seen)| Some((*dataset, seen.lag_s(*dataset, key, newest, now)?)));
-    let feeds: Vec<(Dataset, u64)> = lags.flatten().collect();
+    let lags = used.feeds.iter().map(|(dataset, seen)| (*dataset, seen.lag_s(*dataset, key, newest, now)));
+    let feeds: Vec<(Dataset, Option<u64>)> = lags.collect();
     KeyRow {
         id: key.id.clone(),
         label: key.label.clone(),
@@ -240,14 +240,18 @@ fn key_row(key: &KeyRecord, newest: &Snapshot, uses: &Uses, now: Timestamp) -> K
             status => status.as_str(),
         },
         used: used.last_used_at.map(|time| When::of(time, now)),
-        behind_s: feeds.iter().map(|(_, behind_s)| *behind_s).max().unwrap_or_default(),
+        behind_s: feeds.iter().filter_map(|(_, behind_s)| *behind_s).max().unwrap_or_default(),
         feeds: feeds.into_iter().map(|(dataset, behind_s)| feed_row(dataset, behind_s)).collect(),
     }
 }
 
-fn feed_row(dataset: Dataset, behind_s: u64) -> FeedRow {
-    let behind = if behind_s == 0 { "up to date".to_owned() } else { format!("{} behind", span(behind_s)) };
-    FeedRow { dataset: dataset.as_str(), filled: filled_bar(behind_s), behind }
+fn feed_row(dataset: Dataset, behind_s: Option<u64>) -> FeedRow {
+    let behind = match behind_s {
+        Some(0) => "up to date".to_owned(),
+        Some(behind_s) => format!("{} behind", span(behind_s)),
+        None => "unknown".to_owned(),
+    };
+    FeedRow { dataset: dataset.as_str(), filled: behind_s.map(filled_bar), behind }
 }
 
 /// The sets of a scope that restrict it, in words.
@@ -367,8 +371,13 @@ mod tests {
     }
 
     #[test]
-    fn a_feed_without_lag_is_shown_as_up_to_date() {
-        for (behind_s, expected, filled) in [(0, "up to date", 0), (1, "1 s behind", 5), (90_000, "25 h behind", 86)] {
+    fn a_feed_shows_the_lag_of_a_key_or_that_it_is_unknown() {
+        for (behind_s, expected, filled) in [
+            (Some(0), "up to date", Some(0)),
+            (Some(1), "1 s behind", Some(5)),
+            (Some(90_000), "25 h behind", Some(86)),
+            (None, "unknown", None),
+        ] {
             let row = feed_row(Dataset::Journals, behind_s);
             assert_eq!((row.behind.as_str(), row.filled), (expected, filled));
         }
