@@ -38,7 +38,8 @@
 //! next entry is another state, before any commits. Otherwise new replicas could not get past the one without a
 //! manifest.
 //!
-//! **Old objects** are deleted after that, by the clock of the store. Two whole states always stay.
+//! **Old objects** are deleted after that, by the clock of the store. Two whole states always stay. If an object cannot
+//! be deleted, the next state tries again.
 //!
 //! **The heartbeat** (`publisher/watch.rs`) overwrites the object `alive` every `--heartbeat`. Before that, also
 //! before it repeats a failed request, the publisher looks for another publisher's entry. It looks for its own last
