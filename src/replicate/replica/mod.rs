@@ -43,10 +43,10 @@
 //! - **New keys.** They arrive by the bucket.
 //!
 //! An unknown key may be new, also at an origin. A request whose key has the right form waits for the next poll before
-//! it gets 401. At an origin that is the next poll of the file, within 100 ms. At a replica it is a poll of the
-//! bucket. Anybody can invent keys. So requests cause at most one poll of the bucket a second, and few requests may
-//! wait. Addresses over the limit for unusable keys share four other permits. So a valid key from there works, and
-//! other addresses lose no permit.
+//! it gets 401. At an origin that is the next poll of the file, within 100 ms. At a replica it is a poll of the bucket.
+//! If that fails, the request gets 503, because the key may be valid. Anybody can invent keys. So requests cause at
+//! most one poll of the bucket a second, and few requests may wait. Addresses over the limit for unusable keys share
+//! four other permits. So a valid key from there works, and other addresses lose no permit.
 
 pub mod audit;
 pub mod load;
