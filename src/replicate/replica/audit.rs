@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::ReplicaError;
 use super::load::{LoadedState, StateLoader};
-use super::log::{EndCheck, LogReader, check_next};
+use super::log::{LogReader, check_next};
 use crate::replicate::entry::LogEntry;
 use crate::replicate::layout;
 use crate::store::file::replace::BackupReport;
@@ -92,11 +92,5 @@ fn next_entry(log: &LogReader, loaded: &LoadedState, states: &[u64]) -> Result<O
     if let Some(newest) = states.last().filter(|newest| slot <= **newest) {
         return Err(ReplicaError::Missing { slot, later: *newest });
     }
-    match log.end_after(here)? {
-        EndCheck::Confirmed => Ok(None),
-        EndCheck::More => next_entry(log, loaded, states),
-        EndCheck::Before { .. } => {
-            Err(ReplicaError::object(layout::log(here.slot), "it was there a moment ago and is gone"))
-        }
-    }
+    if log.ends_after(here, loaded.head.seq)? { Ok(None) } else { next_entry(log, loaded, states) }
 }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::path::Path;
 
 use super::ReplicaError;
-use super::log::{EndCheck, LogReader, check_next, check_schema};
+use super::log::{LogReader, check_next, check_schema};
 use crate::model::{DatabaseId, Head, Timestamp};
 use crate::replicate::entry::LogEntry;
 use crate::replicate::layout;
@@ -165,12 +165,9 @@ impl<'a> StateLoader<'a> {
     }
 
     fn is_end(&self, loaded: &LoadedState) -> Result<bool, ReplicaError> {
-        match self.log.end_after(&loaded.mark) {
-            // The entry was read a moment ago, and is gone.
-            Ok(EndCheck::Before { slot, seq }) => Err(ReplicaError::Behind { slot, end: seq, here: loaded.head.seq }),
-            Ok(found) => Ok(found == EndCheck::Confirmed),
+        match self.log.ends_after(&loaded.mark, loaded.head.seq) {
             Err(ReplicaError::Unconfirmed(..)) if !self.must_confirm => Ok(true),
-            Err(error) => Err(error),
+            is_end => is_end,
         }
     }
 
