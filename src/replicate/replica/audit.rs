@@ -18,7 +18,8 @@ pub struct Audit {
     pub states: Vec<u64>,
     /// The entries after the oldest state.
     pub entries: u64,
-    /// The missing slots before a whole state. Points in time within them cannot be restored.
+    /// The slots before a whole state that lack an entry or its whole state. Points in time within them cannot be
+    /// restored.
     pub given_up: Vec<RangeInclusive<u64>>,
     pub slot: u64,
     pub seq: u64,
