@@ -317,4 +317,9 @@ fn a_refused_backup_names_the_newest_possible_instant() {
     assert!(site.conferences_in(&file) == expected[0], "the records before the damaged entry");
     // The backup is a database of its own.
     site.json(["license", "set", "other", "--dataset", "journals", "--db", file.to_str().unwrap()]);
+    // A whole state after the damaged entry repairs the log, although nothing else waits.
+    assert!(refused.stdout.contains("`medfeed publish URL --start-over`"), "{refused:?}");
+    assert_eq!(place.once_with(&site, "--start-over"), 1);
+    assert_eq!(backup(&[]).code, Some(0));
+    assert!(site.conferences_in(&file) == expected[2], "the newest records");
 }

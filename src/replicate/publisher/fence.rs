@@ -1,7 +1,6 @@
 //! Detecting that another publisher took over, and noting next to the database what is published.
 
 use super::Publisher;
-use super::end::with_advice;
 use super::progress::LastEntry;
 use super::publish_error::PublishError;
 use crate::model::printable::Printable;
@@ -31,11 +30,11 @@ impl Publisher {
         };
         let found = match entry::decode(bytes) {
             Ok(found) if found.header.slot == slot => found,
-            Ok(found) => return Err(unusable_entry(&name, format!("it is of slot {}", found.header.slot))),
+            Ok(found) => return Err(ReplicaError::object(name, format!("it is of slot {}", found.header.slot)).into()),
             Err(_) if entry::is_of_other_format(bytes) => {
                 return Err(self.fenced(format!("another version of medfeed published slot {slot}")));
             }
-            Err(error) => return Err(unusable_entry(&name, error)),
+            Err(error) => return Err(ReplicaError::object(name, error).into()),
         };
         let parent = self.end.map_or_else(Hash::default, |end| end.hash);
         let header = found.header;
@@ -158,10 +157,6 @@ impl Publisher {
         );
         Ok(PublishError::Diverged { slot: end.slot, is_own, text })
     }
-}
-
-fn unusable_entry(name: &str, error: impl ToString) -> PublishError {
-    with_advice(ReplicaError::object(name, error)).into()
 }
 
 pub(super) fn describe_takeover(header: &EntryHeader) -> String {

@@ -117,7 +117,7 @@ pub struct PublishSettings {
     pub state_every: Duration,
     /// The time between two heartbeats. Another publisher is looked for twice as often.
     pub heartbeat: Duration,
-    /// Publish a state of this database, whatever the end of the log is.
+    /// Publish a state of this database at the start, whatever the end of the log is.
     pub start_over: bool,
     /// The maximum time to wait for another process that writes to the database.
     pub wait: Duration,

@@ -134,7 +134,7 @@ impl Publisher {
         let Some(FoundLog { header, state, .. }) = found else { return self.replace_by_state() };
         self.state = state;
         // After an upgrade, replicas of this version start from a state of its format.
-        if !is_contained || header.schema != SCHEMA || self.state.is_unfinished {
+        if !is_contained || self.settings.start_over || header.schema != SCHEMA || self.state.is_unfinished {
             return self.replace_by_state();
         }
         self.note_end();

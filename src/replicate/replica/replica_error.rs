@@ -20,7 +20,7 @@ pub enum ReplicaError {
     /// The bucket cannot be used.
     #[error(transparent)]
     Bucket(BucketError),
-    #[error("object `{name}` cannot be used: {detail}")]
+    #[error("object `{name}` cannot be used: {detail}{}", entry_advice(name))]
     Object { name: String, detail: String },
     /// The log does not continue the replica's state.
     #[error("the log does not continue from this replica's position: {0}")]
@@ -115,6 +115,17 @@ fn missing_slots(slot: u64, later: u64) -> String {
     match later.saturating_sub(1) {
         last if last > slot => format!("slot {slot} (`{}`), and possibly up to slot {last},", layout::log(slot)),
         _ => format!("slot {slot} (`{}`)", layout::log(slot)),
+    }
+}
+
+/// What to do about an entry that cannot be used.
+fn entry_advice(name: &str) -> &'static str {
+    match layout::log_slot(name) {
+        Some(_) => {
+            ". If other entries can be read, find out who wrote this one. Put back the right one; or delete it, and \
+             write a whole state at the origin: `medfeed publish URL --start-over`"
+        }
+        None => "",
     }
 }
 
