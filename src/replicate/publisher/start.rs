@@ -38,6 +38,7 @@ impl Publisher {
         status: Arc<PublisherStatus>,
     ) -> Result<Publisher, PublishError> {
         let reader = Reader::open(path)?;
+        reader.refuse_replica()?;
         let lock = PublisherLock::take(path)?;
         let mut retry = Retry::new(settings.once.then(|| Instant::now() + ONCE_TIMEOUT), &status);
         let start_over = settings.start_over;
