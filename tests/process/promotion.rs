@@ -306,6 +306,25 @@ fn a_replica_whose_bucket_cannot_be_read_stays_one() {
 }
 
 #[test]
+fn a_promotion_behind_a_damaged_entry_names_start_over() {
+    let site = curated();
+    let place = Place::folder(&site);
+    place.once(&site);
+    let replica = replica_of(&place);
+    commit(&site, 1);
+    place.once(&site);
+    let name = layout::log(2);
+    place.bucket.put(&name, b"rotten").unwrap();
+    let refused = place.ends(&replica, &["promote", &place.url, "--yes"]);
+    assert!(refused.code == Some(1) && refused.stderr.contains(&name), "{refused:?}");
+    assert!(refused.stderr.contains("does not have, add --start-over"), "{refused:?}");
+    // It is still a replica, which no publisher takes for a fenced origin.
+    let refused = place.run(&replica, "--once");
+    assert!(refused.code == Some(1) && refused.stderr.contains("is a replica of"), "{refused:?}");
+    assert!(!replica.path("feed.redb.published").exists());
+}
+
+#[test]
 fn a_replica_does_not_start_over_in_another_bucket() {
     let (site, other) = (curated(), curated());
     let (place, sealed, another) = (Place::folder(&site), Place::sealed_folder(&site), Place::folder(&other));

@@ -154,7 +154,7 @@ impl<'a> StateLoader<'a> {
     /// Returns what was loaded before an error of the log, if its last commit is of the requested time. Otherwise notes
     /// that time, and returns the error.
     fn before_error(&self, loaded: LoadedState, error: ReplicaError) -> Result<LoadedState, ReplicaError> {
-        if error.is_of_log() || matches!(error, ReplicaError::Object { .. }) {
+        if error.is_of_log() {
             let reached = Some(loaded.draft.replica.head()?.time);
             if self.until == reached {
                 return Ok(loaded);

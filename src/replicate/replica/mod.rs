@@ -512,6 +512,6 @@ impl Replica {
 /// Whether a replica with a file may wait for a repair of this error.
 fn may_recover(error: &ReplicaError) -> bool {
     let is_of_disk = matches!(error, ReplicaError::Store(StoreError::DiskFull(_) | StoreError::Io { .. }));
-    let is_of_bucket = matches!(error, ReplicaError::Bucket(BucketError::Unreachable(_)) | ReplicaError::Object { .. });
-    is_of_disk || is_of_bucket || error.is_of_log() || matches!(error, ReplicaError::Paused(_))
+    let may_pass = matches!(error, ReplicaError::Bucket(BucketError::Unreachable(_)) | ReplicaError::Paused(_));
+    is_of_disk || may_pass || error.is_of_log()
 }

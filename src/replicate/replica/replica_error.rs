@@ -159,9 +159,10 @@ impl ReplicaError {
         }
     }
 
-    /// Whether the log is incomplete or cannot be confirmed. That may be repaired while a replica waits.
+    /// Whether the log is incomplete or damaged, or cannot be confirmed. That may be repaired while a replica waits.
     pub fn is_of_log(&self) -> bool {
-        matches!(self, ReplicaError::Missing { .. } | ReplicaError::Unconfirmed(..) | ReplicaError::Behind { .. })
+        use ReplicaError::{Behind, Missing, Object, Unconfirmed};
+        matches!(self, Missing { .. } | Object { .. } | Unconfirmed(..) | Behind { .. })
     }
 
     /// Whether following ends with this error, because only an operator can fix it.
