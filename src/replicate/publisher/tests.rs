@@ -634,3 +634,19 @@ fn publishing_is_behind_since_the_first_commit_that_waits() {
     let waiting = status.waiting.unwrap();
     assert!(matches!(waiting, Waiting::Commits { count: 3, since, .. } if since == first), "{waiting:?} since {first}");
 }
+
+#[test]
+fn after_a_restore_a_whole_state_is_pending() {
+    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
+    let waiting = |origin: &Origin| {
+        PublicationStatus::read(&origin.path(), &LogReader::new(log.bucket())).unwrap().waiting.unwrap()
+    };
+    origin.publish(&log, once()).unwrap();
+    let backup = origin.copy();
+    origin.commit();
+    origin.publish(&log, once()).unwrap();
+    Restoration::prepare(&origin.path(), &backup.path(), Duration::ZERO).unwrap().finish().unwrap();
+    assert_eq!((waiting(&origin), waiting(&backup)), (Waiting::State, Waiting::Elsewhere));
+    origin.publish(&log, once()).unwrap();
+    assert_eq!((waiting(&origin), waiting(&backup)), (Waiting::Nothing, Waiting::Elsewhere));
+}
