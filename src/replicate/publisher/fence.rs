@@ -15,7 +15,8 @@ use crate::store::replication::{OriginView, PublishedNote, SCHEMA};
 
 impl Publisher {
     /// Checks an entry found in the slot of our next one. It is ours if an earlier publisher of this file sent it just
-    /// before it died. Any other entry fences this publisher.
+    /// before it died. Any other entry fences this publisher. So does a later one under our name: it is of a copy of
+    /// the whole folder, because a late entry can only arrive before this run's first entry.
     pub(super) fn check_next_entry(&mut self, slot: u64, bytes: &[u8]) -> Result<(), PublishError> {
         let name = layout::log(slot);
         let is_readable = |bytes| entry::decode(bytes).is_ok_and(|found| found.header.slot == slot);
@@ -40,7 +41,7 @@ impl Publisher {
         let header = found.header;
         let follows = (header.id, header.slot, header.parent) == (self.id, slot, parent);
         self.reader.refresh()?;
-        let is_own = is_same_publisher(&header.who, &self.who);
+        let is_own = self.entry_at.is_none() && is_same_publisher(&header.who, &self.who);
         if follows && is_own && self.reader.origin()?.holds(header.seq, header.lineage)? {
             tracing::info!("slot {slot} was published by an earlier run of this publisher; continuing after it");
             // The parts of a state are unknown here, and replicas of this format read no entry of another. So another state
