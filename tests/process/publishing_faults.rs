@@ -88,6 +88,22 @@ fn a_publisher_that_may_not_delete_publishes_on() {
     place.check(&site);
 }
 
+/// As behind a proxy that answers 404 itself.
+#[test]
+fn a_publisher_that_does_not_find_its_last_state_writes_another() {
+    let (s3, site) = (S3::start(), curated());
+    let place = Place::s3(&s3);
+    place.once(&site);
+    commit(&site, 1);
+    // The publisher also looks for the entry before it writes it.
+    for (name, times) in [(layout::log(3), 2), (layout::state(3), 1)] {
+        s3.fail("GET", &name, Fault::Code(404, "NoSuchKey"), times);
+    }
+    assert_eq!(place.once_with(&site, "--state-every 0s"), 3, "a commit, a state, and another state");
+    assert_eq!(place.slots(layout::STATES), [1, 3, 4]);
+    place.check(&site);
+}
+
 #[test]
 #[ignore = "waits for more than half a minute, which a request is given"]
 fn a_request_without_an_answer_times_out_and_is_repeated() {
