@@ -10,7 +10,7 @@ use medfeed::replicate::layout;
 use medfeed::store::Reader;
 
 use super::origin::Replica;
-use super::published::{Place, note, rows_of, seal_key};
+use super::published::{Place, follow, note, rows_of, seal_key};
 use super::publishing::{commit, copy_of, curated};
 use super::s3::{Fault, S3};
 use super::site::{Process, Random, SOON, Site, cases_and_seed, wait_until};
@@ -322,6 +322,9 @@ fn a_promotion_behind_a_damaged_entry_names_start_over() {
     let refused = place.run(&replica, "--once");
     assert!(refused.code == Some(1) && refused.stderr.contains("is a replica of"), "{refused:?}");
     assert!(!replica.path("feed.redb.published").exists());
+    let done = place.json(&replica, &["promote", &place.url, "--start-over", "--yes"]);
+    assert_eq!((&done["promoted"], &done["slot"]), (&true.into(), &3.into()));
+    assert_eq!(follow(&place, &Site::new().db()), (3, None));
 }
 
 #[test]

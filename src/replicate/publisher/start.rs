@@ -50,15 +50,17 @@ impl Publisher {
             Err(ReplicaError::Object { .. }) => None,
             found => found?,
         };
+        let own = reader.origin()?.id()?;
         let found = match read_end(&log, &mut retry) {
-            // `--start-over` drops the entries before the gap.
-            Err(error @ ReplicaError::Missing { .. }) if start_over => {
+            // `--start-over` drops the entries before a gap, and an end that cannot be used. With a wrong seal key, no
+            // object can be read.
+            Err(error @ (ReplicaError::Missing { .. } | ReplicaError::Object { .. })) if start_over => {
+                retry.read(|| log.check_database(own.unwrap_or(NO_ID)))?;
                 tracing::warn!("{error}");
                 None
             }
             found => found?,
         };
-        let own = reader.origin()?.id()?;
         if let Some(found) = &found {
             check_id(&bucket, found, own)?;
         }
