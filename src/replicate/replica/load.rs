@@ -136,19 +136,19 @@ impl<'a> StateLoader<'a> {
         }
     }
 
-    /// Returns `before`, whose next entry is the state `next`, which is too late. Commits within that state have no
-    /// changes in the log, so the database is not known as it was after one of them.
+    /// Returns `before`, whose next entry is the state `next`, which is too late. Commits within that state, or replaced
+    /// by its restore, have no changes in the log, so the database is not known as it was after one of them.
     fn before_state(
         &self,
         before: LoadedState,
         next: &LoadedState,
         until: Timestamp,
     ) -> Result<LoadedState, ReplicaError> {
-        if next.draft.commit_after(before.head, until)?.is_none() {
-            return Ok(before);
+        let (base, after) = (before.draft.replica.head()?, next.draft.replica.head()?.time);
+        match next.draft.may_skip_commit(base, until)? {
+            true => Err(ReplicaError::WithinState { until, before: base.time, after }),
+            false => Ok(before),
         }
-        let (before_at, after_at) = (before.draft.replica.head()?.time, next.draft.replica.head()?.time);
-        Err(ReplicaError::WithinState { until, before: before_at, after: after_at })
     }
 
     /// Returns what was loaded before an error of the log, if its last commit is of the requested time. Otherwise notes
