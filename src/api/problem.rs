@@ -102,6 +102,17 @@ impl Problem {
         )
     }
 
+    /// 503 in place of `invalid_api_key`, when the origin of the database could not be polled for new keys.
+    pub fn of_unpolled_key(self) -> Problem {
+        match self.code {
+            Code::InvalidApiKey => Problem::unavailable(
+                1,
+                "This server does not know the API key, and cannot ask for new keys now. Send the same request again in a second.",
+            ),
+            _ => self,
+        }
+    }
+
     /// Closes the connection after the response.
     pub fn closing(self) -> Problem {
         self.with(CONNECTION, HeaderValue::from_static("close"))

@@ -114,12 +114,10 @@ impl Service {
         catch(|| self.check_all(exchange))
     }
 
-    /// Waits until keys newer than a request are loaded. It may block.
-    pub fn poll_for_keys(&self, since: Instant) {
-        let _ = catch(|| {
-            self.source.poll_for_keys(since);
-            Ok(())
-        });
+    /// Waits until keys newer than a request are loaded. It may block. Returns false if an unknown key may still be
+    /// valid.
+    pub fn poll_for_keys(&self, since: Instant) -> bool {
+        catch(|| Ok(self.source.poll_for_keys(since))).unwrap_or(false)
     }
 
     /// Waits until no other request is building the same answer. Returns the answer if it fits, else the right to build

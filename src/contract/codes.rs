@@ -306,8 +306,8 @@ codes! {
         status: StatusCode::SERVICE_UNAVAILABLE,
         scope: CodeScope::Every,
         title: "The service cannot answer at present",
-        condition: "The service is up, but it has no data, its data are too old, the sync token is newer than its \
-                    data, or it is about to stop.",
+        condition: "The service is up, but it has no data, its data are too old, the sync token or the key may be \
+                    newer than its data, or it is about to stop.",
         remedy: "Try again after as many seconds as `Retry-After` says, or in a minute without one, with growing \
                  pauses. Sync tokens stay valid.",
         request: "GET /v1/status",

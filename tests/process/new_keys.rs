@@ -98,6 +98,15 @@ fn an_unknown_key_makes_the_replica_poll() {
     let (_, new) = origin.site.key("all", &[]);
     refused(&new);
     origin.publish();
+    // While the bucket is away, the key is not called invalid.
+    let away = origin.site.path("away");
+    std::fs::rename(origin.folder(), &away).unwrap();
+    for key in [&new, &made_up()] {
+        let answer = server.client(key).get("/v1/conferences");
+        assert_eq!((answer.problem().as_str(), answer.header("retry-after")), ("unavailable", Some("1")), "{answer:?}");
+    }
+    refused("mfk_none");
+    std::fs::rename(&away, origin.folder()).unwrap();
     assert_eq!(server.client(&new).get("/v1/conferences").status, 200);
     for key in [made_up().as_str(), "mfk_none", &new[..20]] {
         refused(key);
@@ -153,15 +162,16 @@ fn made_up_keys_cause_few_polls_and_delay_no_caller() {
     }
     assert_eq!(polls(), before);
 
-    // While the bucket does not answer, callers with valid keys are answered.
+    // While the bucket does not answer, callers with valid keys are answered, and a key may be new.
     store.fail("GET", &name, Fault::Held, 1);
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| server.client(&made_up()).get("/v1/conferences").status);
+        let waiting = scope.spawn(|| server.client(&made_up()).get("/v1/conferences"));
         wait_until("a poll that is held back", SOON, || (polls() > before).then_some(()));
         for _ in 0..20 {
             assert_eq!(server.client(&key).get("/v1/conferences").status, 200);
         }
-        assert_eq!(waiting.join().unwrap(), 401);
+        let answer = waiting.join().unwrap();
+        assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")), "{answer:?}");
     });
     store.release();
     server.stop();

@@ -10,7 +10,7 @@ use medfeed::replicate::layout;
 use medfeed::store::Reader;
 
 use super::origin::Replica;
-use super::published::{Place, note, rows_of, seal_key};
+use super::published::{Place, follow, note, rows_of, seal_key};
 use super::publishing::{commit, copy_of, curated};
 use super::s3::{Fault, S3};
 use super::site::{Process, Random, SOON, Site, cases_and_seed, wait_until};
@@ -303,6 +303,28 @@ fn a_replica_whose_bucket_cannot_be_read_stays_one() {
     assert_eq!(place.once(&site), 1, "the origin is still the origin");
     promote(&place, &replica);
     assert_continues(&place, &replica);
+}
+
+#[test]
+fn a_promotion_behind_a_damaged_entry_names_start_over() {
+    let site = curated();
+    let place = Place::folder(&site);
+    place.once(&site);
+    let replica = replica_of(&place);
+    commit(&site, 1);
+    place.once(&site);
+    let name = layout::log(2);
+    place.bucket.put(&name, b"rotten").unwrap();
+    let refused = place.ends(&replica, &["promote", &place.url, "--yes"]);
+    assert!(refused.code == Some(1) && refused.stderr.contains(&name), "{refused:?}");
+    assert!(refused.stderr.contains("does not have, add --start-over"), "{refused:?}");
+    // It is still a replica, which no publisher takes for a fenced origin.
+    let refused = place.run(&replica, "--once");
+    assert!(refused.code == Some(1) && refused.stderr.contains("is a replica of"), "{refused:?}");
+    assert!(!replica.path("feed.redb.published").exists());
+    let done = place.json(&replica, &["promote", &place.url, "--start-over", "--yes"]);
+    assert_eq!((&done["promoted"], &done["slot"]), (&true.into(), &3.into()));
+    assert_eq!(follow(&place, &Site::new().db()), (3, None));
 }
 
 #[test]

@@ -68,6 +68,43 @@ fn publish_with_fault((method, name, fault, times): &(&str, &str, Fault, usize))
 }
 
 #[test]
+fn a_publisher_that_may_not_delete_publishes_on() {
+    let (s3, site) = (S3::start(), curated());
+    let place = Place::s3(&s3);
+    let publish = |version| {
+        commit(&site, version);
+        s3.age(Duration::from_secs(2 * 86_400));
+        place.run(&site, "--once --state-every 0s --keep 1d --log warn")
+    };
+    (1..=2).for_each(|version| assert_eq!(publish(version).code, Some(0)));
+    s3.fail("DELETE", "/states/", Fault::Status(403), 1);
+    let done = publish(3);
+    assert!(done.code == Some(0) && done.stderr.matches("old objects stay in the bucket").count() == 1, "{done:?}");
+    let published = note(&site).slot;
+    assert_eq!(place.slots(layout::LOG), (1..=published).collect::<Vec<_>>(), "no later object is deleted");
+    // The next sweep deletes them.
+    assert_eq!(publish(4).code, Some(0));
+    assert_eq!(place.slots(layout::STATES).len(), 2);
+    place.check(&site);
+}
+
+/// As behind a proxy that answers 404 itself.
+#[test]
+fn a_publisher_that_does_not_find_its_last_state_writes_another() {
+    let (s3, site) = (S3::start(), curated());
+    let place = Place::s3(&s3);
+    place.once(&site);
+    commit(&site, 1);
+    // The publisher also looks for the entry before it writes it.
+    for (name, times) in [(layout::log(3), 2), (layout::state(3), 1)] {
+        s3.fail("GET", &name, Fault::Code(404, "NoSuchKey"), times);
+    }
+    assert_eq!(place.once_with(&site, "--state-every 0s"), 3, "a commit, a state, and another state");
+    assert_eq!(place.slots(layout::STATES), [1, 3, 4]);
+    place.check(&site);
+}
+
+#[test]
 #[ignore = "waits for more than half a minute, which a request is given"]
 fn a_request_without_an_answer_times_out_and_is_repeated() {
     std::thread::scope(|scope| {

@@ -258,17 +258,29 @@ fn any_kept_instant_can_be_restored() {
 
 #[test]
 fn an_instant_within_a_whole_state_is_refused() {
+    // The changes of the commits are lost, or a restore replaces them. So they are published in a state.
+    for is_restored in [false, true] {
+        refuse_within_state(is_restored);
+    }
+}
+
+fn refuse_within_state(is_restored: bool) {
     let site = curated();
     let place = Place::folder(&site);
     place.once(&site);
+    let earlier = site.backup("earlier.redb");
     let mut times = vec![contents(&site.db()).0];
-    for version in 1..=2 {
-        wait_for_next_second();
-        commit(&site, version);
-        times.push(contents(&site.db()).0);
+    wait_for_next_second();
+    commit(&site, 1);
+    times.push(contents(&site.db()).0);
+    wait_for_next_second();
+    if is_restored {
+        site.json(["restore".as_ref(), earlier.as_os_str(), "--yes".as_ref()]);
+    } else {
+        commit(&site, 2);
+        damage(&site, |outbox, seqs| drop(outbox.remove((seqs[0], 0)).unwrap()));
     }
-    // The changes of these commits are lost, so they are published in a state.
-    damage(&site, |outbox, seqs| drop(outbox.remove((seqs[0], 0)).unwrap()));
+    times.push(contents(&site.db()).0);
     assert_eq!(place.once(&site), 1);
     assert!(place.entry(2).header.is_state());
     let (file, within) = (site.path("then.redb"), times[1]);
@@ -279,7 +291,9 @@ fn an_instant_within_a_whole_state_is_refused() {
     let expected = format!("the commits after {} were published in one whole state, as of {}", times[0], times[2]);
     assert!(refused.code == Some(1) && refused.stdout.contains(&expected), "{refused:?}");
     assert!(!file.exists());
-    for (at, expected) in [(times[0], times[0]), (within.plus_s(-1), times[0]), (times[2], times[2])] {
+    // The times of replaced commits are unknown.
+    let before = if is_restored { times[0] } else { within.plus_s(-1) };
+    for (at, expected) in [(times[0], times[0]), (before, times[0]), (times[2], times[2])] {
         let done = backup(at);
         assert_eq!(done.code, Some(0), "{at}: {done:?}");
         assert_eq!(done.json()["last_commit_at"], expected.to_string(), "{at}");
@@ -317,4 +331,9 @@ fn a_refused_backup_names_the_newest_possible_instant() {
     assert!(site.conferences_in(&file) == expected[0], "the records before the damaged entry");
     // The backup is a database of its own.
     site.json(["license", "set", "other", "--dataset", "journals", "--db", file.to_str().unwrap()]);
+    // A whole state after the damaged entry repairs the log, although nothing else waits.
+    assert!(refused.stdout.contains("`medfeed publish URL --start-over`"), "{refused:?}");
+    assert_eq!(place.once_with(&site, "--start-over"), 1);
+    assert_eq!(backup(&[]).code, Some(0));
+    assert!(site.conferences_in(&file) == expected[2], "the newest records");
 }

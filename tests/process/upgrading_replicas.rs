@@ -4,11 +4,11 @@
 use std::fs;
 use std::path::PathBuf;
 
-use medfeed::replicate::state::Manifest;
+use medfeed::replicate::state::{Manifest, decode_part, encode_part};
 use medfeed::replicate::{entry, layout};
 use medfeed::store::upgrade::SCHEMA;
 
-use super::added_fields::{has_field, take_field};
+use super::added_fields::{FIELD, has_field, take_field};
 use super::origin::{Origin, Replica, copy_into, url_of};
 use super::publishing::{commit, curated};
 use super::replicas::{serve, wait_for_seq};
@@ -88,6 +88,42 @@ fn a_bucket_with_states_of_an_older_format_is_checked_from_its_upgrade_on() {
     let replica = origin.replica();
     replica.serve("").stop();
     replica.site.check();
+}
+
+/// Renames a field in the list of fields of a whole state, as if another release had written it.
+fn rename_field(origin: &Origin, slot: u64) {
+    let path = |name: &str| origin.folder().join(name);
+    let mut manifest = Manifest::decode(&fs::read(path(&layout::state(slot))).unwrap()).unwrap();
+    let mut renamed = 0;
+    for part in &mut manifest.parts {
+        let mut changes = decode_part(part, &fs::read(path(&part.name)).unwrap()).unwrap();
+        let field = format!("{FIELD}\n").into_bytes();
+        if let Some(at) = changes.windows(field.len()).position(|window| window == field) {
+            changes[at] ^= 1;
+            renamed += 1;
+        }
+        let (bytes, changed) = encode_part(part.name.clone(), &changes).unwrap();
+        fs::write(path(&part.name), bytes).unwrap();
+        *part = changed;
+    }
+    assert_eq!(renamed, 1);
+    fs::write(path(&layout::state(slot)), manifest.encode().unwrap()).unwrap();
+}
+
+/// The origin was upgraded to a release with more fields.
+#[test]
+fn a_bucket_with_states_of_other_fields_is_checked_from_its_upgrade_on() {
+    let mut origin = Origin::new(curated());
+    commit(&origin.site, 1);
+    origin.publish();
+    origin.publish_state();
+    commit(&origin.site, 2);
+    origin.publish();
+    rename_field(&origin, 1);
+    let (site, url) = (Site::new(), origin.url());
+    site.json(["backup", "copy.redb", "--from", &url]);
+    let checked = site.json(["check", "--from", &url]);
+    assert_eq!((&checked["states"], &checked["entries"]), (&1.into(), &1.into()), "{checked}");
 }
 
 #[test]

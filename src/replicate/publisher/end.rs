@@ -120,7 +120,7 @@ fn read_after(
         }
     }
     let missing = ReplicaError::Missing { slot, later: slot };
-    let mut read = |slot| retry.read(|| log.entry(slot)).map_err(with_advice);
+    let mut read = |slot| retry.read(|| log.entry(slot));
     let mut last = read(slot)?.ok_or(missing)?;
     // Entries that were created since the list was read.
     while let Some(next) = read(last.header.slot + 1)? {
@@ -142,17 +142,6 @@ fn read_after(
     }
     state.is_unfinished = header.is_state() && state.slot < header.slot;
     Ok(Some(FoundLog { header, hash, state }))
-}
-
-/// Adds what to do to the error of an entry that cannot be used.
-pub(super) fn with_advice(error: ReplicaError) -> ReplicaError {
-    match error {
-        ReplicaError::Object { name, detail } => ReplicaError::object(
-            name,
-            format!("{detail}. Find out who wrote it. Put back the right entry, or delete it if there is none"),
-        ),
-        other => other,
-    }
 }
 
 impl NewestState {

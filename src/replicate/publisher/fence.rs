@@ -1,7 +1,6 @@
 //! Detecting that another publisher took over, and noting next to the database what is published.
 
 use super::Publisher;
-use super::end::with_advice;
 use super::progress::LastEntry;
 use super::publish_error::PublishError;
 use crate::model::printable::Printable;
@@ -16,7 +15,8 @@ use crate::store::replication::{OriginView, PublishedNote, SCHEMA};
 
 impl Publisher {
     /// Checks an entry found in the slot of our next one. It is ours if an earlier publisher of this file sent it just
-    /// before it died. Any other entry fences this publisher.
+    /// before it died. Any other entry fences this publisher. So does a later one under our name: it is of a copy of
+    /// the whole folder, because a late entry can only arrive before this run's first entry.
     pub(super) fn check_next_entry(&mut self, slot: u64, bytes: &[u8]) -> Result<(), PublishError> {
         let name = layout::log(slot);
         let is_readable = |bytes| entry::decode(bytes).is_ok_and(|found| found.header.slot == slot);
@@ -31,17 +31,17 @@ impl Publisher {
         };
         let found = match entry::decode(bytes) {
             Ok(found) if found.header.slot == slot => found,
-            Ok(found) => return Err(unusable_entry(&name, format!("it is of slot {}", found.header.slot))),
+            Ok(found) => return Err(ReplicaError::object(name, format!("it is of slot {}", found.header.slot)).into()),
             Err(_) if entry::is_of_other_format(bytes) => {
                 return Err(self.fenced(format!("another version of medfeed published slot {slot}")));
             }
-            Err(error) => return Err(unusable_entry(&name, error)),
+            Err(error) => return Err(ReplicaError::object(name, error).into()),
         };
         let parent = self.end.map_or_else(Hash::default, |end| end.hash);
         let header = found.header;
         let follows = (header.id, header.slot, header.parent) == (self.id, slot, parent);
         self.reader.refresh()?;
-        let is_own = is_same_publisher(&header.who, &self.who);
+        let is_own = self.entry_at.is_none() && is_same_publisher(&header.who, &self.who);
         if follows && is_own && self.reader.origin()?.holds(header.seq, header.lineage)? {
             tracing::info!("slot {slot} was published by an earlier run of this publisher; continuing after it");
             // The parts of a state are unknown here, and replicas of this format read no entry of another. So another state
@@ -158,10 +158,6 @@ impl Publisher {
         );
         Ok(PublishError::Diverged { slot: end.slot, is_own, text })
     }
-}
-
-fn unusable_entry(name: &str, error: impl ToString) -> PublishError {
-    with_advice(ReplicaError::object(name, error)).into()
 }
 
 pub(super) fn describe_takeover(header: &EntryHeader) -> String {

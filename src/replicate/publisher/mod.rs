@@ -21,10 +21,10 @@
 //! of an entry are built once, and sent until the store confirms them. After a refusal the publisher reads the object.
 //! It may be its own, from a request whose response was lost. Other bytes mean that another publisher was first. Then
 //! this one is *fenced* and ends. There is one exception: the bytes come from the same file's publisher, killed while
-//! its request was under way. `NAME.publisher` holds a lock and a random name for this, and entries carry that name. A
-//! publisher that was suspended for weeks may find its name free again, because old entries were deleted. Deletion
-//! follows the order of slots. So after each entry the publisher checks that the previous one exists. If not, it looks
-//! for later states.
+//! its request was under way, and this one has created no entry yet. `NAME.publisher` holds a lock and a random name
+//! for this, and entries carry that name. A publisher that was suspended for weeks may find its name free again,
+//! because old entries were deleted. Deletion follows the order of slots. So after each entry the publisher checks that
+//! the previous one exists. If not, it looks for later states.
 //!
 //! **A start** continues after the end of the log, if its database contains the commit of that end. So a killed
 //! publisher leaves nothing to repair. If the outbox does not reach from there to now, the next entry says that the
@@ -38,7 +38,8 @@
 //! next entry is another state, before any commits. Otherwise new replicas could not get past the one without a
 //! manifest.
 //!
-//! **Old objects** are deleted after that, by the clock of the store. Two whole states always stay.
+//! **Old objects** are deleted after that, by the clock of the store. Two whole states always stay. If an object cannot
+//! be deleted, the next state tries again.
 //!
 //! **The heartbeat** (`publisher/watch.rs`) overwrites the object `alive` every `--heartbeat`. Before that, also
 //! before it repeats a failed request, the publisher looks for another publisher's entry. It looks for its own last
@@ -116,7 +117,7 @@ pub struct PublishSettings {
     pub state_every: Duration,
     /// The time between two heartbeats. Another publisher is looked for twice as often.
     pub heartbeat: Duration,
-    /// Publish a state of this database, whatever the end of the log is.
+    /// Publish a state of this database at the start, whatever the end of the log is.
     pub start_over: bool,
     /// The maximum time to wait for another process that writes to the database.
     pub wait: Duration,
@@ -153,6 +154,7 @@ pub struct Publisher {
     /// The end of the log; `None` before the first entry.
     end: Option<LastEntry>,
     state: NewestState,
+    /// When this run created its last entry.
     entry_at: Option<Instant>,
     /// The last commit after which nothing was pending.
     seen: Option<CommitPoint>,

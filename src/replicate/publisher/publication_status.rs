@@ -98,8 +98,11 @@ impl PublicationStatus {
 pub fn waiting(reader: &Reader, end: Option<(DatabaseId, Head)>) -> Result<Waiting, StoreError> {
     let view = reader.origin()?;
     let Some((id, head)) = end else { return Ok(Waiting::State) };
-    if view.id()? != Some(id) || !view.holds(head.seq, head.lineage)? {
+    if view.id()? != Some(id) {
         return Ok(Waiting::Elsewhere);
+    }
+    if !view.holds(head.seq, head.lineage)? {
+        return Ok(if view.is_restored_over(head)? { Waiting::State } else { Waiting::Elsewhere });
     }
     Ok(match view.pending_after(head, u64::MAX) {
         Ok(Some(commits)) => commits.first().map_or(Waiting::Nothing, |first| Waiting::Commits {

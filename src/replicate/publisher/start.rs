@@ -38,6 +38,7 @@ impl Publisher {
         status: Arc<PublisherStatus>,
     ) -> Result<Publisher, PublishError> {
         let reader = Reader::open(path)?;
+        reader.refuse_replica()?;
         let lock = PublisherLock::take(path)?;
         let mut retry = Retry::new(settings.once.then(|| Instant::now() + ONCE_TIMEOUT), &status);
         let start_over = settings.start_over;
@@ -49,15 +50,17 @@ impl Publisher {
             Err(ReplicaError::Object { .. }) => None,
             found => found?,
         };
+        let own = reader.origin()?.id()?;
         let found = match read_end(&log, &mut retry) {
-            // `--start-over` drops the entries before the gap.
-            Err(error @ ReplicaError::Missing { .. }) if start_over => {
+            // `--start-over` drops the entries before a gap, and an end that cannot be used. With a wrong seal key, no
+            // object can be read.
+            Err(error @ (ReplicaError::Missing { .. } | ReplicaError::Object { .. })) if start_over => {
+                retry.read(|| log.check_database(own.unwrap_or(NO_ID)))?;
                 tracing::warn!("{error}");
                 None
             }
             found => found?,
         };
-        let own = reader.origin()?.id()?;
         if let Some(found) = &found {
             check_id(&bucket, found, own)?;
         }
@@ -134,7 +137,7 @@ impl Publisher {
         let Some(FoundLog { header, state, .. }) = found else { return self.replace_by_state() };
         self.state = state;
         // After an upgrade, replicas of this version start from a state of its format.
-        if !is_contained || header.schema != SCHEMA || self.state.is_unfinished {
+        if !is_contained || self.settings.start_over || header.schema != SCHEMA || self.state.is_unfinished {
             return self.replace_by_state();
         }
         self.note_end();

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -153,11 +153,17 @@ fn put_part(bucket: &Bucket, retry: &mut Retry, name: String, changes: &[u8]) ->
 const YOUNG_S: i64 = 86_400;
 /// The number of newest states that are never deleted.
 const KEPT_STATES: usize = 2;
+/// The maximum number of objects that a sweep deletes, because commits and heartbeats wait for it. More than are
+/// written between two states.
+const MAX_DELETED: usize = 2000;
+/// The time limit of retries in a sweep.
+const SWEEP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Deletes objects before the newest state that is older than `keep`, parts of unfinished states, and leftovers of the
 /// test of the store. The order is oldest first, and referring objects before the objects that they name. So a killed
-/// sweep leaves no reference to a deleted object. `end` is the slot of the last entry, which this publisher created. Only
-/// such a publisher deletes, because only it knows that the log is its own.
+/// sweep leaves no reference to a deleted object. A sweep also ends at the first object that cannot be deleted. The
+/// next one, after the next state, continues there. `end` is the slot of the last entry, which this publisher created.
+/// Only such a publisher deletes, because only it knows that the log is its own.
 ///
 /// Ages are measured by the store's clock only.
 pub(in crate::replicate::publisher) fn sweep(
@@ -202,11 +208,18 @@ pub(in crate::replicate::publisher) fn sweep(
     let probes = retry.run(|| bucket.list(layout::PROBES, None))?;
     let is_old_probe = |object: &ListedObject| layout::is_probe(&object.name) && is_old(object);
     to_delete.extend(probes.into_iter().filter(is_old_probe).map(|object| object.name));
-    for name in &to_delete {
-        retry.run(|| bucket.delete(name))?;
+    let mut retry = retry.for_thread();
+    (retry.until, retry.retries_refusals) = (Some(Instant::now() + SWEEP_TIMEOUT), false);
+    let mut deleted = 0;
+    for name in to_delete.iter().take(MAX_DELETED) {
+        if let Err(error) = retry.run(|| bucket.delete(name)) {
+            tracing::warn!("old objects stay in the bucket until the next whole state: {error}");
+            break;
+        }
+        deleted += 1;
     }
-    if !to_delete.is_empty() {
-        tracing::info!(objects = to_delete.len(), "deleted objects older than the state after slot {first_kept}");
+    if deleted > 0 {
+        tracing::info!(objects = deleted, "deleted objects older than the state after slot {first_kept}");
     }
     Ok(())
 }
@@ -312,6 +325,23 @@ mod tests {
         let before = names(&log);
         sweep_log(&log, 7, Duration::ZERO);
         assert_eq!(names(&log), before, "the only state needs its entries, but nothing was asked of older ones");
+    }
+
+    #[test]
+    fn a_sweep_deletes_a_bounded_number_of_objects() {
+        let log = swept();
+        sweep_log(&log, 7, Duration::ZERO);
+        let probes = log.folder.path().join(layout::PROBES);
+        std::fs::create_dir(&probes).unwrap();
+        for number in 0..=MAX_DELETED {
+            let name = layout::probe(&format!("{number:016x}"));
+            std::fs::write(log.folder.path().join(&name), "x").unwrap();
+            log.date(&name, time().plus_s(-2 * DAY_S));
+        }
+        for left in [1, 0] {
+            sweep_log(&log, 7, Duration::ZERO);
+            assert_eq!(names(&log).len(), of_slots(5..=7).len() + left);
+        }
     }
 
     #[test]

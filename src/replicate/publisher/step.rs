@@ -135,10 +135,10 @@ impl Publisher {
     pub(super) fn put_entry(&mut self, header: &EntryHeader, changes: &[&[u8]]) -> Result<Option<Hash>, PublishError> {
         let (bytes, hash) = entry::encode(header, changes)?;
         let made = self.retry.create(self.log.bucket(), &layout::log(header.slot), &bytes)?;
-        self.entry_at = Some(Instant::now());
         match made {
             CreateOutcome::Others(found) => self.check_next_entry(header.slot, &found).map(|()| None),
             CreateOutcome::Ours => {
+                self.entry_at = Some(Instant::now());
                 self.status.note(|progress| progress.entries += 1);
                 self.state.add_entry(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
                 self.advance_end(header, hash)?;

@@ -304,6 +304,7 @@ fn a_state_without_a_manifest_is_followed_by_a_state_before_commits() {
     assert!(entry(&log, last + 2).header.is_state());
     assert!(!publisher.state.is_unfinished);
     // A publisher that finds the entry of an earlier run in its slot, because it arrived late, does the same.
+    publisher.entry_at = None;
     let before = entry(&log, last + 1);
     publisher.end = Some(LastEntry::of(&before.header, before.hash));
     log.remove(&layout::state(last + 2));
@@ -325,6 +326,8 @@ fn a_state_is_dropped_if_an_entry_of_an_earlier_run_arrives_while_its_parts_are_
         let mut publisher = origin.start(&log, PublishSettings { state_every, ..once() }).unwrap();
         publisher.run(|| ()).unwrap();
         log.remove(&layout::state(late));
+        // This run has created no entry.
+        publisher.entry_at = None;
         let before = entry(&log, late - 1);
         publisher.end = Some(LastEntry::of(&before.header, before.hash));
         publisher.heartbeat.make_due();
@@ -335,6 +338,31 @@ fn a_state_is_dropped_if_an_entry_of_an_earlier_run_arrives_while_its_parts_are_
         assert_eq!(slots(&log, layout::STATES), expected, "only a state without a manifest needs another one");
         assert_eq!(publisher.end.map(|end| end.slot), slots(&log, layout::LOG).last().copied());
     }
+}
+
+#[test]
+fn of_two_copies_with_the_same_publisher_name_one_is_fenced() {
+    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
+    origin.publish(&log, once()).unwrap();
+    origin.commit();
+    // A copy of the whole folder.
+    let copy = origin.copy();
+    let [from, to] = [&origin, &copy].map(|origin| origin.folder.path().join("origin.redb.publisher"));
+    fs::copy(from, to).unwrap();
+    let settings = PublishSettings { state_every: Duration::ZERO, ..once() };
+    let mut second = copy.start(&log, settings.clone()).unwrap();
+    let mut first = origin.start(&log, settings).unwrap();
+    first.run(|| ()).unwrap();
+    // To the second one, these look like late entries of its own earlier run.
+    for _ in 2..=3 {
+        second.heartbeat.make_due();
+        second.heartbeat_if_due().unwrap();
+    }
+    second.run(|| ()).unwrap();
+    first.heartbeat.make_due();
+    let fenced = first.heartbeat_if_due().unwrap_err();
+    assert!(fenced.is_fenced(), "{fenced}");
+    assert_eq!(slots(&log, layout::STATES), [1, 3, 4]);
 }
 
 #[test]
@@ -633,4 +661,20 @@ fn publishing_is_behind_since_the_first_commit_that_waits() {
     let status = PublicationStatus::read(&origin.path(), &LogReader::new(log.bucket())).unwrap();
     let waiting = status.waiting.unwrap();
     assert!(matches!(waiting, Waiting::Commits { count: 3, since, .. } if since == first), "{waiting:?} since {first}");
+}
+
+#[test]
+fn after_a_restore_a_whole_state_is_pending() {
+    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
+    let waiting = |origin: &Origin| {
+        PublicationStatus::read(&origin.path(), &LogReader::new(log.bucket())).unwrap().waiting.unwrap()
+    };
+    origin.publish(&log, once()).unwrap();
+    let backup = origin.copy();
+    origin.commit();
+    origin.publish(&log, once()).unwrap();
+    Restoration::prepare(&origin.path(), &backup.path(), Duration::ZERO).unwrap().finish().unwrap();
+    assert_eq!((waiting(&origin), waiting(&backup)), (Waiting::State, Waiting::Elsewhere));
+    origin.publish(&log, once()).unwrap();
+    assert_eq!((waiting(&origin), waiting(&backup)), (Waiting::Nothing, Waiting::Elsewhere));
 }

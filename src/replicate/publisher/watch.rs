@@ -147,7 +147,8 @@ impl Publisher {
     fn refuse_if_swept(&mut self, slot: u64, hash: Hash) -> Result<(), PublishError> {
         for later in self.retry.read(|| self.log.state_slots())?.into_iter().rev().filter(|later| *later >= slot) {
             let manifest = self.retry.read(|| self.log.manifest(later))?;
-            if manifest.is_none_or(|manifest| (manifest.slot, manifest.entry_hash) != (slot, hash)) {
+            // A manifest of this slot that is listed and not found is lost, or behind a proxy that answers 404 itself.
+            if !manifest.map_or(later == slot, |manifest| (manifest.slot, manifest.entry_hash) == (slot, hash)) {
                 let by = match self.retry.read(|| self.log.entry(later)) {
                     Ok(Some(entry)) => describe_takeover(&entry.header),
                     _ => format!("another publisher had continued to slot {later}"),

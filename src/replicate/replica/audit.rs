@@ -5,11 +5,10 @@ use std::path::Path;
 
 use super::ReplicaError;
 use super::load::{LoadedState, StateLoader};
-use super::log::{EndCheck, LogReader, check_next};
+use super::log::{LogReader, check_next};
 use crate::replicate::entry::LogEntry;
 use crate::replicate::layout;
 use crate::store::file::replace::BackupReport;
-use crate::store::replication::SCHEMA;
 
 /// The result of an audit.
 #[allow(missing_docs, reason = "the names explain the other fields")]
@@ -19,7 +18,8 @@ pub struct Audit {
     pub states: Vec<u64>,
     /// The entries after the oldest state.
     pub entries: u64,
-    /// The missing slots before a whole state. Points in time within them cannot be restored.
+    /// The slots before a whole state that lack an entry or its whole state. Points in time within them cannot be
+    /// restored.
     pub given_up: Vec<RangeInclusive<u64>>,
     pub slot: u64,
     pub seq: u64,
@@ -34,16 +34,17 @@ pub struct Audit {
 pub fn audit(log: &LogReader, path: &Path) -> Result<Audit, ReplicaError> {
     let mut states = log.needed_state_slots()?;
     states.reverse();
-    // Replaying begins after an upgrade to this format.
-    let is_older = |slot| Ok::<_, ReplicaError>(log.manifest(slot)?.is_some_and(|manifest| manifest.schema < SCHEMA));
-    while states.len() > 1 && is_older(states[0])? {
-        states.remove(0);
-    }
     let load = StateLoader::new(log, path, &|| true);
-    // Replicas at this position need the entry of the oldest state.
-    let name = layout::log(states[0]);
-    let first = log.entry(states[0])?.ok_or_else(|| ReplicaError::object(name, "it is missing"))?;
-    let mut loaded = load.load(log.state_of(&first)?)?;
+    let mut loaded = loop {
+        // Replicas at this position need the entry of the oldest state.
+        let name = layout::log(states[0]);
+        let first = log.entry(states[0])?.ok_or_else(|| ReplicaError::object(name, "it is missing"))?;
+        match log.state_of(&first).and_then(|state| load.load(state)) {
+            // Replaying begins after an upgrade to this format, or to these fields.
+            Err(ReplicaError::OlderSchema { .. } | ReplicaError::OtherFields) if states.len() > 1 => states.remove(0),
+            loaded => break loaded?,
+        };
+    };
     let (mut entries, mut given_up) = (0, Vec::new());
     while let Some(entry) = next_entry(log, &loaded, &states)? {
         let slot = entry.header.slot;
@@ -92,11 +93,5 @@ fn next_entry(log: &LogReader, loaded: &LoadedState, states: &[u64]) -> Result<O
     if let Some(newest) = states.last().filter(|newest| slot <= **newest) {
         return Err(ReplicaError::Missing { slot, later: *newest });
     }
-    match log.end_after(here)? {
-        EndCheck::Confirmed => Ok(None),
-        EndCheck::More => next_entry(log, loaded, states),
-        EndCheck::Before { .. } => {
-            Err(ReplicaError::object(layout::log(here.slot), "it was there a moment ago and is gone"))
-        }
-    }
+    if log.ends_after(here, loaded.head.seq)? { Ok(None) } else { next_entry(log, loaded, states) }
 }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::path::Path;
 
 use super::ReplicaError;
-use super::log::{EndCheck, LogReader, check_next, check_schema};
+use super::log::{LogReader, check_next, check_schema};
 use crate::model::{DatabaseId, Head, Timestamp};
 use crate::replicate::entry::LogEntry;
 use crate::replicate::layout;
@@ -136,25 +136,25 @@ impl<'a> StateLoader<'a> {
         }
     }
 
-    /// Returns `before`, whose next entry is the state `next`, which is too late. Commits within that state have no
-    /// changes in the log, so the database is not known as it was after one of them.
+    /// Returns `before`, whose next entry is the state `next`, which is too late. Commits within that state, or replaced
+    /// by its restore, have no changes in the log, so the database is not known as it was after one of them.
     fn before_state(
         &self,
         before: LoadedState,
         next: &LoadedState,
         until: Timestamp,
     ) -> Result<LoadedState, ReplicaError> {
-        if next.draft.commit_after(before.head, until)?.is_none() {
-            return Ok(before);
+        let (base, after) = (before.draft.replica.head()?, next.draft.replica.head()?.time);
+        match next.draft.may_skip_commit(base, until)? {
+            true => Err(ReplicaError::WithinState { until, before: base.time, after }),
+            false => Ok(before),
         }
-        let (before_at, after_at) = (before.draft.replica.head()?.time, next.draft.replica.head()?.time);
-        Err(ReplicaError::WithinState { until, before: before_at, after: after_at })
     }
 
     /// Returns what was loaded before an error of the log, if its last commit is of the requested time. Otherwise notes
     /// that time, and returns the error.
     fn before_error(&self, loaded: LoadedState, error: ReplicaError) -> Result<LoadedState, ReplicaError> {
-        if error.is_of_log() || matches!(error, ReplicaError::Object { .. }) {
+        if error.is_of_log() {
             let reached = Some(loaded.draft.replica.head()?.time);
             if self.until == reached {
                 return Ok(loaded);
@@ -165,12 +165,9 @@ impl<'a> StateLoader<'a> {
     }
 
     fn is_end(&self, loaded: &LoadedState) -> Result<bool, ReplicaError> {
-        match self.log.end_after(&loaded.mark) {
-            // The entry was read a moment ago, and is gone.
-            Ok(EndCheck::Before { slot, seq }) => Err(ReplicaError::Behind { slot, end: seq, here: loaded.head.seq }),
-            Ok(found) => Ok(found == EndCheck::Confirmed),
+        match self.log.ends_after(&loaded.mark, loaded.head.seq) {
             Err(ReplicaError::Unconfirmed(..)) if !self.must_confirm => Ok(true),
-            Err(error) => Err(error),
+            is_end => is_end,
         }
     }
 

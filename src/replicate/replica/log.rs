@@ -4,7 +4,7 @@
 //!
 //! **An empty slot is not the end of the log.** Objects may have been deleted, or the bucket may have been restored
 //! from a copy. The heartbeat names the last slot and its hash. A replica compares this with its own position
-//! (`compare` in this file):
+//! (`confirms_end` in this file):
 //!
 //! | heartbeat | must hold |
 //! | --- | --- |
@@ -82,22 +82,6 @@ pub(super) fn check_schema(found: u32) -> Result<(), ReplicaError> {
         Ordering::Equal => Ok(()),
         Ordering::Greater => Err(ReplicaError::Schema { found, known: SCHEMA }),
     }
-}
-
-/// The end of the log, as seen from a position whose next slot is empty.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EndCheck {
-    /// The log ends here, as the heartbeat confirms.
-    Confirmed,
-    /// The next slot has an entry by now.
-    More,
-    /// The log ends earlier: the position's entry is gone.
-    Before {
-        /// The last slot in the heartbeat.
-        slot: u64,
-        /// The origin's last seq in the heartbeat.
-        seq: u64,
-    },
 }
 
 impl LogReader {
@@ -231,17 +215,14 @@ impl LogReader {
         }
     }
 
-    /// Decides whether the log ends after a position, by the listed entries and the heartbeat. A missing entry alone
-    /// proves nothing, because the bucket may have lost it.
+    /// Whether the log ends after a position, whose last seq is `seq`, by the listed entries and the heartbeat. A
+    /// missing entry alone proves nothing, because the bucket may have lost it. Returns false if the next slot has an
+    /// entry by now.
     ///
     /// # Errors
-    /// [`ReplicaError::Missing`], [`ReplicaError::Unconfirmed`] and the errors of [`LogReader::compare`].
-    pub fn end_after(&self, position: &ReplicaMark) -> Result<EndCheck, ReplicaError> {
-        if self.lists_next(position.slot)? {
-            return Ok(EndCheck::More);
-        }
-        let alive = self.heartbeat_for(position)?;
-        self.compare(position, &alive)
+    /// [`ReplicaError::Missing`], [`ReplicaError::Unconfirmed`] and the errors of [`LogReader::confirms_end`].
+    pub fn ends_after(&self, position: &ReplicaMark, seq: u64) -> Result<bool, ReplicaError> {
+        Ok(!self.lists_next(position.slot)? && self.confirms_end(position, seq, &self.heartbeat_for(position)?)?)
     }
 
     /// Whether the bucket lists an entry in the slot after `slot`.
@@ -260,13 +241,15 @@ impl LogReader {
         }
     }
 
-    /// Compares a position with the end of the log in a heartbeat. The slot after the position was found empty.
+    /// Whether a heartbeat confirms that the log ends at a position, whose last seq is `seq`. The slot after it was
+    /// found empty. Returns false if it has an entry by now.
     ///
     /// # Errors
-    /// [`ReplicaError::Missing`] if the log continues; [`ReplicaError::Diverged`] if it has another entry at the position.
-    pub fn compare(&self, position: &ReplicaMark, alive: &Heartbeat) -> Result<EndCheck, ReplicaError> {
+    /// [`ReplicaError::Missing`] if the log continues; [`ReplicaError::Behind`] if it ended at an earlier seq;
+    /// [`ReplicaError::Diverged`] if it has another entry at the position, or none.
+    pub fn confirms_end(&self, position: &ReplicaMark, seq: u64, alive: &Heartbeat) -> Result<bool, ReplicaError> {
         match position.slot.cmp(&alive.slot) {
-            Ordering::Equal if position.hash == alive.hash => Ok(EndCheck::Confirmed),
+            Ordering::Equal if position.hash == alive.hash => Ok(true),
             Ordering::Equal => Err(ReplicaError::Diverged(format!(
                 "`{}` names another entry of slot {}",
                 layout::ALIVE,
@@ -274,14 +257,16 @@ impl LogReader {
             ))),
             // The entry may have been created since the slot was found empty.
             Ordering::Less => match self.entry(position.slot + 1)? {
-                Some(_) => Ok(EndCheck::More),
+                Some(_) => Ok(false),
                 None => Err(ReplicaError::Missing { slot: position.slot + 1, later: alive.slot }),
             },
             // Heartbeats are less frequent than entries. Or the bucket lost entries.
             Ordering::Greater => match self.entry(position.slot)? {
-                Some(entry) if entry.hash == position.hash => Ok(EndCheck::Confirmed),
+                Some(entry) if entry.hash == position.hash => Ok(true),
                 Some(_) => Err(ReplicaError::Diverged(format!("slot {} holds another entry", position.slot))),
-                None => Ok(EndCheck::Before { slot: alive.slot, seq: alive.seq }),
+                None if alive.seq < seq => Err(ReplicaError::Behind { slot: alive.slot, end: alive.seq, here: seq }),
+                // The rows may still be as new as a state that the origin has published since.
+                None => Err(ReplicaError::Diverged(format!("slot {} is gone", position.slot))),
             },
         }
     }
@@ -387,49 +372,50 @@ mod tests {
         let (log, hashes) = TestLog::up_to(3);
         // The position; slot and hash in the heartbeat, whose seq is 25; and the outcome.
         let cases = [
-            (at(3, hashes[2]), (3, hashes[2]), "Confirmed"),
+            (at(3, hashes[2]), (3, hashes[2]), "true"),
             (at(3, OTHER), (3, hashes[2]), "Diverged: `alive` names another entry of slot 3"),
             (at(3, hashes[2]), (3, OTHER), "Diverged: `alive` names another entry of slot 3"),
-            (at(3, hashes[2]), (2, hashes[1]), "Confirmed"),
-            (at(3, hashes[2]), (1, hashes[0]), "Confirmed"),
+            (at(3, hashes[2]), (2, hashes[1]), "true"),
+            (at(3, hashes[2]), (1, hashes[0]), "true"),
             (at(3, OTHER), (2, hashes[1]), "Diverged: slot 3 holds another entry"),
-            (at(4, OTHER), (3, hashes[2]), "Before { slot: 3, seq: 25 }"),
-            (at(4, OTHER), (1, hashes[0]), "Before { slot: 1, seq: 25 }"),
-            (at(2, hashes[1]), (3, hashes[2]), "More"),
-            (at(2, hashes[1]), (9, OTHER), "More"),
+            (at(4, OTHER), (3, hashes[2]), "Behind { slot: 3, end: 25, here: 40 }"),
+            (at(4, OTHER), (1, hashes[0]), "Behind { slot: 1, end: 25, here: 40 }"),
+            (at(2, hashes[1]), (3, hashes[2]), "false"),
+            (at(2, hashes[1]), (9, OTHER), "false"),
             (at(3, hashes[2]), (4, OTHER), "Missing 4, later 4"),
             (at(3, hashes[2]), (7, OTHER), "Missing 4, later 7"),
         ];
         for (position, (slot, hash), expected) in cases {
             log.put_alive(slot, hash, 25);
             let alive = reader(&log).heartbeat_for(&position).unwrap();
-            assert_eq!(shown(reader(&log).compare(&position, &alive)), expected, "{} {slot}", position.slot);
+            let found = reader(&log).confirms_end(&position, position.slot * 10, &alive);
+            assert_eq!(shown(found), expected, "{} {slot}", position.slot);
         }
     }
 
     #[test]
     fn the_end_of_the_log_is_neither_before_a_listed_entry_nor_without_a_heartbeat() {
         let (log, hashes) = TestLog::up_to(5);
-        let end = |slot: usize| shown(reader(&log).end_after(&at(slot as u64, hashes[slot - 1])));
-        assert_eq!((end(5), end(4), end(1)), ("Confirmed".to_owned(), "More".to_owned(), "More".to_owned()));
+        let end = |slot: usize| shown(reader(&log).ends_after(&at(slot as u64, hashes[slot - 1]), slot as u64 * 10));
+        assert_eq!((end(5), end(4), end(1)), ("true".to_owned(), "false".to_owned(), "false".to_owned()));
         log.remove(&layout::log(4));
-        assert_eq!((end(3), end(4)), ("Missing 4, later 5".to_owned(), "More".to_owned()));
+        assert_eq!((end(3), end(4)), ("Missing 4, later 5".to_owned(), "false".to_owned()));
         log.remove(&layout::log(5));
         assert_eq!(end(3), "Missing 4, later 5", "the heartbeat names it");
-        assert_eq!(end(5), "Confirmed", "the heartbeat names it");
+        assert_eq!(end(5), "true", "the heartbeat names it");
         log.put_alive(3, hashes[2], 30);
-        assert_eq!((end(3), end(4)), ("Confirmed".to_owned(), "Before { slot: 3, seq: 30 }".to_owned()));
+        assert_eq!((end(3), end(4)), ("true".to_owned(), "Behind { slot: 3, end: 30, here: 40 }".to_owned()));
         log.bucket().put(layout::ALIVE, b"damaged").unwrap();
         assert_eq!(end(3), "Unconfirmed");
         log.remove(layout::ALIVE);
         assert_eq!(end(3), "Unconfirmed");
         let other = TestLog { id: OTHER_ID, folder: log.folder };
         other.put_alive(3, hashes[2], 30);
-        assert_eq!(shown(reader(&other).end_after(&at(3, hashes[2]))), "Unconfirmed");
+        assert_eq!(shown(reader(&other).ends_after(&at(3, hashes[2]), 30)), "Unconfirmed");
         // An entry that is listed and cannot be read.
         std::fs::create_dir_all(other.folder.path().join("log")).unwrap();
         std::fs::write(other.folder.path().join(layout::log(4)), "damaged").unwrap();
-        assert_eq!(shown(reader(&other).end_after(&at(3, hashes[2]))), "Object log/00000000000000000004");
+        assert_eq!(shown(reader(&other).ends_after(&at(3, hashes[2]), 30)), "Object log/00000000000000000004");
     }
 
     fn rot(log: &TestLog, names: &[String]) {

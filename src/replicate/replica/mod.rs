@@ -43,10 +43,10 @@
 //! - **New keys.** They arrive by the bucket.
 //!
 //! An unknown key may be new, also at an origin. A request whose key has the right form waits for the next poll before
-//! it gets 401. At an origin that is the next poll of the file, within 100 ms. At a replica it is a poll of the
-//! bucket. Anybody can invent keys. So requests cause at most one poll of the bucket a second, and few requests may
-//! wait. Addresses over the limit for unusable keys share four other permits. So a valid key from there works, and
-//! other addresses lose no permit.
+//! it gets 401. At an origin that is the next poll of the file, within 100 ms. At a replica it is a poll of the bucket.
+//! If that fails, the request gets 503, because the key may be valid. Anybody can invent keys. So requests cause at
+//! most one poll of the bucket a second, and few requests may wait. Addresses over the limit for unusable keys share
+//! four other permits. So a valid key from there works, and other addresses lose no permit.
 
 pub mod audit;
 pub mod load;
@@ -67,7 +67,7 @@ pub use replica_error::ReplicaError;
 pub use replica_status::ReplicaStatus;
 
 use self::load::commits_of;
-use self::log::{EndCheck, check_next};
+use self::log::check_next;
 use crate::bucket::BucketError;
 use crate::model::Head;
 use crate::model::time::since_boot;
@@ -387,20 +387,12 @@ impl Replica {
         }
         let checked_at = since_boot();
         match self.check_heartbeat() {
-            Ok(EndCheck::Confirmed) => {
+            Ok(true) => {
                 (self.confirmed_at, self.list_at) = (Some(checked_at), None);
                 self.status.note_end_seen(asked);
                 Ok(true)
             }
-            Ok(EndCheck::More) => Ok(false),
-            Ok(EndCheck::Before { slot, seq }) => {
-                self.retract_end();
-                // The file may still be as new as a state that the origin has published since.
-                Err(match seq < self.file.head.seq {
-                    true => ReplicaError::Behind { slot, end: seq, here: self.file.head.seq },
-                    false => ReplicaError::Diverged(format!("slot {} is gone", self.file.mark.slot)),
-                })
-            }
+            Ok(false) => Ok(false),
             Err(error) => {
                 if !matches!(error, ReplicaError::Bucket(_)) {
                     self.retract_end();
@@ -416,11 +408,12 @@ impl Replica {
         self.status.retract_end(self.confirmed_at);
     }
 
-    fn check_heartbeat(&mut self) -> Result<EndCheck, ReplicaError> {
+    /// Whether the log ends here, by the heartbeat and, while the end is in doubt, the listed entries.
+    fn check_heartbeat(&mut self) -> Result<bool, ReplicaError> {
         let position = &self.file.mark;
         if self.list_at.is_some_and(|list_at| since_boot() >= list_at) {
             if self.log.lists_next(position.slot)? {
-                return Ok(EndCheck::More);
+                return Ok(false);
             }
             self.list_at = Some(since_boot() + LIST_EVERY);
         }
@@ -441,9 +434,9 @@ impl Replica {
             }
         }
         self.status.ahead.lock().note_heartbeat(began, found.seq, is_later);
-        let end = self.log.compare(position, &found);
+        let is_end = self.log.confirms_end(position, self.file.head.seq, &found);
         self.alive = Some(found);
-        end
+        is_end
     }
 
     /// Loads the newest whole state and replaces the file by it. After a failure it pauses, for example to avoid
@@ -519,6 +512,6 @@ impl Replica {
 /// Whether a replica with a file may wait for a repair of this error.
 fn may_recover(error: &ReplicaError) -> bool {
     let is_of_disk = matches!(error, ReplicaError::Store(StoreError::DiskFull(_) | StoreError::Io { .. }));
-    let is_of_bucket = matches!(error, ReplicaError::Bucket(BucketError::Unreachable(_)) | ReplicaError::Object { .. });
-    is_of_disk || is_of_bucket || error.is_of_log() || matches!(error, ReplicaError::Paused(_))
+    let may_pass = matches!(error, ReplicaError::Bucket(BucketError::Unreachable(_)) | ReplicaError::Paused(_));
+    is_of_disk || may_pass || error.is_of_log()
 }

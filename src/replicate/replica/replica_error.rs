@@ -20,7 +20,7 @@ pub enum ReplicaError {
     /// The bucket cannot be used.
     #[error(transparent)]
     Bucket(BucketError),
-    #[error("object `{name}` cannot be used: {detail}")]
+    #[error("object `{name}` cannot be used: {detail}{}", entry_advice(name))]
     Object { name: String, detail: String },
     /// The log does not continue the replica's state.
     #[error("the log does not continue from this replica's position: {0}")]
@@ -118,6 +118,17 @@ fn missing_slots(slot: u64, later: u64) -> String {
     }
 }
 
+/// What to do about an entry that cannot be used.
+fn entry_advice(name: &str) -> &'static str {
+    match layout::log_slot(name) {
+        Some(_) => {
+            ". If other entries can be read, find out who wrote this one. Put back the right one; or delete it, and \
+             write a whole state at the origin: `medfeed publish URL --start-over`"
+        }
+        None => "",
+    }
+}
+
 impl From<BucketError> for ReplicaError {
     fn from(error: BucketError) -> ReplicaError {
         match error {
@@ -148,9 +159,10 @@ impl ReplicaError {
         }
     }
 
-    /// Whether the log is incomplete or cannot be confirmed. That may be repaired while a replica waits.
+    /// Whether the log is incomplete or damaged, or cannot be confirmed. That may be repaired while a replica waits.
     pub fn is_of_log(&self) -> bool {
-        matches!(self, ReplicaError::Missing { .. } | ReplicaError::Unconfirmed(..) | ReplicaError::Behind { .. })
+        use ReplicaError::{Behind, Missing, Object, Unconfirmed};
+        matches!(self, Missing { .. } | Object { .. } | Unconfirmed(..) | Behind { .. })
     }
 
     /// Whether following ends with this error, because only an operator can fix it.

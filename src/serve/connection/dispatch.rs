@@ -33,6 +33,7 @@ use tokio::sync::watch;
 use crate::api::answers::AnswerResult;
 use crate::api::exchange::Exchange;
 use crate::api::job::{Job, PermitKind};
+use crate::api::problem::Problem;
 use crate::api::service::CheckedRequest;
 use crate::api::{Request, Response, Service};
 use crate::serve::connection::limits::Connection;
@@ -79,9 +80,12 @@ impl Dispatcher {
                     built
                 }
                 Ok(CheckedRequest::UnknownKey { is_over_limit }) => {
-                    Box::pin(self.poll_for_keys(service, &exchange, is_over_limit)).await;
+                    let has_polled = Box::pin(self.poll_for_keys(service, &exchange, is_over_limit)).await;
                     exchange.recheck();
                     checked = service.check(&mut exchange);
+                    if !has_polled {
+                        checked = checked.map_err(Problem::of_unpolled_key);
+                    }
                     continue;
                 }
                 Err(problem) => Err(problem),
@@ -119,11 +123,12 @@ impl Dispatcher {
         })
     }
 
-    /// Waits until new keys are loaded. Returns at once if too many requests wait already.
-    async fn poll_for_keys(&self, service: &Arc<Service>, exchange: &Exchange, is_over_limit: bool) {
-        let Some((_place, permit)) = self.permits.acquire_key_poll(is_over_limit).await else { return };
+    /// Waits until new keys are loaded. Returns at once if too many requests wait already. Returns false if the poll
+    /// failed.
+    async fn poll_for_keys(&self, service: &Arc<Service>, exchange: &Exchange, is_over_limit: bool) -> bool {
+        let Some((_place, permit)) = self.permits.acquire_key_poll(is_over_limit).await else { return true };
         let since = exchange.request().at;
-        self.run(service, permit, move |service| service.poll_for_keys(since)).await;
+        self.run(service, permit, move |service| service.poll_for_keys(since)).await
     }
 
     /// Runs work on a blocking thread. Holds the permits until it is done, even if the caller has disconnected.

@@ -115,13 +115,14 @@ impl ReplicaThread {
     }
 
     /// Waits until `until` for a poll of the origin that begins after `since`. Concurrent callers share a poll. The
-    /// next poll begins `pause` after the end of the last one, or earlier if it is due.
-    pub fn wait_for_poll(&self, since: Instant, until: Instant, pause: Duration) {
+    /// next poll begins `pause` after the end of the last one, or earlier if it is due. Returns whether the poll
+    /// succeeded in time.
+    pub fn wait_for_poll(&self, since: Instant, until: Instant, pause: Duration) -> bool {
         let mut polls = self.polls.lock();
         while !polls.has_ended && polls.last_began.is_none_or(|began| began < since) {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return;
+                return false;
             }
             if polls.requested_after.is_none_or(|requested| pause < requested) {
                 polls.requested_after = Some(pause);
@@ -129,6 +130,7 @@ impl ReplicaThread {
             }
             self.changed.wait_for(&mut polls, left);
         }
+        self.status.progress().error.is_none()
     }
 
     /// Whether a seq that is ahead of the replica belongs to a history that the origin no longer has.
@@ -189,7 +191,8 @@ mod tests {
             (None, true, false),
         ] {
             *thread.polls.lock() = PollState { last_began, has_ended, requested_after: None };
-            thread.wait_for_poll(since, Instant::now() + MS, MS);
+            let has_polled = thread.wait_for_poll(since, Instant::now() + MS, MS);
+            assert_eq!(has_polled, !asks, "{last_began:?} {has_ended}");
             assert_eq!(thread.polls.lock().requested_after.is_some(), asks, "{last_began:?} {has_ended}");
         }
     }

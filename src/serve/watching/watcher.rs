@@ -311,12 +311,12 @@ impl SnapshotSource for Watcher {
         self.fence.as_ref().is_some_and(FenceWatch::is_over).then_some(FENCED)
     }
 
-    fn poll_for_keys(&self, since: Instant) {
+    fn poll_for_keys(&self, since: Instant) -> bool {
         if let Some(replica) = self.replica() {
-            replica.wait_for_poll(since, since + REQUEST_TIMEOUT, KEY_PAUSE);
+            let has_polled = replica.wait_for_poll(since, since + REQUEST_TIMEOUT, KEY_PAUSE);
             // Loads keys even if commits are held back.
             self.catch_up(Instant::now(), &|_| false);
-            return;
+            return has_polled;
         }
         let (last, changed) = &self.last_poll;
         let mut last = last.lock();
@@ -324,6 +324,7 @@ impl SnapshotSource for Watcher {
         // The thread polls regularly, so invalid keys cause no additional polls.
         let is_earlier = |last: &mut Option<Instant>| last.is_none_or(|last| last < since);
         changed.wait_while_for(&mut last, is_earlier, timeout);
+        true
     }
 
     fn changes(&self) -> watch::Receiver<()> {

@@ -83,7 +83,7 @@ pub(in crate::store) fn remove_local_rows(tx: &WriteTx) -> Result<(), StoreError
 }
 
 /// The number of seqs that a jump skips.
-const JUMP_SEQS: u64 = 1 << 32;
+pub(in crate::store) const JUMP_SEQS: u64 = 1 << 32;
 
 /// Adds an empty commit, as an entry of the history. Its time is not before `committed`. It is 2^32 seqs after
 /// `jump_past` and the last commit, or takes one seq.

@@ -12,6 +12,7 @@ use crate::store::file::fill::create_tables;
 use crate::store::file::metadata::FileIdentity;
 use crate::store::file::metadata::{refuse_other_names, resolve};
 use crate::store::file::open::{OpenOptions, Writer};
+use crate::store::file::published::JUMP_SEQS;
 use crate::store::file::replace::{BackupReport, LockedFile, write_backup};
 use crate::store::format::meta::Version;
 use crate::store::format::meta::{ReplicaMark, database_id, find_mark};
@@ -83,21 +84,15 @@ pub struct LoadedDraft {
 }
 
 impl LoadedDraft {
-    /// The last commit at or before a time, if it is after `base` and `base` is a commit of this history.
-    pub fn commit_after(&self, base: Head, until: Timestamp) -> Result<Option<CommitPoint>, StoreError> {
+    /// Whether there may have been a commit between `base` and a time. The seq of a restore shows whether it replaced
+    /// commits after `base`, whose times are unknown.
+    pub fn may_skip_commit(&self, base: CommitPoint, until: Timestamp) -> Result<bool, StoreError> {
         let commits = self.replica.writer.begin_read()?.open_table(tables::COMMITS)?;
-        let mut last = None;
-        for row in commits.range(base.seq..)?.rev() {
-            let (seq, row) = row?;
-            let point = unseal_commit(seq.value(), row.value())?.point();
-            if point.head() == base {
-                return Ok(last);
-            }
-            if point.time <= until && last.is_none() {
-                last = Some(point);
-            }
-        }
-        Ok(None)
+        let Some(next) = commits.range(base.seq.saturating_add(1)..)?.next() else { return Ok(false) };
+        let (seq, row) = next?;
+        let has_replaced = seq.value() > base.seq.saturating_add(JUMP_SEQS);
+        let is_in_time = unseal_commit(seq.value(), row.value())?.time <= until;
+        Ok(is_in_time || (has_replaced && until > base.time))
     }
 
     /// Writes a checked backup of the loaded state.
