@@ -86,7 +86,8 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
     OpenFolder::open(folder)?.sync()
 }
 
-/// A folder that can be synced. It is opened before a file in it is replaced: the user may lack the permission to open it.
+/// A folder that can be synced. It is opened before a file in it is replaced: the user may lack the permission to open
+/// it.
 #[derive(Debug)]
 pub struct OpenFolder<'p> {
     file: File,

@@ -5,8 +5,8 @@ use std::{env, fs, process};
 
 use crate::words::dictionary;
 
-/// Writes the seeds into the folder that the variable `MEDFEED_FUZZ_SEEDS` names, the dictionary next to it with the ending
-/// `.words`, and ends the program. Does nothing without the variable.
+/// Writes the seeds into the folder that the variable `MEDFEED_FUZZ_SEEDS` names, the dictionary next to it with the
+/// ending `.words`, and ends the program. Does nothing without the variable.
 pub fn write_and_exit(seeds: impl FnOnce() -> Vec<Vec<u8>>) {
     let Some(folder) = env::var_os("MEDFEED_FUZZ_SEEDS") else { return };
     for (number, seed) in seeds().into_iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Web pages that send requests.
 //!
-//! **CORS** (the Fetch standard, "HTTP CORS protocol") is off unless the operator names origins. Keys are sent in headers,
-//! never in cookies, so requests with credentials are not supported.
+//! **CORS** (the Fetch standard, "HTTP CORS protocol") is off unless the operator names origins. Keys are sent in
+//! headers, never in cookies, so requests with credentials are not supported.
 //!
 //! **DNS rebinding.** A web page can point its own name at this machine's address. Then its scripts can read responses
 //! like those of their own site. The browser still sends the page's name in `Host`. So endpoints that show secrets

@@ -1,7 +1,7 @@
 //! Entity tags, conditional requests and range requests (RFC 9110, sections 8.8.3, 13 and 14).
 //!
-//! Tags are derived from content: equal content has equal tags. They are weak, since a response may be compressed. Those
-//! of files are strong, since downloads can be resumed.
+//! Tags are derived from content: equal content has equal tags. They are weak, since a response may be compressed.
+//! Those of files are strong, since downloads can be resumed.
 //!
 //! Only a single range of bytes is supported. Others are ignored, as the RFC allows: the response is the whole file.
 //! The crate `headers` is not used, because it rejects a suffix that is longer than the file.

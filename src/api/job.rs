@@ -79,8 +79,8 @@ impl Job {
         Ok(Job { caller, pattern, dataset, handler, wants_gzip, asked_at: Instant::now() })
     }
 
-    /// The permit that it needs; `None` if it reads only memory. Such a job takes well under a millisecond, and a thread
-    /// for it would cost as much as the job.
+    /// The permit that it needs; `None` if it reads only memory. Such a job takes well under a millisecond, and a
+    /// thread for it would cost as much as the job.
     pub(super) fn permit(&self) -> Result<Option<PermitKind>, Problem> {
         let reads_tables = match &self.handler {
             Handler::Export(_) => return Ok(Some(PermitKind::Export)),

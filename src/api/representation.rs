@@ -114,8 +114,8 @@ impl Representation {
         }
     }
 
-    /// The approximate size in memory, in bytes. The compressed body counts as a quarter of the plain one, also before it
-    /// is built: records take about a sixth.
+    /// The approximate size in memory, in bytes. The compressed body counts as a quarter of the plain one, also before
+    /// it is built: records take about a sixth.
     pub fn heap_bytes(&self) -> usize {
         let body = self.plain().len();
         let gzip = if self.is_file() { 0 } else { body / 4 };

@@ -37,8 +37,8 @@ pub trait SnapshotSource: Send + Sync {
     /// Receives a message for every new or newly shown snapshot.
     fn changes(&self) -> watch::Receiver<()>;
 
-    /// Polls for newer commits, unless a poll has begun after `since`; concurrent callers share a poll. Shows the newest
-    /// snapshot to requests if `accept` returns true. Returns the shown snapshot. It may block.
+    /// Polls for newer commits, unless a poll has begun after `since`; concurrent callers share a poll. Shows the
+    /// newest snapshot to requests if `accept` returns true. Returns the shown snapshot. It may block.
     fn catch_up(&self, since: Instant, accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot>;
 
     /// Polls the origin of the database, for a token that is ahead of all local snapshots. `since` is the time of the

@@ -110,9 +110,10 @@ impl Bucket {
         self.store.prepare()
     }
 
-    /// Tests whether the store creates a name only once, because publishing depends on it. Some stores ignore the condition.
-    /// Others check it and then write, so two concurrent requests both succeed. Of several concurrent creates of a free
-    /// name exactly one must succeed. Deletes the object afterwards. Creates the folder of a `file:` bucket if needed.
+    /// Tests whether the store creates a name only once, because publishing depends on it. Some stores ignore the
+    /// condition. Others check it and then write, so two concurrent requests both succeed. Of several concurrent
+    /// creates of a free name exactly one must succeed. Deletes the object afterwards. Creates the folder of a `file:`
+    /// bucket if needed.
     ///
     /// # Errors
     /// [`BucketError::Refused`] if the store creates a name twice, or lacks a permission.

@@ -256,8 +256,8 @@ fn modified(found: &Metadata) -> Timestamp {
     Timestamp::from_unix_s(found.mtime())
 }
 
-/// The folders that get a new entry when a folder is created with those above it. Without a sync of each, a power loss can
-/// take the whole bucket away.
+/// The folders that get a new entry when a folder is created with those above it. Without a sync of each, a power loss
+/// can take the whole bucket away.
 fn parents_of_new(folder: &Path) -> Vec<&Path> {
     let missing = folder.ancestors().take_while(|above| !above.as_os_str().is_empty() && !above.is_dir());
     let parents = missing.filter_map(Path::parent);

@@ -1,7 +1,8 @@
 //! The command line. The steps of a command:
 //! 1. [`run`] parses the arguments, and their [`variables`]. The help of each command ends with [`examples`].
 //! 2. A file of [`commands`] runs it. [`arguments`] has the parsers of values, and [`common`] opens and commits.
-//! 3. [`output`] prints the result as text or as one JSON object. An error is described in one line, and decides the exit code.
+//! 3. [`output`] prints the result as text or as one JSON object. An error is described in one line, and decides the
+//!    exit code.
 
 mod arguments;
 mod change;

@@ -28,8 +28,8 @@ pub(in crate::cli) fn print_text(text: &str) -> io::Result<()> {
     print_file(format!("{}\n", harmless(text.trim_end_matches('\n'))).as_bytes())
 }
 
-/// Prints JSON on standard output. Control characters occur only in strings, and are escaped there. A closed pipe is not
-/// an error.
+/// Prints JSON on standard output. Control characters occur only in strings, and are escaped there. A closed pipe is
+/// not an error.
 pub(in crate::cli) fn print_json(json: &str) -> io::Result<()> {
     print_file(format!("{}\n", printable_json(json)).as_bytes())
 }
@@ -73,8 +73,8 @@ fn harmless(text: &str) -> String {
     text.split('\n').map(|line| Printable(line).to_string()).collect::<Vec<_>>().join("\n")
 }
 
-/// Whether a question can be asked: standard input is a terminal, and nothing waits in it. Pasted lines are commands, and
-/// no answers.
+/// Whether a question can be asked: standard input is a terminal, and nothing waits in it. Pasted lines are commands,
+/// and no answers.
 pub(in crate::cli) fn can_ask() -> bool {
     stdin().is_terminal() && rustix::io::ioctl_fionread(stdin()).is_ok_and(|waiting| waiting == 0)
 }

@@ -3,10 +3,10 @@
 //!
 //! There is no build step. `app.js` is the entry point. `model/` contains modules without DOM: the copy of the records,
 //! search, facets, ranges, deadlines and files. `copies.js` keeps the copies of the current key. `views/` renders, with
-//! the shared parts in `parts.js`. `api.js` sends requests and builds curl lines. `session.js` stores the key in the tab,
-//! `shortlist.js` the starred records. `keep.js` stores both and the copies on the computer, and `worker.js` opens the
-//! page without a network. `filters.js` and `regions.js` are generated from the server's tables. [`Demo`] has the data
-//! for a demo's page.
+//! the shared parts in `parts.js`. `api.js` sends requests and builds curl lines. `session.js` stores the key in the
+//! tab, `shortlist.js` the starred records. `keep.js` stores both and the copies on the computer, and `worker.js` opens
+//! the page without a network. `filters.js` and `regions.js` are generated from the server's tables. [`Demo`] has the
+//! data for a demo's page.
 //!
 //! # How the page works
 //!
@@ -26,8 +26,8 @@
 //! notes of old values in the `ChangeLog` (`model/changes.js`) are stored in the same transaction. *Forget* clears the
 //! rows, deletes the database, and tells other tabs by a `BroadcastChannel`. The service worker (`worker.js`) has the
 //! page's own files, and no response under `/v1`. It uses them only if the server does not respond. So they never hide
-//! a newer page or another program at the address. A worker that has its files only after *forget* finds no database, and
-//! removes them and itself.
+//! a newer page or another program at the address. A worker that has its files only after *forget* finds no database,
+//! and removes them and itself.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -138,8 +138,8 @@ pub fn find(path: &str, in_demo: bool) -> Option<Asset> {
     Some(Asset { content_type, body: text.into_bytes() })
 }
 
-/// A script without indentation and without comments on lines of their own, which are a sixth of what the page loads. Its
-/// lines keep their numbers.
+/// A script without indentation and without comments on lines of their own, which are a sixth of what the page loads.
+/// Its lines keep their numbers.
 fn served(script: &str) -> String {
     let (mut text, mut is_comment) = (String::with_capacity(script.len()), false);
     for line in script.lines().map(str::trim_start) {

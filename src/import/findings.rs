@@ -171,8 +171,8 @@ pub struct FindingGroup {
     messages_differ: bool,
 }
 
-/// The properties that the findings of a group share: the file, the kind, the rule, the code, the field unless all fields
-/// share the remedy, and the value and the message if each value has its own remedy.
+/// The properties that the findings of a group share: the file, the kind, the rule, the code, the field unless all
+/// fields share the remedy, and the value and the message if each value has its own remedy.
 type GroupKey = (
     Option<String>,
     Option<&'static str>,

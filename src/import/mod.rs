@@ -3,9 +3,9 @@
 //! The steps of a row:
 //! 1. [`read`]: files become [`rows`], one at a time, within [`Bounds`]. Only a `.json` file is in memory as a whole.
 //!    They use the field tables of [`model::field`](crate::model::field), so a new field needs no change here.
-//! 2. [`mod@merge`]: rows are merged with a snapshot of the database to a batch. The rules are in docs/import.md. It ends
-//!    with [`lint`], the warnings about probable mistakes. A message may carry the right value, which `import --fix`
-//!    writes.
+//! 2. [`mod@merge`]: rows are merged with a snapshot of the database to a batch. The rules are in docs/import.md. It
+//!    ends with [`lint`], the warnings about probable mistakes. A message may carry the right value, which `import
+//!    --fix` writes.
 //! 3. The command (`cli/commands/import.rs`) takes the write lock, and applies the batch
 //!    ([`Edit::apply`](crate::store::Edit::apply)). If there is another commit since step 2, the rows are merged again,
 //!    under the lock.

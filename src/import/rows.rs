@@ -51,8 +51,8 @@ pub(super) enum RowEdit<F> {
     Remove,
 }
 
-/// The members that the service adds to records and to removed ones. They are ignored, so that exports and changes can be
-/// imported.
+/// The members that the service adds to records and to removed ones. They are ignored, so that exports and changes can
+/// be imported.
 pub(super) const ADDED_TO_RECORDS: [&str; 2] = ["updated_at", "changed_at"];
 
 /// The output of the reader of one file.

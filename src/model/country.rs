@@ -1,12 +1,12 @@
 //! Countries: their usual English names, their regions, and other names of them.
 //!
-//! The regions are those of the United Nations' standard M49. It counts Cyprus, Georgia and Turkey among Asia, and Russia
-//! among Europe.
+//! The regions are those of the United Nations' standard M49. It counts Cyprus, Georgia and Turkey among Asia, and
+//! Russia among Europe.
 
 use super::fold::fold;
 
-/// The regions of the world, each with its countries by their usual English names, and territories that conferences name like
-/// countries.
+/// The regions of the world, each with its countries by their usual English names, and territories that conferences
+/// name like countries.
 #[rustfmt::skip]
 pub const REGIONS: [(&str, &[&str]); 5] = [
     // M49 region 002.

@@ -1,5 +1,5 @@
-//! The parts of every path and row key: the two datasets, and the ids of records, organizations and tags. And the formats
-//! of exports.
+//! The parts of every path and row key: the two datasets, and the ids of records, organizations and tags. And the
+//! formats of exports.
 
 use std::fmt;
 use std::ops::{Index, IndexMut};

@@ -13,7 +13,8 @@ pub use super::value::text::looks_like_formula;
 /// The first bytes of a CSV file: the byte-order mark of UTF-8.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// Writes a line of CSV (RFC 4180). Cells are quoted if a reader may split them: at its own separator, or at a line end.
+/// Writes a line of CSV (RFC 4180). Cells are quoted if a reader may split them: at its own separator, or at a line
+/// end.
 pub fn write_row(out: &mut (impl Write + ?Sized), cells: impl IntoIterator<Item = impl AsRef<str>>) -> io::Result<()> {
     for (at, cell) in cells.into_iter().enumerate() {
         let (cell, before) = (cell.as_ref(), if at > 0 { "," } else { "" });

@@ -111,8 +111,8 @@ impl KeyStatus {
 }
 
 impl KeyRecord {
-    /// Returns the status at `now`, after a commit at `committed`. Revoked takes precedence over expired. A revocation has
-    /// the time of its commit. So it also holds if the clock was set back since.
+    /// Returns the status at `now`, after a commit at `committed`. Revoked takes precedence over expired. A revocation
+    /// has the time of its commit. So it also holds if the clock was set back since.
     pub fn status_after(&self, now: Timestamp, committed: Timestamp) -> KeyStatus {
         match (self.revoked_at, self.expires_at) {
             (Some(revoked), _) if revoked <= now.max(committed) => KeyStatus::Revoked,

@@ -116,7 +116,8 @@ pub fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>, what: &'static s
     if length as u64 > most && line.last() != Some(&b'\n') { Err(too_long_to_read(what, most)) } else { Ok(length) }
 }
 
-/// The most attempts to resume without progress. With the pauses between them, they take longer than a restart of the service.
+/// The most attempts to resume without progress. With the pauses between them, they take longer than a restart of the
+/// service.
 const MAX_ATTEMPTS: u32 = 8;
 
 /// The bytes of one connection that count as progress and reset the count of failures.
@@ -226,7 +227,8 @@ mod tests {
     fn the_pace_is_counted_anew_after_each_portion() {
         let time = Duration::from_secs(60);
         let slow = Duration::from_secs(61);
-        // (the bytes received before, the time waited before, the bytes that come now, what is left: bytes; `None`: an error)
+        // (the bytes received before, the time waited before, the bytes that come now, what is left: bytes; `None`: an
+        // error)
         let cases = [
             (0, Duration::ZERO, 7, Some((7, false))),
             (0, Duration::ZERO, 8, Some((0, true))),

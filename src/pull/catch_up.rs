@@ -1,6 +1,6 @@
 //! The protocol: load the export, then apply the pages of the change feed, each saved with its token. After a change of
-//! the license, the feed sends the difference. If the feed cannot continue from the token, load the export again. A copy
-//! is proved by the digest of the service's export at the same token.
+//! the license, the feed sends the difference. If the feed cannot continue from the token, load the export again. A
+//! copy is proved by the digest of the service's export at the same token.
 
 use super::client::PullClient;
 use super::entry::FeedPage;
@@ -44,8 +44,8 @@ pub enum Verdict {
 
 impl Pull<'_> {
     /// Brings the copy of a dataset up to date. If it is up to date already, the service may long-poll for `wait_s`
-    /// seconds. Adds the progress to `done`, also before an error. Each applied page is kept, so the next call continues
-    /// after it.
+    /// seconds. Adds the progress to `done`, also before an error. Each applied page is kept, so the next call
+    /// continues after it.
     pub fn catch_up(&mut self, dataset: Dataset, wait_s: u64, done: &mut Done) -> Result<(), PullError> {
         let mut budget = CatchUpBudget { left: self.server.limits().catch_up_items, empty_pages: 0 };
         loop {
@@ -89,8 +89,8 @@ impl Pull<'_> {
         Ok(export.content())
     }
 
-    /// Brings the copy up to date, and compares it with the service's export at the same token. Also compares the derived
-    /// tables and files with the records. Loads a copy that differs again, and compares it once more.
+    /// Brings the copy up to date, and compares it with the service's export at the same token. Also compares the
+    /// derived tables and files with the records. Loads a copy that differs again, and compares it once more.
     pub fn verify(&mut self, dataset: Dataset, done: &mut Done) -> Result<Verdict, PullError> {
         for _ in 0..MAX_COMPARISONS {
             self.catch_up(dataset, 0, done)?;

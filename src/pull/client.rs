@@ -24,8 +24,8 @@ use crate::transport::http::{self as transport, RequestBuilder, Response};
 use crate::transport::root_cause;
 use crate::transport::tls;
 
-/// The longest time of a long poll, in seconds. It is shorter than the read timeout, and than the 60 seconds after which
-/// many proxies give up.
+/// The longest time of a long poll, in seconds. It is shorter than the read timeout, and than the 60 seconds after
+/// which many proxies give up.
 pub const LONGEST_WAIT_S: u64 = 45;
 
 /// The `limit` of a page after one that was too long: so many of the longest records fit.

@@ -23,8 +23,8 @@ const FOLDER_MODE: u32 = 0o700;
 
 const GROUP_BITS: u32 = 0o070;
 
-/// How long a lock may be held elsewhere before it counts as another pull's. A pull that is ending holds it a moment longer,
-/// and so does any program that this process starts, from its `fork` to its `exec`.
+/// How long a lock may be held elsewhere before it counts as another pull's. A pull that is ending holds it a moment
+/// longer, and so does any program that this process starts, from its `fork` to its `exec`.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
 const LOCK_RETRY_EVERY: Duration = Duration::from_millis(20);

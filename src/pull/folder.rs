@@ -116,8 +116,8 @@ impl FolderCopy {
                 copy.to_load.push(dataset);
             }
         }
-        // The state file marks the folder as a copy, so it is written before any other file. An existing one stays until
-        // the first load: a run that fails leaves the copy as it was.
+        // The state file marks the folder as a copy, so it is written before any other file. An existing one stays
+        // until the first load: a run that fails leaves the copy as it was.
         if is_new {
             copy.save().map_err(fail)?;
         }
@@ -128,8 +128,8 @@ impl FolderCopy {
         self.folder.join(format!("{dataset}.{ending}"))
     }
 
-    /// Whether the files of a dataset match the state, and the CSV file has the columns of this version. True if the state
-    /// does not have the dataset.
+    /// Whether the files of a dataset match the state, and the CSV file has the columns of this version. True if the
+    /// state does not have the dataset.
     fn fits(&self, dataset: Dataset) -> io::Result<bool> {
         let Some(state) = self.state.datasets.get(dataset.as_str()) else { return Ok(true) };
         for (ending, expected) in [("jsonl", &state.jsonl_sha256), ("csv", &state.csv_sha256)] {

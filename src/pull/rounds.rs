@@ -39,8 +39,8 @@ fn poll_s(share_s: u64, failing: &BTreeMap<Dataset, Failing>) -> u64 {
 ///
 /// - `elapsed`: the duration of the round.
 /// - `asked`: how long the service was asked to hold the successful requests; `None` if there was none.
-/// - `waits`: whether the next round long-polls. It then begins at once, unless the service responded early without news,
-///   because it has too many long polls.
+/// - `waits`: whether the next round long-polls. It then begins at once, unless the service responded early without
+///   news, because it has too many long polls.
 /// - `until_retry`: the time until a failed dataset is retried.
 fn pause_after_round(
     every: Duration,
@@ -179,8 +179,8 @@ impl Pull<'_> {
         }
     }
 
-    /// Brings a dataset up to date. Adds the progress to `done`, also before an error. Removes the records of a dataset if
-    /// the service says twice that the license does not have it.
+    /// Brings a dataset up to date. Adds the progress to `done`, also before an error. Removes the records of a dataset
+    /// if the service says twice that the license does not have it.
     fn attempt(&mut self, dataset: Dataset, verifies: bool, wait_s: u64, done: &mut Done) -> Result<Report, PullError> {
         for _ in 0..2 {
             match self.update(dataset, verifies, wait_s, done) {
@@ -247,7 +247,8 @@ mod tests {
 
     #[test]
     fn rounds_begin_at_once_unless_the_service_responds_early() {
-        // (the interval, whether the next round waits, elapsed, asked, news, the time until a retry; the pause), in seconds.
+        // (the interval, whether the next round waits, elapsed, asked, news, the time until a retry; the pause), in
+        // seconds.
         let cases = [
             // The first round asks without a wait.
             (3600, true, 0, Some(0), false, None, 0),

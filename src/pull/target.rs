@@ -23,9 +23,9 @@ pub struct Position {
     pub verified_at: i64,
 }
 
-/// A copy of the datasets of one license. In a database, each method is one transaction of token and rows: after an error
-/// or a crash, it has either taken effect or changed nothing. A folder replaces its files one after the other, the token
-/// last.
+/// A copy of the datasets of one license. In a database, each method is one transaction of token and rows: after an
+/// error or a crash, it has either taken effect or changed nothing. A folder replaces its files one after the other,
+/// the token last.
 pub trait PullTarget {
     /// The position of the copy; `None` if the export must be loaded.
     fn position(&mut self, dataset: Dataset) -> Result<Option<Position>, PullError>;
@@ -65,8 +65,8 @@ pub trait Events {
         true
     }
 
-    /// Receives a changed entry of a page or an export that has come whole, before the entry is saved: at least once, and
-    /// twice after a crash. After an error, it is not saved.
+    /// Receives a changed entry of a page or an export that has come whole, before the entry is saved: at least once,
+    /// and twice after a crash. After an error, it is not saved.
     fn change(&self, _dataset: Dataset, _json: &str) -> Result<(), PullError> {
         Ok(())
     }

@@ -72,8 +72,8 @@ pub fn tombstone(id: Id, changed_at: Timestamp) -> Vec<u8> {
     json
 }
 
-/// Returns the sync token at a position. `None` is the end of the feed, as in exports. There the position is the witness,
-/// so a poll without changes returns the same token.
+/// Returns the sync token at a position. `None` is the end of the feed, as in exports. There the position is the
+/// witness, so a poll without changes returns the same token.
 pub fn token(view: &View<'_>, position: Option<u64>) -> Result<SyncToken, StoreError> {
     let (license, witness) = (view.license(), view.witness()?);
     Ok(SyncToken {

@@ -51,8 +51,8 @@ impl JsonPage {
         self.items.push((hash, self.json.len()));
     }
 
-    /// Ends the page with the position after it (the contract, "Common paging envelope" and "Change-feed envelope"). The
-    /// last page of a list has no position.
+    /// Ends the page with the position after it (the contract, "Common paging envelope" and "Change-feed envelope").
+    /// The last page of a list has no position.
     pub fn end(&mut self, has_more: bool, name: &str, position: Option<&str>) {
         push_display(&mut self.json, format_args!("],\"has_more\":{has_more},\"{name}\":"));
         match position {
@@ -79,8 +79,8 @@ impl JsonPage {
         let mut from = HEAD.len();
         for range in segment_ranges(self.items.iter().map(|(hash, _)| hash)) {
             let ends = range.end == self.items.len();
-            // The first and last segments vary from page to page, so caching them is not worthwhile. And the same records
-            // have no comma after them at the end of a page.
+            // The first and last segments vary from page to page, so caching them is not worthwhile. And the same
+            // records have no comma after them at the end of a page.
             let keep = range.start > 0 && !ends;
             // Include the comma after the last item.
             let to = self.items[range.end - 1].1 + usize::from(!ends);

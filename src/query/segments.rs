@@ -137,8 +137,8 @@ impl Weighter<ShortHash, Arc<Segment>> for SegmentBytes {
     }
 }
 
-/// Creates a cache whose weights and capacity are in bytes. It has one shard: a shard rejects values larger than itself,
-/// and single values may be large. The weight of a value must not change in the cache.
+/// Creates a cache whose weights and capacity are in bytes. It has one shard: a shard rejects values larger than
+/// itself, and single values may be large. The weight of a value must not change in the cache.
 pub fn new_cache<K: Hash + Eq, V: Clone, W: Weighter<K, V> + Clone>(max_bytes: u64, weighter: W) -> Cache<K, V, W> {
     let options =
         OptionsBuilder::new().estimated_items_capacity(EXPECTED_VALUES).weight_capacity(max_bytes).shards(1).build();
@@ -208,8 +208,8 @@ impl<'c> GzipMember<'c> {
     }
 
     /// Appends a segment of records. With `keep` it is looked up in the cache, and cached. `plain` returns the
-    /// uncompressed bytes if they are needed. With `keep`, the format and the hashes of the records must determine these
-    /// bytes.
+    /// uncompressed bytes if they are needed. With `keep`, the format and the hashes of the records must determine
+    /// these bytes.
     pub fn push_segment<'h, P: AsRef<[u8]>>(
         &mut self,
         hashes: impl Iterator<Item = &'h ShortHash>,

@@ -41,8 +41,8 @@ pub struct RestoreDifferences {
     pub replaced_from: Option<String>,
     /// The number of records per dataset, in the replaced database, if it can be read, and in the backup.
     pub records: BTreeMap<Dataset, (Option<u64>, u64)>,
-    /// Licenses that differ, or are in only one of the two. Like keys, they are compared if the replaced database can be
-    /// read.
+    /// Licenses that differ, or are in only one of the two. Like keys, they are compared if the replaced database can
+    /// be read.
     pub licenses: Vec<LicenseDifference>,
     /// The ids of keys that stop working.
     pub keys_that_stop: Vec<String>,

@@ -22,8 +22,8 @@ impl WriteTx {
         WriteTx { transaction, recorder: None }
     }
 
-    /// Starts to record writes. They update the digest of all rows, which is `digest` now. With `max_bytes`, they are also
-    /// encoded as changes, up to this size in bytes.
+    /// Starts to record writes. They update the digest of all rows, which is `digest` now. With `max_bytes`, they are
+    /// also encoded as changes, up to this size in bytes.
     pub fn start_recording(&mut self, digest: RowDigest, max_bytes: Option<usize>) {
         let changes = max_bytes.map(|_| ChangeEncoder::default());
         self.recorder = Some(RefCell::new(Recorder { digest, changes, max_bytes: max_bytes.unwrap_or(0) }));

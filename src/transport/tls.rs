@@ -1,5 +1,5 @@
-//! TLS 1.2 and 1.3 with one cryptographic provider, for servers and clients, and the certificates that a client accepts:
-//! signed by an authority, or exactly those in a PEM file.
+//! TLS 1.2 and 1.3 with one cryptographic provider, for servers and clients, and the certificates that a client
+//! accepts: signed by an authority, or exactly those in a PEM file.
 //!
 //! A PEM file of authorities may also contain the server's own certificate. `openssl req -x509` marks self-signed
 //! certificates as those of an authority, and the usual rules reject them for servers. The verifier accepts such a

@@ -1,6 +1,7 @@
 //! Exports as `medfeed pull` reads them. Reading stays within the limits, and a whole export has the announced records.
 //!
-//! The input is headers, an empty line, and the content. `{count}` and `{digest}` in a header stand for the right values.
+//! The input is headers, an empty line, and the content. `{count}` and `{digest}` in a header stand for the right
+//! values.
 #![no_main]
 
 use std::io::{Cursor, Write};

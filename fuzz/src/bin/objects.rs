@@ -1,5 +1,5 @@
-//! Objects of a bucket, as replicas read them. The target completes format, lengths and hash, as anybody with access to the
-//! bucket could. A decoded object has one encoding, and a changed object is refused.
+//! Objects of a bucket, as replicas read them. The target completes format, lengths and hash, as anybody with access to
+//! the bucket could. A decoded object has one encoding, and a changed object is refused.
 #![no_main]
 
 use std::fs;
@@ -40,8 +40,8 @@ thread_local! {
     static SEALED_BUCKET: Sealed = Sealed::new();
 }
 
-// The first byte is the kind, the second one says whether the payload is compressed here. Two bytes are the length of the
-// header, and the last two a position for a damage.
+// The first byte is the kind, the second one says whether the payload is compressed here. Two bytes are the length of
+// the header, and the last two a position for a damage.
 fuzz_target!(init: seeds::write_and_exit(seeds_of_objects), |input: &[u8]| {
     let Some((&[kind, storage], rest)) = input.split_first_chunk::<2>() else { return };
     let Some((rest, &damage)) = rest.split_last_chunk::<2>() else { return };

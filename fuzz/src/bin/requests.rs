@@ -1,8 +1,8 @@
 //! Requests to the API, without sockets. Each answer has the contract's form. A second request gets the same answer, a
 //! cursor and a sync token in an answer are accepted, and an `ETag` is valid.
 //!
-//! The input is requests as text, separated by empty lines: method and target, then headers. `{token}` and `{cursor}` stand
-//! for valid ones, `{key}` for the key of another license.
+//! The input is requests as text, separated by empty lines: method and target, then headers. `{token}` and `{cursor}`
+//! stand for valid ones, `{key}` for the key of another license.
 #![no_main]
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -94,7 +94,8 @@ impl Api {
         }
     }
 
-    /// Reads a request. A key is added unless a header `no-key` is there. Texts that no HTTP parser accepts are skipped.
+    /// Reads a request. A key is added unless a header `no-key` is there. Texts that no HTTP parser accepts are
+    /// skipped.
     fn parse(&self, text: &str) -> Option<Request> {
         let placed =
             text.replace("{token}", &self.token).replace("{cursor}", &self.cursor).replace("{key}", &self.keys[1]);

@@ -1,5 +1,5 @@
-//! `medfeed import`: one run is one commit, all or nothing. And `medfeed lint`, which finds likely mistakes in files or in
-//! the database, and changes nothing.
+//! `medfeed import`: one run is one commit, all or nothing. And `medfeed lint`, which finds likely mistakes in files or
+//! in the database, and changes nothing.
 
 use std::fmt::Write;
 use std::io::{IsTerminal, stderr};
@@ -48,10 +48,10 @@ pub(in crate::cli) struct ReadArgs {
     sheet: Option<String>,
     /// Read the column or field NAME as FIELD, such as 'Website=url'; repeatable. `NAME#2` is the second column of this
     /// name, and `=D` the column D
-    #[arg(long = "map", value_name = "NAME=FIELD", value_parser = mapping)]
+    #[arg(long = "map", value_name = "NAME=FIELD", value_parser = |text: &str| assignment(text.rsplit_once('=')))]
     columns: Vec<(String, String)>,
     /// A value for a field of rows that have none, such as impact_factor_year=2024; repeatable
-    #[arg(long = "set", value_name = "FIELD=VALUE", value_parser = constant)]
+    #[arg(long = "set", value_name = "FIELD=VALUE", value_parser = |text: &str| assignment(text.split_once('=')))]
     constants: Vec<(String, String)>,
     /// Read cells with exactly this text as empty, such as N/A; repeatable
     #[arg(long, value_name = "TEXT")]
@@ -77,16 +77,7 @@ pub(in crate::cli) struct ReadArgs {
     pub all_faults: bool,
 }
 
-/// Parses the name of a column and its field. The name may contain `=`, and `=D` begins with it.
-fn mapping(text: &str) -> Result<(String, String), &'static str> {
-    assignment(text.rsplit_once('='))
-}
-
-/// Parses the name of a field and its value, which may contain `=`.
-fn constant(text: &str) -> Result<(String, String), &'static str> {
-    assignment(text.split_once('='))
-}
-
+/// The name of a column may contain `=`, and `=D` begins with it. So may the value of a constant.
 fn assignment(parts: Option<(&str, &str)>) -> Result<(String, String), &'static str> {
     let (name, value) = parts.unwrap_or_default();
     if name.trim().is_empty() || value.trim().is_empty() {
@@ -464,9 +455,12 @@ mod tests {
             ("Website=", None),
         ];
         for (text, expected) in cases {
-            let read = mapping(text).ok();
+            let read = assignment(text.rsplit_once('=')).ok();
             assert_eq!(read.as_ref().map(|(name, value)| (&**name, &**value)), expected, "{text:?}");
         }
-        assert_eq!(constant("url=https://x.org/?a=b"), Ok(("url".to_owned(), "https://x.org/?a=b".to_owned())));
+        assert_eq!(
+            assignment("url=https://x.org/?a=b".split_once('=')),
+            Ok(("url".to_owned(), "https://x.org/?a=b".to_owned()))
+        );
     }
 }

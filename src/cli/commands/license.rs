@@ -402,8 +402,8 @@ fn check_values(common: &Common, license: &str, scope: &Scope, yes: bool) -> any
     Ok(warnings)
 }
 
-/// The warning about a value of a scope that no conference has. `what` are the words after `no conference`, such as `is in
-/// the country`, and `near` is the known value that was probably meant.
+/// The warning about a value of a scope that no conference has. `what` are the words after `no conference`, such as `is
+/// in the country`, and `near` is the known value that was probably meant.
 fn describe_unknown(what: &str, given: &str, near: Option<&str>, known: &BTreeSet<String>) -> String {
     const SHOWN: usize = 12;
     let remedy = match near {

@@ -1,5 +1,5 @@
-//! `medfeed log`: the commits, with who changed what. And `medfeed show`: one record, when it changed, and which licenses
-//! show it.
+//! `medfeed log`: the commits, with who changed what. And `medfeed show`: one record, when it changed, and which
+//! licenses show it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

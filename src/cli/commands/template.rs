@@ -26,7 +26,8 @@ pub(in crate::cli) struct TemplateArgs {
     /// allowed words, and cells that keep texts as typed
     #[arg(long, value_name = "FORMAT", value_parser = one_of::<FileFormat>(&["csv", "xlsx"]))]
     format: Option<FileFormat>,
-    /// Print a recipe for this file: its columns, each with its best field. `medfeed import FILE --recipe RECIPE` uses it
+    /// Print a recipe for this file: its columns, each with its best field. `medfeed import FILE --recipe RECIPE` uses
+    /// it
     #[arg(long, value_name = "FILE", conflicts_with = "format")]
     from: Option<PathBuf>,
     /// The sheet of the workbook FILE

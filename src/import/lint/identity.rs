@@ -74,8 +74,8 @@ fn are_similar(one: &str, other: &str) -> bool {
 /// The maximum length, in bytes, of texts that are compared.
 pub(super) const MAX_BYTES: usize = 200;
 
-/// Returns the edit distance of two texts, if it is at most `max` and the digits are equal. A swap of two neighbours counts
-/// as one edit.
+/// Returns the edit distance of two texts, if it is at most `max` and the digits are equal. A swap of two neighbours
+/// counts as one edit.
 pub(super) fn distance(one: &str, other: &str, max: usize) -> Option<usize> {
     // The difference of the lengths is a cheap lower bound.
     let is_far = one.chars().count().abs_diff(other.chars().count()) > max || one.len().max(other.len()) > MAX_BYTES;

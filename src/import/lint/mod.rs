@@ -35,8 +35,8 @@ use crate::import::findings::{Finding, sort_findings};
 use crate::model::{ConferenceFields, Curated, Fault, Id, JournalFields, License, RecordFields};
 use crate::store::{Snapshot, StoreError};
 
-/// Checks rows one by one, and finally compares them. An import reports what lint finds afterwards, about the values that
-/// it brings.
+/// Checks rows one by one, and finally compares them. An import reports what lint finds afterwards, about the values
+/// that it brings.
 #[derive(Debug)]
 pub struct Lint {
     /// Whether values that the database has already are reported too.
@@ -58,8 +58,8 @@ impl Lint {
         Lint { checks_all, findings, duplicates, spellings, days: BTreeMap::new(), changed: BTreeSet::new() }
     }
 
-    /// Checks an imported row. `before` is the version whose values are not reported again. For a full object in another
-    /// row, `within` is the field that contains it.
+    /// Checks an imported row. `before` is the version whose values are not reported again. For a full object in
+    /// another row, `within` is the field that contains it.
     pub(in crate::import) fn check<F: Lintable>(
         &mut self,
         location: &RowLocation,

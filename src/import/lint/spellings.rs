@@ -1,7 +1,7 @@
 //! Words that licenses and filters compare exactly. With two spellings of a word, they miss some of its records.
 //!
-//! Lint prefers the spelling used by a license, then the one in the database, then the more frequent one. Of equal ones,
-//! it prefers the one that it knows, then lower case.
+//! Lint prefers the spelling used by a license, then the one in the database, then the more frequent one. Of equal
+//! ones, it prefers the one that it knows, then lower case.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -96,8 +96,8 @@ impl Spellings {
         self.seen.entry(word.to_owned()).or_default()
     }
 
-    /// Checks the words that the import brings. Each finding has the location of the first row with the word. Words with
-    /// one right spelling are added to `respellings` instead, if it is given.
+    /// Checks the words that the import brings. Each finding has the location of the first row with the word. Words
+    /// with one right spelling are added to `respellings` instead, if it is given.
     pub fn check(&self, licenses: &[&Arc<License>], mut respellings: Option<&mut Vec<Respelling>>) -> Vec<Finding> {
         if self.seen.values().all(|uses| uses.brought.is_empty()) {
             return Vec::new();
@@ -107,13 +107,10 @@ impl Spellings {
         for (word, uses) in self.seen.iter().filter(|(word, _)| !is_placeholder(field, word)) {
             let Some(first) = &uses.first else { continue };
             // A right word may break another rule. Rules do not undo each other.
-            const MAX_STEPS: usize = 10;
+            let max_steps = if respellings.is_some() { 10 } else { 0 };
             let (mut right, mut fault) = (word.clone(), checker.find_fault(word, uses));
-            for _ in 0..MAX_STEPS {
+            for _ in 0..max_steps {
                 let Some((_, Message { right: Some(Some(next)), .. })) = &fault else { break };
-                if respellings.is_none() {
-                    break;
-                }
                 right.clone_from(next);
                 fault = checker.find_fault(&right, uses);
             }
@@ -301,7 +298,8 @@ impl<'a> WordChecker<'a> {
         None
     }
 
-    /// Returns the most probable correction of a word, and whether it is the only one. `own` is the word's own candidate.
+    /// Returns the most probable correction of a word, and whether it is the only one. `own` is the word's own
+    /// candidate.
     fn nearest(&self, form: &str, own: Option<Candidate<'_>>) -> Option<(&str, bool)> {
         let max = match form.chars().count() {
             _ if !self.seeks_misspellings => return None,

@@ -15,13 +15,13 @@ use crate::model::value::text::ITEM_SEPARATOR;
 use crate::model::{Curated, Dataset, Id, RecordFields};
 use crate::store::{Snapshot, StoreError};
 
-/// A set of fields that identifies records, and an index of the records by their values in these fields. It includes rows
-/// of the files.
+/// A set of fields that identifies records, and an index of the records by their values in these fields. It includes
+/// rows of the files.
 struct MatchSet<'a> {
     /// The fields, each with its columns in the table of a dataset: both ISSNs for `issn`, else one.
     fields: Vec<(&'a str, Vec<usize>)>,
-    /// The id and the comparable values of each record. A missing value is empty. A record with two ISSNs is included once
-    /// for each.
+    /// The id and the comparable values of each record. A missing value is empty. A record with two ISSNs is included
+    /// once for each.
     records: Vec<(Id, Vec<String>)>,
     /// The records with these values in all fields.
     by_values: HashMap<Vec<String>, Vec<Id>>,
@@ -51,15 +51,16 @@ impl MatchSet<'_> {
         }
     }
 
-    /// Returns the records that equal a row in every field. If it is the only choice, a record with the same gaps as the
-    /// row counts, as long as no other record agrees with it.
+    /// Returns the records that equal a row in every field. If it is the only choice, a record with the same gaps as
+    /// the row counts, as long as no other record agrees with it.
     fn find_equal(&self, values: &[String], is_only: bool) -> &[Id] {
         let equal = self.by_values.get(values).map_or(&[][..], Vec::as_slice);
         let is_clear = is_complete(values) || is_only && self.find_partial(values).all(|(id, _)| equal == [*id]);
         if is_clear { equal } else { &[] }
     }
 
-    /// Returns the records that agree with a row in some fields, where the others are empty in the row or in the record.
+    /// Returns the records that agree with a row in some fields, where the others are empty in the row or in the
+    /// record.
     fn find_partial<'r>(&'r self, values: &'r [String]) -> impl Iterator<Item = &'r (Id, Vec<String>)> {
         let kinds = if is_complete(values) { &[false][..] } else { &[false, true] };
         let differ = |one: &String, other: &String| one != other && !one.is_empty() && !other.is_empty();
@@ -79,9 +80,9 @@ fn add_to<F: RecordFields>(sets: &mut [MatchSet<'_>], id: Id, fields: &F) {
     }
 }
 
-/// Finds the records of rows without ids. A row uses the first of the `matching` sets that it fills, and means the record
-/// that is equal in every field of it. A row that agrees with a record in some of them, where the others are empty, is a
-/// fault. Rows that match no record get the next free ids and are returned.
+/// Finds the records of rows without ids. A row uses the first of the `matching` sets that it fills, and means the
+/// record that is equal in every field of it. A row that agrees with a record in some of them, where the others are
+/// empty, is a fault. Rows that match no record get the next free ids and are returned.
 pub(super) fn identify<F: RecordFields>(
     rows: &mut [ImportRow<F>],
     matching: &[Vec<String>],

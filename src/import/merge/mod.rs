@@ -153,8 +153,8 @@ fn fix_words(records: &mut MergedRecords<ConferenceFields>, respellings: Vec<Res
     fixes
 }
 
-/// Returns the rows without those that equal an earlier one, with a warning for each of these. Bad rows stay, since their
-/// faults are about each.
+/// Returns the rows without those that equal an earlier one, with a warning for each of these. Bad rows stay, since
+/// their faults are about each.
 fn drop_equal_rows<F: Fields>(rows: Vec<ImportRow<F>>, warnings: &mut Vec<Finding>) -> Vec<ImportRow<F>> {
     // Only rows that share their id and their digest are equal.
     let mut first: HashMap<blake3::Hash, FilePosition> = HashMap::with_capacity(rows.len());

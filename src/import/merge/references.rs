@@ -44,8 +44,8 @@ enum ImportOutcome<F> {
     },
 }
 
-/// Merges rows and the full objects of links with the stored rows, and checks that labels are unique. If `creates`, links
-/// to unknown labels create their rows.
+/// Merges rows and the full objects of links with the stored rows, and checks that labels are unique. If `creates`,
+/// links to unknown labels create their rows.
 pub(super) fn resolve<'a, F: ReferenceFields>(
     rows: Vec<ImportRow<F>>,
     links: &[FoundLink<'_, F>],

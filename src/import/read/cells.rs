@@ -1,5 +1,5 @@
-//! The cells of tables, and their conversion to the form that fields are parsed from. Unambiguous spellings are converted.
-//! Ambiguous or damaged cells are rejected, with a message that shows the right spelling.
+//! The cells of tables, and their conversion to the form that fields are parsed from. Unambiguous spellings are
+//! converted. Ambiguous or damaged cells are rejected, with a message that shows the right spelling.
 
 use std::borrow::Cow;
 
@@ -140,7 +140,8 @@ pub(in crate::import) fn word_meant(words: &[&'static str], cell: &str) -> Optio
     })
 }
 
-/// Returns the usual form of an ISSN whose check digit fits, and whether a spreadsheet dropped the zero at its beginning.
+/// Returns the usual form of an ISSN whose check digit fits, and whether a spreadsheet dropped the zero at its
+/// beginning.
 pub(in crate::import) fn normalize_issn(field: &str, cell: &str) -> Option<(String, bool)> {
     let folded = fold(cell.trim_matches(is_blank));
     let bare = folded.strip_prefix("issn").map_or(&*folded, |number| number.trim_start_matches([':', ' ']));

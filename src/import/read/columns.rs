@@ -99,8 +99,8 @@ pub(in crate::import) struct Columns<'o> {
 }
 
 impl<'o> Columns<'o> {
-    /// Reads a header, and reports its faults. Returns `None` if it is unusable. `sets` are the match sets. `is_object` says
-    /// that it has the members of a JSON object.
+    /// Reads a header, and reports its faults. Returns `None` if it is unusable. `sets` are the match sets. `is_object`
+    /// says that it has the members of a JSON object.
     pub fn read(
         header: &[TableCell<'_>],
         table: &'static FieldTable,

@@ -149,7 +149,8 @@ impl<R: Read> CsvReader<R> {
         }
     }
 
-    /// Reads the next row, including the header. Blank lines are skipped. After a row that is too long, nothing is read.
+    /// Reads the next row, including the header. Blank lines are skipped. After a row that is too long, nothing is
+    /// read.
     pub fn next(&mut self) -> io::Result<Option<NextRow<'_>>> {
         self.record.clear();
         self.has_stray_quotes = false;
@@ -228,8 +229,8 @@ impl<R: Read> CsvReader<R> {
     }
 }
 
-/// Ends a cell. If its last sign is a quote, this closes it, and the others are text: `"National "North""`. Otherwise the
-/// first one closed it, as spreadsheet programs read `"25.18"%`.
+/// Ends a cell. If its last sign is a quote, this closes it, and the others are text: `"National "North""`. Otherwise
+/// the first one closed it, as spreadsheet programs read `"25.18"%`.
 fn push_cell(record: &mut ByteRecord, cell: &mut Vec<u8>, state: QuoteState) {
     if let QuoteState::AfterStray(first) = state
         && cell.pop_if(|last| *last == b'"').is_none()

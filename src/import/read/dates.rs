@@ -56,8 +56,9 @@ pub enum DateOrder {
     Mdy,
 }
 
-/// A part of a text with dates: its sign, and its number. The signs are `d` for a number of one or two digits, `y` for a
-/// year, `M` for a month, `W` for a weekday, `T` for `mar`, `>` for a word between two dates, and otherwise themselves.
+/// A part of a text with dates: its sign, and its number. The signs are `d` for a number of one or two digits, `y` for
+/// a year, `M` for a month, `W` for a weekday, `T` for `mar`, `>` for a word between two dates, and otherwise
+/// themselves.
 type Part = (char, i16);
 
 /// A day whose year and month may be missing, as in the first part of `12 to 15 March 2026`.

@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 
 use crate::model::message::{Message, message};
 
-/// Returns the values of the object at `path` that are no objects, with their paths: their keys, joined by dots. The values
-/// in a list of objects are lists, unless `is_whole` returns true for its path.
+/// Returns the values of the object at `path` that are no objects, with their paths: their keys, joined by dots. The
+/// values in a list of objects are lists, unless `is_whole` returns true for its path.
 pub(in crate::import) fn leaves(
     path: &str,
     members: Map<String, Value>,
@@ -40,7 +40,8 @@ pub(in crate::import) fn leaves(
     found
 }
 
-/// Parses one JSON value. The error is the keys from the top level to the fault, joined by dots, and the fault with its remedy.
+/// Parses one JSON value. The error is the keys from the top level to the fault, joined by dots, and the fault with its
+/// remedy.
 pub fn parse(text: &str) -> Result<Value, (String, Message)> {
     let trail = RefCell::new(Vec::new());
     let mut deserializer = serde_json::Deserializer::from_str(text);

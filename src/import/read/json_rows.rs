@@ -249,8 +249,8 @@ fn are_lines(text: &str) -> bool {
     first.is_none_or(|first| first.is_ok_and(|first| first.get().starts_with('{')))
 }
 
-/// Returns the list of objects that a document contains, or the document itself if it is a list or a row. A row may have
-/// lists of links. Warns of the members next to the list. Reports several lists, and returns `None`.
+/// Returns the list of objects that a document contains, or the document itself if it is a list or a row. A row may
+/// have lists of links. Warns of the members next to the list. Reports several lists, and returns `None`.
 fn list_within<'t, F: Fields>(document: &'t str, rows: &mut FileRows<'_, F>) -> Option<&'t str> {
     let members = members(document);
     let is_field = |name: &str| F::table().nodes.iter().any(|node| node.key == name);

@@ -3,10 +3,10 @@
 //! The steps:
 //! 1. [`source`] finds the files, opens them, and decodes them to UTF-8. [`options`] say how they are read, within
 //!    bounds. [`recipe`] reads the options of a source from a file. `draft` drafts it from the first rows of the file.
-//! 2. `csv` and `workbook` pass rows of cells to `tabular`, which finds the header. `columns` gives its names a meaning.
-//!    `json_rows` reads JSON objects (`json`) like rows of cells: the paths of their members are the header.
-//! 3. `table_row` reads a row of cells as the values of a `statement`. [`cells`] brings each into the form of its field,
-//!    with `dates`.
+//! 2. `csv` and `workbook` pass rows of cells to `tabular`, which finds the header. `columns` gives its names a
+//!    meaning. `json_rows` reads JSON objects (`json`) like rows of cells: the paths of their members are the header.
+//! 3. `table_row` reads a row of cells as the values of a `statement`. [`cells`] brings each into the form of its
+//!    field, with `dates`.
 
 pub mod cells;
 mod columns;
@@ -37,8 +37,8 @@ use crate::import::rows::{FileRows, ImportRows};
 use crate::model::Fields;
 use crate::model::message::message;
 
-/// Reads all sources. Bad rows are not an error here: [`merge`](crate::import::merge::merge) reports them together with its
-/// own.
+/// Reads all sources. Bad rows are not an error here: [`merge`](crate::import::merge::merge) reports them together with
+/// its own.
 pub fn read_sources(sources: &[Source], options: &ReadOptions) -> Result<ImportRows, InputError> {
     let matching = options.matching.iter().map(|set| set.value.clone()).collect();
     let mut rows = ImportRows { matching, create_links: options.create_links, ..ImportRows::default() };

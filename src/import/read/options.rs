@@ -224,8 +224,8 @@ impl ReadOptions {
         }
     }
 
-    /// Returns the fields that the options give to a column: to its comparable header, which is the `number`th with this
-    /// text, from 1, and to its index. An option that names one of several columns has precedence.
+    /// Returns the fields that the options give to a column: to its comparable header, which is the `number`th with
+    /// this text, from 1, and to its index. An option that names one of several columns has precedence.
     pub(in crate::import) fn find_column(
         &self,
         header: &str,
@@ -334,7 +334,8 @@ fn unknown_field(name: &str) -> Message {
     message!("there is no field `{name}`; `medfeed template KIND` prints those of a kind of rows")
 }
 
-/// The limits on the input of an import. They bound the memory and time that a broken or huge file can cost. All programs use the defaults; tests use smaller ones.
+/// The limits on the input of an import. They bound the memory and time that a broken or huge file can cost. All
+/// programs use the defaults; tests use smaller ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// The maximum size of a JSON line or a CSV row.

@@ -150,8 +150,8 @@ impl Source {
         if let Some((format, _, _, remedy)) = foreign.filter(|_| options.format.is_none()) {
             return Err(InputError(format!("{}: it is {format}, which is not read; {remedy}", path.display())));
         }
-        // With `--dataset` any name is allowed, such as `list.v2.csv`, and the content may decide the format. Without it,
-        // `conferences.csv.bak` must not be a table.
+        // With `--dataset` any name is allowed, such as `list.v2.csv`, and the content may decide the format. Without
+        // it, `conferences.csv.bak` must not be a table.
         let known_ending = if options.kind.is_some() { last_ending } else { &ending };
         let format = options.format.or_else(|| known_ending.parse().ok());
         let kind = options.kind.or_else(|| kind_from_name(&stem));
@@ -234,8 +234,8 @@ pub(in crate::import) fn kind_from_name(name: &str) -> Option<RowKind> {
     name.trim().to_lowercase().parse().ok()
 }
 
-/// The formats that are not read: their names, file name extensions, first bytes (empty if other formats may have them),
-/// and what makes a file readable.
+/// The formats that are not read: their names, file name extensions, first bytes (empty if other formats may have
+/// them), and what makes a file readable.
 const FOREIGN_FORMATS: [(&str, &[&str], &[u8], &str); 10] = [
     ("an old workbook (.xls), or one with a password", &["xls"], OLE_MAGIC, SAVE_WORKBOOK),
     ("a binary workbook", &["xlsb"], b"", SAVE_WORKBOOK),
@@ -300,8 +300,8 @@ pub(super) fn too_large(max_bytes: u64) -> io::Error {
     io::Error::new(io::ErrorKind::FileTooLarge, message)
 }
 
-/// Returns a text as UTF-8 without its byte-order mark. Windows programs call UTF-16 "Unicode". `first` contains its first bytes. Text without a mark is unchanged,
-/// unless the options have an encoding, and it is not UTF-8.
+/// Returns a text as UTF-8 without its byte-order mark. Windows programs call UTF-16 "Unicode". `first` contains its
+/// first bytes. Text without a mark is unchanged, unless the options have an encoding, and it is not UTF-8.
 pub(in crate::import) fn as_utf8<'p>(
     first: &[u8],
     mut content: impl Read + 'p,

@@ -76,8 +76,8 @@ pub(in crate::import) fn read_row<F: Fields>(
         Some(filled_cells(cells, at_columns).next().unwrap_or(&none))
     };
     let is_deleted = cell_of(ColumnMeaning::Deleted).is_some_and(|cell| read_deleted(cell, faults));
-    // Without a column `id`, other fields identify the record. A row with an invalid id is read too, to report its other
-    // faults.
+    // Without a column `id`, other fields identify the record. A row with an invalid id is read too, to report its
+    // other faults.
     let id = cell_of(ColumnMeaning::Id).map(|cell| read_id(cell, faults));
     if is_deleted {
         return (id != Some(None)).then(|| (id.flatten(), RowEdit::Remove));

@@ -42,8 +42,8 @@ enum HeaderState<'a> {
 }
 
 impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
-    /// Creates a reader. `notation` is that of all cells. If `is_rectangular`, a row with fewer cells than the header is
-    /// bad.
+    /// Creates a reader. `notation` is that of all cells. If `is_rectangular`, a row with fewer cells than the header
+    /// is bad.
     pub fn new(rows: &'r mut FileRows<'a, F>, notation: Notation, is_rectangular: bool) -> TableReader<'r, 'a, F> {
         TableReader {
             rows,
@@ -58,8 +58,8 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         }
     }
 
-    /// Adds the row that starts at `line`. `fault` says why it cannot be read. Returns `Break` if no more rows should be
-    /// read.
+    /// Adds the row that starts at `line`. `fault` says why it cannot be read. Returns `Break` if no more rows should
+    /// be read.
     pub fn add_row(&mut self, line: u64, cells: &[TableCell<'_>], fault: Option<Message>) -> ControlFlow<()> {
         let filled = cells.iter().filter(|cell| !cell.is_blank()).count();
         if filled == 0 {

@@ -30,8 +30,8 @@ pub trait Database: Debug + Sized {
     /// The JSON of a record, or its SHA-256 if the server can compute it.
     const JSON_OR_DIGEST: &str;
 
-    /// Selects the kind, the name and the table of objects that others added to the copy's tables: all triggers, and the
-    /// constraints and unique indexes that the message `$1` is about.
+    /// Selects the kind, the name and the table of objects that others added to the copy's tables: all triggers, and
+    /// the constraints and unique indexes that the message `$1` is about.
     const FOREIGN_OBJECTS: &str;
 
     /// Creates the tables `copy` and `sync`, and marks the database as a copy.

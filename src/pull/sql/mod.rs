@@ -208,8 +208,8 @@ fn apply<D: Database>(
     Ok(change)
 }
 
-/// Writes the records of an export, with all that is derived from them. Removes all other records. Returns the number of
-/// records in the export.
+/// Writes the records of an export, with all that is derived from them. Removes all other records. Returns the number
+/// of records in the export.
 fn load<D: Database>(
     database: &mut D,
     tables: &DatasetTables,

@@ -86,8 +86,8 @@ pub fn execute(connection: &Connection, sql: &str, params: Row) -> rusqlite::Res
     connection.prepare_cached(sql)?.execute(params_from_iter(params)).map(|_| ())
 }
 
-/// A statement that writes a row. A row that is nothing but a key is left as it is. Unlike `INSERT OR REPLACE`, it deletes
-/// no row because of a unique index that others added.
+/// A statement that writes a row. A row that is nothing but a key is left as it is. Unlike `INSERT OR REPLACE`, it
+/// deletes no row because of a unique index that others added.
 pub fn insert(table: &SqlTable) -> String {
     let keys: Vec<&str> = table.columns[..table.keys].iter().map(|(name, _)| *name).collect();
     let sets: Vec<String> = table.values().iter().map(|(name, _)| format!("{name} = excluded.{name}")).collect();

@@ -64,8 +64,8 @@ impl Database for SqliteFile {
         }
     }
 
-    // Apostrophes and dashes separate words, as in the query; U+02BC would be a letter. The layout's digest includes the
-    // whitespace, so it must not change.
+    // Apostrophes and dashes separate words, as in the query; U+02BC would be a letter. The layout's digest includes
+    // the whitespace, so it must not change.
     fn search(dataset: Dataset) -> (String, String) {
         let index = format!(
             "
@@ -77,8 +77,8 @@ impl Database for SqliteFile {
     }
 
     fn set_aside(dataset: Dataset) -> String {
-        // Without the pragma, views of other programs would get the new name too, or refuse it because of tables that are
-        // dropped at this point (<https://sqlite.org/pragma.html#pragma_legacy_alter_table>).
+        // Without the pragma, views of other programs would get the new name too, or refuse it because of tables that
+        // are dropped at this point (<https://sqlite.org/pragma.html#pragma_legacy_alter_table>).
         format!(
             "DROP TABLE IF EXISTS {dataset}_search; PRAGMA legacy_alter_table = on;
              ALTER TABLE {dataset} RENAME TO old_{dataset};"

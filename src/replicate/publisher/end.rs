@@ -46,8 +46,8 @@ pub(super) struct NewestState {
     pub bytes_since: u64,
     /// A lost object, without which replicas cannot start. So another state must be written.
     pub lost: Option<String>,
-    /// Whether the last entry is a whole state without a manifest, because its publisher was killed or failed in between.
-    /// The next entry must be a state: after commits, replicas could not get past the one without a manifest.
+    /// Whether the last entry is a whole state without a manifest, because its publisher was killed or failed in
+    /// between. The next entry must be a state: after commits, replicas could not get past the one without a manifest.
     pub is_unfinished: bool,
 }
 

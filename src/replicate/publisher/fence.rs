@@ -44,8 +44,8 @@ impl Publisher {
         let is_own = self.entry_at.is_none() && is_same_publisher(&header.who, &self.who);
         if follows && is_own && self.reader.origin()?.holds(header.seq, header.lineage)? {
             tracing::info!("slot {slot} was published by an earlier run of this publisher; continuing after it");
-            // The parts of a state are unknown here, and replicas of this format read no entry of another. So another state
-            // follows, before any commits.
+            // The parts of a state are unknown here, and replicas of this format read no entry of another. So another
+            // state follows, before any commits.
             self.state.is_unfinished |= header.is_state() || header.schema != SCHEMA;
             return self.advance_end(&header, found.hash);
         }

@@ -6,7 +6,8 @@
 //! - [`watch`]: the heartbeat, and the check for lost objects.
 //! - [`fence`]: detecting another publisher, and noting what is published.
 //! - [`retry`]: retrying bucket requests. [`lock`]: one publisher per file.
-//! - [`progress`]: the state of a running publisher, for monitoring. [`publication_status`]: `medfeed publish --status`.
+//! - [`progress`]: the state of a running publisher, for monitoring. [`publication_status`]: `medfeed publish
+//!   --status`.
 //!
 //! # Publishing
 //!

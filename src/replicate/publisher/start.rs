@@ -258,8 +258,8 @@ impl Publisher {
         // This file published the entry if the entry carries its random name, or if the note says so.
         let is_noted = note.is_some_and(|note| (note.slot, note.hash) == (found.header.slot, found.hash));
         let is_own = is_same_publisher(&found.header.who, &self.who) || is_noted;
-        // Commits after an own entry may have been lost by the restore, but an entry of a replica that was promoted can have
-        // a lower seq than they, too.
+        // Commits after an own entry may have been lost by the restore, but an entry of a replica that was promoted can
+        // have a lower seq than they, too.
         let head = found.header.head();
         let is_restored = view.restored_over()? == Some(head) || is_own && view.is_restored_over(head)?;
         if is_restored && !is_fenced {

@@ -281,7 +281,8 @@ fn a_heartbeat_that_is_ahead_is_overtaken() {
     assert!(found.slot == late.slot && found.at > late.at, "{found:?}");
 }
 
-/// New replicas could not get past the state without a manifest if commits followed it, and a later start would not know.
+/// New replicas could not get past the state without a manifest if commits followed it, and a later start would not
+/// know.
 #[test]
 fn a_state_without_a_manifest_is_followed_by_a_state_before_commits() {
     let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));

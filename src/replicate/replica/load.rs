@@ -136,8 +136,8 @@ impl<'a> StateLoader<'a> {
         }
     }
 
-    /// Returns `before`, whose next entry is the state `next`, which is too late. Commits within that state, or replaced
-    /// by its restore, have no changes in the log, so the database is not known as it was after one of them.
+    /// Returns `before`, whose next entry is the state `next`, which is too late. Commits within that state, or
+    /// replaced by its restore, have no changes in the log, so the database is not known as it was after one of them.
     fn before_state(
         &self,
         before: LoadedState,
@@ -213,8 +213,8 @@ impl<'a> StateLoader<'a> {
         }
     }
 
-    /// Applies the commits of the next entry, up to [`StateLoader::until`]. Returns whether these are all. `next` is the
-    /// mark after the entry.
+    /// Applies the commits of the next entry, up to [`StateLoader::until`]. Returns whether these are all. `next` is
+    /// the mark after the entry.
     pub(super) fn apply(
         &self,
         loaded: &mut LoadedState,

@@ -22,8 +22,8 @@
 //! but the log does not continue after it. So the heartbeat contradicts, nothing is served, and the newest state
 //! repairs the file.
 //!
-//! One process follows with a replica's file. A second one is refused by the file's lock. A damaged file ends this: after
-//! a panic of redb the process can neither close the file nor open it again (`store/panics.rs`).
+//! One process follows with a replica's file. A second one is refused by the file's lock. A damaged file ends this:
+//! after a panic of redb the process can neither close the file nor open it again (`store/panics.rs`).
 //!
 //! **Formats.** Each entry and state names the format of its rows. An upgraded origin publishes a whole state of the
 //! new format as its next entry. A replica of the new release replaces its older file by it. It reads no entry or
@@ -96,8 +96,8 @@ pub struct Replica {
     /// The last time when the heartbeat agreed that the log ends at the replica's position. Like all times here, it is
     /// since the machine's start.
     confirmed_at: Option<Duration>,
-    /// The time of the next list of the log, which shows entries after a missing one. Set while the end is in doubt: then
-    /// each poll reads the heartbeat. Otherwise an empty slot is enough for a while.
+    /// The time of the next list of the log, which shows entries after a missing one. Set while the end is in doubt:
+    /// then each poll reads the heartbeat. Otherwise an empty slot is enough for a while.
     list_at: Option<Duration>,
     /// The newest heartbeat.
     alive: Option<Heartbeat>,
@@ -118,8 +118,8 @@ pub(super) struct ReplicaFile {
 }
 
 impl ReplicaFile {
-    /// Opens a replica's file, which follows `log` from now on. If it cannot be written for now, as with a full disk, opens
-    /// it for reading.
+    /// Opens a replica's file, which follows `log` from now on. If it cannot be written for now, as with a full disk,
+    /// opens it for reading.
     fn open(path: &Path, log: &LogReader) -> Result<ReplicaFile, StoreError> {
         let (writer, mark, head) = match ReplicaWriter::open(path) {
             Ok(writer) => {

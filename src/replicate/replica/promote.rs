@@ -40,8 +40,8 @@ impl Replica {
     /// `since` is the replica's last seq when the promotion was requested; `who` is unique to this file.
     ///
     /// # Errors
-    /// [`ReplicaError::TakenOver`] if another replica was promoted after `since` and has not published since, or between
-    /// two attempts. [`ReplicaError::Overtaken`] if other publishers were first in all attempts.
+    /// [`ReplicaError::TakenOver`] if another replica was promoted after `since` and has not published since, or
+    /// between two attempts. [`ReplicaError::Overtaken`] if other publishers were first in all attempts.
     pub fn promote(mut self, since: u64, who: &str, keep_going: &dyn Fn() -> bool) -> Result<Promoted, ReplicaError> {
         let mut since = since;
         for attempt in 0..TRIES {
@@ -93,7 +93,8 @@ impl Replica {
     /// over with a whole state of it, which fences the old origin.
     ///
     /// # Errors
-    /// [`ReplicaError::Store`], or the bucket holds another database or cannot be read. The file is still a replica then.
+    /// [`ReplicaError::Store`], or the bucket holds another database or cannot be read. The file is still a replica
+    /// then.
     pub fn start_over(path: &Path, log: &LogReader) -> Result<Promoted, ReplicaError> {
         let writer = ReplicaWriter::open(path)?;
         let (mark, before) = (writer.mark()?, writer.head()?.head());

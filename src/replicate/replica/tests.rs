@@ -436,7 +436,8 @@ fn a_replica_in_step_does_not_load_a_state() {
 
 #[test]
 fn a_log_without_a_whole_state_that_it_needs_is_refused_with_the_name_of_that_state() {
-    /// Prepares a log, and says which object `check` and a new replica name; without an object, that nothing is published.
+    /// Prepares a log, and says which object `check` and a new replica name; without an object, that nothing is
+    /// published.
     type Case = (&'static str, fn(&Origin), Option<String>);
     let cases: [Case; 4] = [
         (

@@ -35,8 +35,8 @@ impl TrustedProxies {
         };
         let lines = headers.get_all(name).into_iter().rev();
         for hop in lines.flat_map(|line| split_from_right(line.as_bytes(), b',')) {
-            // Anything else than an address ends the chain: the last known hop is the proxy that wrote it. Anybody may have
-            // written the entries to its left.
+            // Anything else than an address ends the chain: the last known hop is the proxy that wrote it. Anybody may
+            // have written the entries to its left.
             let Some(address) = read(trim(hop)) else { return caller };
             caller = address;
             if !self.trusts(caller) {

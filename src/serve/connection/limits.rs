@@ -21,10 +21,10 @@
 //!
 //! # Which one is closed
 //!
-//! Stream and requests set a connection's phase: awaiting a request, answering, long-polling, sending, or closed. Each phase has a time since which the caller keeps the server waiting. Sent bytes
-//! move this time forward by what 64 KiB/s would take, but not beyond now. So one number says how long an idle caller,
-//! an unfinished request or a slow reader has cost a connection. Once a second the limits of time close those that are
-//! over.
+//! Stream and requests set a connection's phase: awaiting a request, answering, long-polling, sending, or closed. Each
+//! phase has a time since which the caller keeps the server waiting. Sent bytes move this time forward by what 64 KiB/s
+//! would take, but not beyond now. So one number says how long an idle caller, an unfinished request or a slow reader
+//! has cost a connection. Once a second the limits of time close those that are over.
 //!
 //! A new connection at a limit closes another one. It closes one of its own address (an IPv6 /64) if that is at its
 //! limit, or has the most connections:
@@ -251,8 +251,8 @@ impl Connection {
 }
 
 impl State {
-    /// The position among connections that are closed for a new one; `None` if this one must stay. `count` is the number
-    /// of connections of its address, `new_count` that of the new connection's.
+    /// The position among connections that are closed for a new one; `None` if this one must stay. `count` is the
+    /// number of connections of its address, `new_count` that of the new connection's.
     fn closing_order(&self, count: usize, new_count: usize, now: Instant) -> Option<ClosingOrder> {
         let waited = now.saturating_duration_since(self.since);
         let rank = match (self.phase, self.has_key) {

@@ -1,5 +1,5 @@
-//! Long-polling requests of change feeds (parameter `wait`). Each takes its connection and a timer, but no thread. After
-//! a commit, each looks in memory whether its license shows a change.
+//! Long-polling requests of change feeds (parameter `wait`). Each takes its connection and a timer, but no thread.
+//! After a commit, each looks in memory whether its license shows a change.
 
 use std::time::Instant;
 

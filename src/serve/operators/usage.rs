@@ -81,8 +81,8 @@ impl KeyUse {
         self.last_used_at = self.last_used_at.max(other.last_used_at);
         for (dataset, seen) in &other.feeds {
             let newest = self.feeds.entry(*dataset).or_insert(*seen);
-            // Times are whole seconds: of two tokens in one second, the later one is usually of the later state, or of the
-            // larger position. If both notes have the same token, the one with `behind_since` is later.
+            // Times are whole seconds: of two tokens in one second, the later one is usually of the later state, or of
+            // the larger position. If both notes have the same token, the one with `behind_since` is later.
             let order = |seen: &FeedSeen| (seen.at, seen.witness.seq, seen.position, seen.behind_since);
             if order(seen) > order(newest) {
                 *newest = *seen;

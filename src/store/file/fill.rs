@@ -25,9 +25,9 @@ impl Draft {
         Writer::try_open(self.path())?.ok_or_else(busy)
     }
 
-    /// Copies all rows of a transaction but those of `meta` with some keys. So the copy has the smallest size, and nothing
-    /// of the old file's free pages. The outbox is left out: if it had unpublished commits, the publisher finds a gap, and
-    /// publishes a whole state.
+    /// Copies all rows of a transaction but those of `meta` with some keys. So the copy has the smallest size, and
+    /// nothing of the old file's free pages. The outbox is left out: if it had unpublished commits, the publisher finds
+    /// a gap, and publishes a whole state.
     pub fn fill_from(&self, from: &ReadTransaction, without: &[&str]) -> Result<(), StoreError> {
         self.fill(|to| {
             for code in 0..CODED_TABLES {

@@ -53,8 +53,8 @@ impl FileStamp {
         Ok(FileStamp { identity, len: found.len(), changed_at: (found.ctime(), found.ctime_nsec()) })
     }
 
-    /// Whether another write could still get the same time, by the coarse clock of file systems. A time that a clock set
-    /// back has left in the future is not recent, so it causes no work at each poll.
+    /// Whether another write could still get the same time, by the coarse clock of file systems. A time that a clock
+    /// set back has left in the future is not recent, so it causes no work at each poll.
     pub fn is_recent(&self) -> bool {
         self.changed_at.0.abs_diff(now().unix_s()) <= 1
     }

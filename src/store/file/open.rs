@@ -178,8 +178,8 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Opens a file without a note: a draft, or a file whose links are followed. Checks it before it waits for the lock,
-    /// unless it needs repair or is being repaired.
+    /// Opens a file without a note: a draft, or a file whose links are followed. Checks it before it waits for the
+    /// lock, unless it needs repair or is being repaired.
     pub(in crate::store) fn open_file(path: &Path, options: OpenOptions) -> Result<Writer, StoreError> {
         // Opening for writing marks the file. So detect newer formats by reading first.
         match builder().open_read_only(path) {

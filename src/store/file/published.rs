@@ -1,5 +1,5 @@
-//! Published databases: marking them, and the end of their commits, which stores the digest of all rows, and the changes
-//! in the outbox. And commits that only add an entry to the history.
+//! Published databases: marking them, and the end of their commits, which stores the digest of all rows, and the
+//! changes in the outbox. And commits that only add an entry to the history.
 
 use std::path::Path;
 
@@ -47,8 +47,8 @@ impl Writer {
     }
 
     /// Adds an empty commit 2^32 seqs after `seq`, and empties the outbox, so that a whole state is published next. All
-    /// tokens for lost seqs are then behind the head. A replica becomes an independent, published database. `what` is the
-    /// description in the history.
+    /// tokens for lost seqs are then behind the head. A replica becomes an independent, published database. `what` is
+    /// the description in the history.
     pub fn jump_past(&self, seq: u64, what: &str) -> Result<DatabaseId, StoreError> {
         let tx = WriteTx::new(self.begin_raw()?);
         tx.open(tables::META)?.remove(tables::META_PUBLISH)?;

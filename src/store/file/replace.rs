@@ -5,8 +5,8 @@
 //! # Replacing a file
 //!
 //! Nothing is ever copied over an existing file. A new file is written next to the old one and then renamed
-//! (`Draft` in `store/file/draft.rs`). `compact`, `restore` and `upgrade` lock the old file, but do not open it for writing
-//! (`LockedFile`). So none of its bytes change.
+//! (`Draft` in `store/file/draft.rs`). `compact`, `restore` and `upgrade` lock the old file, but do not open it for
+//! writing (`LockedFile`). So none of its bytes change.
 //!
 //! - **`backup`** copies row by row from a read transaction, checks the whole copy, and renames it. It replaces no
 //!   file with the local rows of a replica or of a published database, because a backup never has them.

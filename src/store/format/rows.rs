@@ -1,5 +1,5 @@
-//! Rows as bytes: MessagePack or JSON after a hash. And reading them, for writing, reading and checking. Each read checks
-//! the hash, because redb verifies no checksums then.
+//! Rows as bytes: MessagePack or JSON after a hash. And reading them, for writing, reading and checking. Each read
+//! checks the hash, because redb verifies no checksums then.
 
 use std::collections::{BTreeMap, BTreeSet};
 

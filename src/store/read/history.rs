@@ -57,8 +57,8 @@ impl Snapshot {
         rows.map(|row| read_id("log", row?.1.value().0)).collect()
     }
 
-    /// The records that left a license between two seqs, both included, and do not exist now. They may have been removed
-    /// later: a removal that no license sees writes no tombstone.
+    /// The records that left a license between two seqs, both included, and do not exist now. They may have been
+    /// removed later: a removal that no license sees writes no tombstone.
     pub fn removed_between(&self, dataset: Dataset, first: u64, last: u64) -> Result<BTreeSet<Id>, StoreError> {
         let mut gone = BTreeSet::new();
         for head in self.feeds.values().filter(|head| head.dataset == dataset) {

@@ -4,8 +4,8 @@
 //! ([`FeedIndex`](super::feed_index::FeedIndex)). Filters, `q` and reference lists walk such a list. So the time of an
 //! answer does not depend on records outside the license.
 //!
-//! The records are read once, and each is compared with its hash. Each commit then changes a copy: unchanged records and
-//! lists are shared, and columns of numbers are copied.
+//! The records are read once, and each is compared with its hash. Each commit then changes a copy: unchanged records
+//! and lists are shared, and columns of numbers are copied.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -262,7 +262,8 @@ impl Records {
         let mut conditions: Vec<_> = conditions.collect();
         // Fast comparisons first.
         conditions.sort();
-        // A value without a rank matches no record. A text of diacritics alone folds to an empty text, and matches none.
+        // A value without a rank matches no record. A text of diacritics alone folds to an empty text, and matches
+        // none.
         let none = conditions.iter().any(|(.., number)| *number == 0) || text.as_deref().is_some_and(str::is_empty);
         let searched = text.map(|text| (pairs_of(&text), Finder::new(text.as_bytes()).into_owned()));
         let shown = if none { &[] } else { shown };

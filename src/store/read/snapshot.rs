@@ -94,8 +94,8 @@ impl Snapshot {
         })
     }
 
-    /// Opens a newer state. If its history contains the earlier state, records in memory are only updated, and feeds are
-    /// when they are used.
+    /// Opens a newer state. If its history contains the earlier state, records in memory are only updated, and feeds
+    /// are when they are used.
     pub(in crate::store) fn open_after(
         earlier: &Snapshot,
         transaction: &ReadTransaction,

@@ -107,8 +107,8 @@ impl ReplicaWriter {
     }
 
     /// Prepares the commit by which this replica replaces the origin that publishes to `url`, and its encoded changes.
-    /// It is empty, and skips 2^32 seqs, so that all tokens for lost seqs are behind it. Changes nothing. After the commit
-    /// is published and applied, call [`ReplicaWriter::promote`].
+    /// It is empty, and skips 2^32 seqs, so that all tokens for lost seqs are behind it. Changes nothing. After the
+    /// commit is published and applied, call [`ReplicaWriter::promote`].
     pub fn prepare_promotion(&self, url: &str) -> Result<(CommitInfo, Vec<u8>), StoreError> {
         guard(|| {
             let base = self.head()?.head();

@@ -239,7 +239,8 @@ fn published_commits_leave_the_outbox() {
 fn published_commits_do_not_count_for_the_limit_of_the_outbox() {
     let origin = TestOrigin::published();
     origin.commit(100_000);
-    // The publisher is always one commit behind, so the outbox is never empty. 3 MB pass through it, three times its limit.
+    // The publisher is always one commit behind, so the outbox is never empty. 3 MB pass through it, three times its
+    // limit.
     for turn in 0..30 {
         let (published, waits) = (origin.note(), origin.head());
         origin.commit(100_000);

@@ -106,8 +106,8 @@ impl Edit<'_> {
         Ok(change)
     }
 
-    /// Moves a license to the feed of its new scope, and writes its new baseline. Also returns the number of records that
-    /// it showed before.
+    /// Moves a license to the feed of its new scope, and writes its new baseline. Also returns the number of records
+    /// that it showed before.
     fn rescope<F: RecordFields>(
         &mut self,
         license: &mut License,

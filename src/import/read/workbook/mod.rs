@@ -2,8 +2,8 @@
 //! contain.
 //!
 //! The calamine crate reads them. Its cells are streamed; the shared strings and the styles stay in memory. `archive`
-//! checks the file first. `annotations` holds merged cells, hyperlinks and formulas. `cell` converts a cell to text, and
-//! `format` decides whether its number format shows the stored value.
+//! checks the file first. `annotations` holds merged cells, hyperlinks and formulas. `cell` converts a cell to text,
+//! and `format` decides whether its number format shows the stored value.
 
 mod annotations;
 mod archive;

@@ -40,7 +40,8 @@ impl Monitored for MonitoredServer {
         self.watcher.fence_reason().or_else(|| replica.and_then(|replica| replica.failure()))
     }
 
-    /// A replica stays ready for a while when its bucket fails. Otherwise load balancers would drop all replicas at once.
+    /// A replica stays ready for a while when its bucket fails. Otherwise load balancers would drop all replicas at
+    /// once.
     fn warning(&self) -> Option<String> {
         self.watcher.replica().and_then(|replica| replica.failure())
     }
