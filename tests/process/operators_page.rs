@@ -162,7 +162,7 @@ fn a_key_with_two_feeds_is_sorted_by_its_largest_lag() {
     .into_iter()
     .map(|(id, feeds)| (id.clone(), KeyUse { last_used_at: None, feeds: feeds.into_iter().collect() }))
     .collect();
-    site.write("feed.redb.usage-dead", serde_json::to_vec(&uses).unwrap());
+    site.write("feed.redb.usage-0196f0c1d2e37a4b8c9d0e1f2a3b4c5d", serde_json::to_vec(&uses).unwrap());
     let (server, mut admin) = serve_watched(&site, &[]);
     let shown = page(&mut admin);
     assert!(row(&shown, &more).ends_with("| conferences | 2 h behind | journals | up to date"), "{shown}");

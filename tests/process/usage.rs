@@ -146,7 +146,7 @@ fn usage_that_cannot_be_written_gives_one_warning() {
 fn a_pipe_with_the_name_of_a_usage_file_is_ignored() {
     let (site, [(id, key)]) = with_keys();
     // A reader of this pipe would wait for a writer.
-    let fifo = site.path("feed.redb.usage-fifo");
+    let fifo = site.path("feed.redb.usage-0196f0c1d2e37a4b8c9d0e1f2a3b4c5d");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     let server = site.serve();
     assert_eq!(server.client(&key).get("/v1/conferences").status, 200);
