@@ -118,7 +118,7 @@ fn missing_slots(slot: u64, later: u64) -> String {
     }
 }
 
-/// What to do about an entry that cannot be used.
+/// The advice for an entry that cannot be used.
 fn entry_advice(name: &str) -> &'static str {
     match layout::log_slot(name) {
         Some(_) => {

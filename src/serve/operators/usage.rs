@@ -202,7 +202,7 @@ impl Usage {
 
     /// Records an answered request.
     pub fn answered(&self, answered: &Answered<'_>) {
-        // Whoever has the key may not use it from this address.
+        // A request from a refused address does not count as use of its key.
         let Some(key) = answered.key.filter(|_| answered.problem != Some(Code::IpNotAllowed)) else { return };
         let at = now();
         let mut recorded = self.recorded.lock();
