@@ -49,7 +49,7 @@ thread_local! {
     static OBSERVER: RefCell<Option<DiskObserver>> = const { RefCell::new(None) };
 }
 
-/// Sets the observer of this thread's files. Those that are open keep theirs.
+/// Sets the observer of this thread's files. Files that are already open keep their observer.
 pub fn observe(observer: Option<DiskObserver>) {
     OBSERVER.set(observer);
 }
@@ -60,7 +60,7 @@ pub fn observer() -> Option<DiskObserver> {
 }
 
 /// Calls the observer with an action.
-pub fn tell(event: DiskEvent<'_>) {
+pub fn report(event: DiskEvent<'_>) {
     if let Some(observer) = observer() {
         observer(event);
     }
@@ -73,7 +73,7 @@ pub fn tell(event: DiskEvent<'_>) {
 /// The error of the operating system.
 pub fn sync(file: &File) -> io::Result<()> {
     file.sync_all()?;
-    tell(DiskEvent::Sync { file });
+    report(DiskEvent::Sync { file });
     Ok(())
 }
 
@@ -83,42 +83,18 @@ pub fn sync(file: &File) -> io::Result<()> {
 ///
 /// The error of the operating system.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
-    OpenFolder::open(folder)?.sync()
+    sync_open_folder(&File::open(folder)?, folder)
 }
 
-/// A folder that can be synced. It is opened before a file in it is replaced: the user may lack the permission to open
-/// it.
-#[derive(Debug)]
-pub struct OpenFolder<'p> {
-    file: File,
-    path: &'p Path,
-}
-
-impl OpenFolder<'_> {
-    /// Opens a folder.
-    ///
-    /// # Errors
-    ///
-    /// The error of the operating system.
-    pub fn open(path: &Path) -> io::Result<OpenFolder<'_>> {
-        File::open(path).map(|file| OpenFolder { file, path })
-    }
-
-    /// Makes the names in the folder durable.
-    ///
-    /// # Errors
-    ///
-    /// The error of the operating system.
-    pub fn sync(&self) -> io::Result<()> {
-        self.file.sync_all()?;
-        tell(DiskEvent::SyncFolder { folder: self.path });
-        Ok(())
-    }
-}
-
-/// Calls the observer with a new name.
-pub fn named(from: Option<&Path>, to: &Path) {
-    tell(DiskEvent::Name { from, to });
+/// Makes the names in a folder durable that was opened before: the user may lack the permission to open it.
+///
+/// # Errors
+///
+/// The error of the operating system.
+pub fn sync_open_folder(file: &File, folder: &Path) -> io::Result<()> {
+    file.sync_all()?;
+    report(DiskEvent::SyncFolder { folder });
+    Ok(())
 }
 
 /// A reader that fails after a number of bytes.

@@ -35,7 +35,7 @@ pub(super) enum RateHeaders {
     None,
 }
 
-/// The change for which a long poll waits: of the key, or of the witness of its license in a dataset.
+/// A long poll ends when this key, or this witness of its license in a dataset, is no longer current.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the names explain the fields")]
 pub struct Interest {

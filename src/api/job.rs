@@ -33,7 +33,7 @@ pub struct Job {
     dataset: Dataset,
     handler: Handler,
     pub(super) wants_gzip: bool,
-    /// The time of the check. Polls that begin later show all that the caller may have seen elsewhere.
+    /// The time of the check. A poll that begins later finds every commit that the caller can have seen elsewhere.
     asked_at: Instant,
 }
 

@@ -55,7 +55,7 @@ impl Folder {
             self.make_folders(folder, mode & 0o777)?;
             let created = match take_name(draft, &target) {
                 Ok(()) => {
-                    disk::named(None, &target);
+                    disk::report(DiskEvent::Name { from: None, to: &target });
                     Created::New
                 }
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => Created::Exists,
@@ -94,7 +94,7 @@ impl Folder {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(()),
             Err(error) => return Err(error),
         }
-        disk::named(None, folder);
+        disk::report(DiskEvent::Name { from: None, to: folder });
         Ok(())
     }
 
@@ -238,7 +238,7 @@ impl Store for Folder {
         match fs::remove_file(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(self.failed("delete", &path, &error)),
             Err(_) => {}
-            Ok(()) => disk::tell(DiskEvent::Remove { path: &path }),
+            Ok(()) => disk::report(DiskEvent::Remove { path: &path }),
         }
         // Remove the folders that are empty now.
         let above = path.ancestors().skip(1).take_while(|above| *above != self.root);
@@ -246,7 +246,7 @@ impl Store for Folder {
             if fs::remove_dir(folder).is_err() {
                 break;
             }
-            disk::tell(DiskEvent::Remove { path: folder });
+            disk::report(DiskEvent::Remove { path: folder });
         }
         Ok(())
     }

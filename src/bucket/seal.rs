@@ -63,15 +63,15 @@ impl SealKey {
                 found.mode() & 0o777
             ));
         }
-        let mut text = String::new();
-        Read::take(&mut file, FILE_BYTES).read_to_string(&mut text).map_err(unreadable)?;
+        let mut text = Vec::new();
+        Read::take(&mut file, FILE_BYTES).read_to_end(&mut text).map_err(unreadable)?;
         SealKey::parse(&text)
             .ok_or_else(|| format!("{shown} holds no seal key, which is 32 or 64 bytes in hex or base64; {HOW_TO}"))
     }
 
     /// Parses a key.
-    fn parse(text: &str) -> Option<SealKey> {
-        let text = text.trim().as_bytes();
+    fn parse(text: &[u8]) -> Option<SealKey> {
+        let text = text.trim_ascii();
         // The lengths of the encodings differ: 64 or 128 hex digits; 43, 44, 86 or 88 characters of base64.
         let bytes = match text.len() {
             64 | 128 => HEXLOWER_PERMISSIVE.decode(text),
@@ -131,7 +131,7 @@ mod tests {
 
     fn key(byte: u8) -> SealKey {
         let bytes: Vec<u8> = (0..64).map(|at| at ^ byte).collect();
-        SealKey::parse(&HEXLOWER_PERMISSIVE.encode(&bytes)).unwrap()
+        SealKey::parse(HEXLOWER_PERMISSIVE.encode(&bytes).as_bytes()).unwrap()
     }
 
     #[test]
@@ -193,11 +193,11 @@ mod tests {
         let bytes: Vec<u8> = (0..64).collect();
         let sealed = seal(Some(&key(0)), "alive", b"x").unwrap();
         for length in [32, 64] {
-            let sound = SealKey::parse(&BASE64.encode(&bytes[..length])).unwrap();
+            let sound = SealKey::parse(BASE64.encode(&bytes[..length]).as_bytes()).unwrap();
             for at in 0..length {
                 let mut other = bytes[..length].to_vec();
                 other[at] ^= 1;
-                let other = SealKey::parse(&BASE64.encode(&other)).unwrap();
+                let other = SealKey::parse(BASE64.encode(&other).as_bytes()).unwrap();
                 assert_ne!(other.0, sound.0, "byte {at} of {length}");
                 assert!(unseal(Some(&other), "alive", sealed.clone()).is_err(), "byte {at} of {length}");
             }
@@ -243,7 +243,7 @@ mod tests {
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
         assert!(SealKey::load(folder.path()).unwrap_err().contains("is a folder"));
         // Both encodings of the same bytes give the same key. Half of the bytes give another key.
-        let of = |text: &str| SealKey::parse(text).unwrap().0;
+        let of = |text: &str| SealKey::parse(text.as_bytes()).unwrap().0;
         assert_eq!(of(&hex), of(&BASE64.encode(&bytes)));
         assert_ne!(of(&hex), of(&hex[..64]));
     }

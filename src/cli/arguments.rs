@@ -95,7 +95,9 @@ pub(in crate::cli) fn parse_filter(text: &str) -> Result<String, String> {
 pub(in crate::cli) fn parse_url(text: &str) -> Result<String, String> {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let is_plain = |rest: &str| {
-        !rest.is_empty() && !rest.contains(|letter: char| letter.is_control() || " ?#\"<>'`$\\".contains(letter))
+        !rest.is_empty()
+            && !rest.starts_with('/')
+            && !rest.contains(|letter: char| letter.is_control() || " ?#\"<>'`$\\".contains(letter))
     };
     if !rest.is_some_and(is_plain) {
         return Err(

@@ -83,7 +83,7 @@ pub enum ParameterLocation {
 pub enum WhenAbsent {
     /// The request is rejected.
     Required,
-    /// The request has another meaning.
+    /// The request may lack it.
     Optional,
     /// The parameter gets this value.
     Default(&'static str),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::disk;
+use crate::disk::{self, DiskEvent};
 use crate::model::PerDataset;
 use crate::store::StoreError;
 use crate::store::file::draft::Draft;
@@ -136,7 +136,7 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
 
 fn keep_old_file(path: &Path, kept: &Path) -> Result<(), StoreError> {
     match fs::hard_link(path, kept) {
-        Ok(()) => disk::named(None, kept),
+        Ok(()) => disk::report(DiskEvent::Name { from: None, to: kept }),
         Err(_) if is_same_file(path, kept) => {}
         Err(error) => return Err(StoreError::io(kept)(error)),
     }

@@ -4,8 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use medfeed::api::{Request, Response, Service};
 use medfeed::serve::connection::dispatch::Dispatcher;
-use medfeed::serve::connection::limits::Connection;
-use medfeed::serve::connection::long_polls::LongPolls;
+use medfeed::serve::connection::limits::{Connection, Limits};
 use medfeed::serve::connection::permits::Permits;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
@@ -15,14 +14,13 @@ static RUNTIME: LazyLock<Runtime> =
 
 /// A service and its dispatcher. Its requests never long-poll.
 pub struct Direct {
-    service: Arc<Service>,
     dispatcher: Dispatcher,
 }
 
 impl Direct {
     pub fn new(service: Service) -> Direct {
-        let dispatcher = Dispatcher::new(Permits::new(8, 2), LongPolls::new(0, 0), RUNTIME.handle().clone());
-        Direct { service: Arc::new(service), dispatcher }
+        let permits = Permits::new(&Limits { long_polls: 0, ..Limits::default() });
+        Direct { dispatcher: Dispatcher::new(Arc::new(service), permits, RUNTIME.handle().clone()) }
     }
 
     /// The response to a request.
@@ -33,7 +31,7 @@ impl Direct {
     /// As [`Direct::answer`], for [`run`].
     pub async fn respond(&self, request: Request) -> Response {
         let (_open, mut closing) = watch::channel(false);
-        self.dispatcher.answer(&self.service, request, &Connection::default(), &mut closing).await
+        self.dispatcher.answer(request, &Connection::default(), &mut closing).await
     }
 }
 

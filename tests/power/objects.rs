@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use medfeed::bucket::{Bucket, Created};
-use medfeed::disk::{self, DiskEvent, DiskObserver, observe, tell};
+use medfeed::disk::{self, DiskEvent, DiskObserver, observe, report};
 use medfeed::replicate::layout;
 
 use super::histories::memory;
@@ -180,7 +180,7 @@ fn history(random: &mut Random) -> Vec<Step> {
             for above in made.ancestors().take_while(|above| *above != root).collect::<Vec<_>>().into_iter().rev() {
                 if !above.exists() {
                     fs::create_dir(above).unwrap();
-                    tell(DiskEvent::Name { from: None, to: above });
+                    report(DiskEvent::Name { from: None, to: above });
                 }
             }
             let path = root.join(&name);
@@ -188,7 +188,7 @@ fn history(random: &mut Random) -> Vec<Step> {
                 recorder.push(Step::Begun { name: name.clone(), bytes: Some(b"of the other".to_vec()) });
                 fs::write(&path, "of the other").unwrap();
                 disk::sync(&File::open(&path).unwrap()).unwrap();
-                tell(DiskEvent::Name { from: None, to: &path });
+                report(DiskEvent::Name { from: None, to: &path });
             }
         }
         let is_deleted = random.below(4) == 0;

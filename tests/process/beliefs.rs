@@ -200,7 +200,7 @@ fn a_narrowed_license_warns_that_replicas_do_not_have_it_yet() {
     site.license("area", "--dataset conferences --therapy-area Oncology");
     let exchange =
         site.run(["license", "set", "area", "--yes", "--dataset", "conferences", "--therapy-area", "Cardiology"]);
-    assert!(exchange.stdout.contains("10 records enter, 10 records leave"), "{exchange:?}");
+    assert!(exchange.stdout.contains("records entering: 10, leaving: 10"), "{exchange:?}");
     assert!(
         exchange.code == Some(0) && exchange.stderr.contains("replicas do not have the change yet"),
         "{exchange:?}"

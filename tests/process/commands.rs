@@ -97,7 +97,12 @@ fn license_and_key_commands_have_the_listed_results() {
             ("key list", 0, Out, "There are no keys yet"),
             ("license set x --dataset conferences --dry-run", 0, Out, "would be created"),
             ("license show x", 1, OnErr, "there is no license `x`"),
-            ("license set x --dataset conferences --country South_Korea --year 2025..2027", 0, Out, "1 record enter"),
+            (
+                "license set x --dataset conferences --country South_Korea --year 2025..2027",
+                0,
+                Out,
+                "records entering: 1, leaving: 0",
+            ),
             (
                 "license set x --dataset conferences --country South_Korea --year 2025..2027",
                 0,

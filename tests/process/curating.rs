@@ -144,7 +144,7 @@ fn a_dry_run_shows_the_change() {
         "  119 New 119\n  and 6 more; --json lists all\nconferences changed:\n  1 Congress 1\n      city: (empty) → Paris\\u{1b}[2J\n",
         "      therapy_areas: Oncology → Cardiology\n  2 Congress 2\n      city: (empty) → Lyon\n",
         "conferences removed:\n  3 Congress 3\n",
-        "license `acme`, conferences: 26 enter, 1 change, 2 leave\n  enter  100 New 100\n",
+        "license `acme`, conferences: records entering: 26, changing: 1, leaving: 2\n  enter  100 New 100\n",
         "  change 2 Congress 2\n  leave  1 Congress 1\n  leave  3 Congress 3\n",
         "Dry run: nothing was changed, with 1 warning.",
     ];

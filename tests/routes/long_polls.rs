@@ -13,7 +13,8 @@ use medfeed::api::service::CheckedRequest;
 use medfeed::api::{Request, Service, Settings, SnapshotSource, Unservable};
 use medfeed::model::time::now;
 use medfeed::serve::connection::limits::Connection;
-use medfeed::serve::connection::long_polls::LongPolls;
+use medfeed::serve::connection::long_polls;
+use medfeed::serve::connection::permits::KeyedPermits;
 use medfeed::store::Snapshot;
 use medfeed::store::write::licensing::KeySettings;
 use serde_json::{Value, json};
@@ -89,7 +90,7 @@ struct Polls {
     states: Arc<States>,
     ends: Arc<Ends>,
     service: Arc<Service>,
-    polls: LongPolls,
+    permits: KeyedPermits,
 }
 
 /// A request before its wait.
@@ -105,7 +106,7 @@ impl Polls {
     fn new(world: World, max: usize, max_per_key: usize) -> Polls {
         let (states, ends) = (States::of(&world), Arc::new(Ends::default()));
         let service = Arc::new(states.service(Arc::<Ends>::clone(&ends)));
-        Polls { world, states, ends, service, polls: LongPolls::new(max, max_per_key) }
+        Polls { world, states, ends, service, permits: KeyedPermits::new(max, max_per_key) }
     }
 
     /// Shows the present state of the database, as a watcher does.
@@ -133,7 +134,8 @@ impl Polls {
 
     async fn wait(&self, waiter: &mut Waiter) {
         let Waiter { exchange, interest, until, state, closing } = waiter;
-        self.polls.wait(&self.service, exchange, interest.clone(), *until, state, closing).await;
+        let interest = interest.clone();
+        long_polls::wait(&self.permits, &self.service, exchange, interest, *until, state, closing).await;
         assert!(state.is_answering(), "its request is being answered again");
     }
 

@@ -354,7 +354,7 @@ fn describe(outcome: &BatchOutcome, changes: Option<&Changes>, warnings: usize) 
         if entering + changed + leaving > 0 {
             let _ = writeln!(
                 text,
-                "license `{}`, {dataset}: {entering} enter, {changed} change, {leaving} leave",
+                "license `{}`, {dataset}: records entering: {entering}, changing: {changed}, leaving: {leaving}",
                 Printable(license)
             );
             text.extend(changes.map(|changes| changes.describe_license(license, *dataset)));
@@ -438,8 +438,8 @@ mod tests {
         };
         outcome.licenses = vec![effect(0, 0, 0), effect(1, 0, 0), effect(0, 2, 0), effect(0, 0, 3)];
         let expected = "tags                1 added      0 changed      0 removed      0 unchanged\n\
-                        license `it's`, journals: 1 enter, 0 change, 0 leave\nlicense `it's`, journals: 0 enter, 2 change, 0 leave\n\
-                        license `it's`, journals: 0 enter, 0 change, 3 leave\nCommitted, with 2 warnings.";
+                        license `it's`, journals: records entering: 1, changing: 0, leaving: 0\nlicense `it's`, journals: records entering: 0, changing: 2, leaving: 0\n\
+                        license `it's`, journals: records entering: 0, changing: 0, leaving: 3\nCommitted, with 2 warnings.";
         assert_eq!(describe(&outcome, None, 2), expected);
         assert_eq!(describe(&BatchOutcome::default(), None, 0), "Nothing is new; nothing was changed.");
     }

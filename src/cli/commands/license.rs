@@ -233,21 +233,21 @@ fn check_widening(name: &str, before: &Scope, after: &Scope, widen: bool) -> any
 
 fn describe(name: &str, change: &LicenseChange, dry_run: bool) -> String {
     let name = Printable(name);
-    let (is, get, load) = if dry_run { ("would be", "would get", "would load") } else { ("is", "get", "load") };
+    let (is, get) = if dry_run { ("would be", "would get") } else { ("is", "get") };
     let mut text = match (change.created, change.scope_changed, change.rate_limit_changed) {
         (true, ..) => format!("License `{name}` {is} created."),
         (_, true, _) => {
-            format!("License `{name}` {is} changed. Older sync tokens {get} 410, so clients {load} the export again.")
+            format!(
+                "License `{name}` {is} changed. Older sync tokens {get} 410: clients continue with `resync=diff`, or load the export."
+            )
         }
         (_, _, true) => format!("Only the rate limit of license `{name}` {is} changed. Sync tokens stay valid."),
         _ => format!("License `{name}` already has this scope and rate limit; nothing to change."),
     };
     for effect in &change.effects {
         text.push_str(&format!(
-            "\n  {}: {} enter, {} leave",
-            effect.dataset,
-            counted(effect.entering, "record"),
-            counted(effect.leaving, "record")
+            "\n  {}: records entering: {}, leaving: {}",
+            effect.dataset, effect.entering, effect.leaving
         ));
     }
     if dry_run && !change.losses.is_empty() {

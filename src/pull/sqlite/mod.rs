@@ -24,9 +24,9 @@ pub mod file;
 pub type SqliteCopy = SqlCopy<SqliteFile>;
 
 const COMMON: &str = "
-    -- Of what this is a copy: the service's address and the layout of the tables.
+    -- The source of this copy: the service's address, and the layout of the tables.
     CREATE TABLE copy (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-    -- Where it stands: the sync token, and when it was loaded, last changed, last compared with the service. Times are UTC.
+    -- The position of this copy: the sync token, and when it was loaded, last changed, last compared with the service. Times are UTC.
     CREATE TABLE sync (dataset TEXT PRIMARY KEY, token TEXT NOT NULL, records INTEGER NOT NULL,
         loaded_at TEXT NOT NULL, changed_at TEXT NOT NULL, checked_at TEXT NOT NULL, verified_at TEXT);
 ";

@@ -2,8 +2,7 @@
 //! thread, under a permit.
 //!
 //! Slow work never delays fast responses. The threads that serve connections, one per processor, each have their own
-//! runtime (`serve/connection/listen.rs`), and they never block. One
-//! function answers a request: `Dispatcher::answer`.
+//! runtime (`serve/connection/listen.rs`), and they never block. One function answers a request: `Dispatcher::answer`.
 //!
 //! 1. `Service::check` checks the request. A cached response ends here, and so does an empty page of a feed that needs
 //!    only memory.
@@ -37,32 +36,33 @@ use crate::api::problem::Problem;
 use crate::api::service::CheckedRequest;
 use crate::api::{Request, Response, Service};
 use crate::serve::connection::limits::Connection;
-use crate::serve::connection::long_polls::LongPolls;
+use crate::serve::connection::long_polls;
 use crate::serve::connection::permits::Permits;
 
 /// Answers requests of connections.
 #[derive(Debug)]
 pub struct Dispatcher {
+    /// The service that it answers with.
+    pub service: Arc<Service>,
     permits: Permits,
-    long_polls: LongPolls,
     /// The runtime of the blocking threads. All connections share a few, since the allocator keeps a heap per thread.
     blocking: Handle,
 }
 
 impl Dispatcher {
     /// A dispatcher that uses the blocking threads of a runtime.
-    pub fn new(permits: Permits, long_polls: LongPolls, blocking: Handle) -> Dispatcher {
-        Dispatcher { permits, long_polls, blocking }
+    pub fn new(service: Arc<Service>, permits: Permits, blocking: Handle) -> Dispatcher {
+        Dispatcher { service, permits, blocking }
     }
 
     /// Answers a request of a connection. Slow steps are boxed, so that the future of a fast request stays small.
     pub async fn answer(
         &self,
-        service: &Arc<Service>,
         request: Request,
         connection: &Connection,
         closing: &mut watch::Receiver<bool>,
     ) -> Response {
+        let service = &self.service;
         let mut exchange = Exchange::new(request);
         let mut checked = service.check(&mut exchange);
         loop {
@@ -70,7 +70,7 @@ impl Dispatcher {
                 Ok(CheckedRequest::Preflight) => return service.preflight(&exchange),
                 Ok(CheckedRequest::Answered(answer)) => Ok(answer),
                 Ok(CheckedRequest::Passed(job, permit)) => {
-                    let built = Box::pin(self.build(service, &exchange, job, permit)).await;
+                    let built = Box::pin(self.build(&exchange, job, permit)).await;
                     // It may have waited for a permit, or for another request. Its key may be revoked meanwhile.
                     if !service.is_still_admitted(&exchange) {
                         exchange.recheck();
@@ -80,7 +80,7 @@ impl Dispatcher {
                     built
                 }
                 Ok(CheckedRequest::UnknownKey { is_over_limit }) => {
-                    let has_polled = Box::pin(self.poll_for_keys(service, &exchange, is_over_limit)).await;
+                    let has_polled = Box::pin(self.poll_for_keys(&exchange, is_over_limit)).await;
                     exchange.recheck();
                     checked = service.check(&mut exchange);
                     if !has_polled {
@@ -92,29 +92,24 @@ impl Dispatcher {
             };
             let Some((interest, until)) = exchange.interest(&answer) else { return service.finish(&exchange, answer) };
             drop(answer);
-            Box::pin(self.long_polls.wait(service, &mut exchange, interest, until, connection, closing)).await;
+            let polls = &self.permits.long_polls;
+            Box::pin(long_polls::wait(polls, service, &mut exchange, interest, until, connection, closing)).await;
             checked = service.check(&mut exchange);
         }
     }
 
     /// Builds an answer and caches it. Concurrent requests for the same answer wait and share it.
-    async fn build(
-        &self,
-        service: &Arc<Service>,
-        exchange: &Exchange,
-        job: Box<Job>,
-        permit: PermitKind,
-    ) -> AnswerResult {
-        let guard = match service.join(exchange, &job).await {
+    async fn build(&self, exchange: &Exchange, job: Box<Job>, permit: PermitKind) -> AnswerResult {
+        let guard = match self.service.join(exchange, &job).await {
             Ok(answer) => return Ok(answer),
             Err(guard) => guard,
         };
         let permits = self.permits.acquire(permit, exchange.key_id()).await?;
-        let built = match self.run(service, permits, |service| service.build(job)).await {
+        let built = match self.run(permits, |service| service.build(job)).await {
             Ok(built) => built,
             Err(job) => {
                 let permits = self.permits.acquire(PermitKind::CatchUp, exchange.key_id()).await?;
-                self.run(service, permits, |service| service.build_caught_up(job)).await
+                self.run(permits, |service| service.build_caught_up(job)).await
             }
         };
         built.inspect(|answer| {
@@ -125,20 +120,19 @@ impl Dispatcher {
 
     /// Waits until new keys are loaded. Returns at once if too many requests wait already. Returns false if the poll
     /// failed.
-    async fn poll_for_keys(&self, service: &Arc<Service>, exchange: &Exchange, is_over_limit: bool) -> bool {
-        let Some((_place, permit)) = self.permits.acquire_key_poll(is_over_limit).await else { return true };
+    async fn poll_for_keys(&self, exchange: &Exchange, is_over_limit: bool) -> bool {
+        let Some((_poll, permit)) = self.permits.acquire_key_poll(is_over_limit).await else { return true };
         let since = exchange.request().at;
-        self.run(service, permit, move |service| service.poll_for_keys(since)).await
+        self.run(permit, move |service| service.poll_for_keys(since)).await
     }
 
     /// Runs work on a blocking thread. Holds the permits until it is done, even if the caller has disconnected.
     async fn run<T: Send + 'static>(
         &self,
-        service: &Arc<Service>,
         permits: impl Send + 'static,
         work: impl FnOnce(&Service) -> T + Send + 'static,
     ) -> T {
-        let service = Arc::clone(service);
+        let service = Arc::clone(&self.service);
         let done = self.blocking.spawn_blocking(move || {
             let done = work(&service);
             drop(permits);

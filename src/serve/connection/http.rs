@@ -21,12 +21,13 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 
 use crate::api::exchange::new_request_id;
-use crate::api::{Problem, Request, Service};
+use crate::api::{Problem, Request};
 use crate::model::time::now;
 use crate::serve::connection::address::TrustedProxies;
 use crate::serve::connection::dispatch::Dispatcher;
 use crate::serve::connection::limits::{Connection, MAX_HEAD_BYTES, MAX_HEADERS};
 use crate::serve::connection::stream::ConnectionStream;
+use crate::serve::connection::tls::Tls;
 
 /// The time for which a connection stays open for a last request after the server began to stop. So a request that is
 /// on its way gets a response.
@@ -41,12 +42,11 @@ const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\n";
 /// The context that all connections of a server share.
 #[derive(Debug)]
 pub struct ServerContext {
-    pub service: Arc<Service>,
     pub dispatcher: Dispatcher,
     /// The proxies whose header names the caller's address.
     pub proxies: TrustedProxies,
-    /// Whether responses have `Strict-Transport-Security`.
-    pub strict_transport: bool,
+    /// The certificate, for HTTPS.
+    pub tls: Option<Arc<Tls>>,
 }
 
 /// Serves a connection until the caller disconnects, or until `closing` is true and the last response is sent.
@@ -101,7 +101,7 @@ where
         tracing::debug!(%peer, %error, "a connection broke");
         if error.is_parse() && connection.start_answer() {
             connection.finish_answer(false);
-            stream.write_all(&refuse(&shared.service, &error, &parts.read_buf, shared.strict_transport)).await?;
+            stream.write_all(&refuse(shared, &error, &parts.read_buf)).await?;
         }
     }
     stream.shutdown().await
@@ -130,12 +130,12 @@ async fn answer(
         at: Instant::now(),
         wall: now(),
     };
-    let answered = shared.dispatcher.answer(&shared.service, request, connection, closing).await;
+    let answered = shared.dispatcher.answer(request, connection, closing).await;
     let has_key = answered.has_key;
     let mut response = http::Response::new(Full::new(answered.body));
     *response.status_mut() = answered.status;
     *response.headers_mut() = answered.headers;
-    if shared.strict_transport {
+    if shared.tls.is_some() {
         response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static(STRICT_TRANSPORT));
     }
     (response, has_key)
@@ -166,7 +166,7 @@ fn is_host(text: &[u8]) -> bool {
 }
 
 /// Returns the whole response to a request that hyper rejected. `unread` is its head.
-fn refuse(service: &Service, error: &hyper::Error, unread: &[u8], strict_transport: bool) -> Vec<u8> {
+fn refuse(shared: &ServerContext, error: &hyper::Error, unread: &[u8]) -> Vec<u8> {
     let (status, detail) = if error.is_parse_version_h2() || unread.starts_with(HTTP2_PREFACE) {
         let detail = "This server supports only HTTP/1.1, but the connection begins with HTTP/2. Use HTTP/1.1.";
         (StatusCode::HTTP_VERSION_NOT_SUPPORTED, detail)
@@ -178,9 +178,9 @@ fn refuse(service: &Service, error: &hyper::Error, unread: &[u8], strict_transpo
         (StatusCode::BAD_REQUEST, detail)
     };
     let (problem, request_id) = (Problem::invalid_request(status, detail), new_request_id());
-    let body = problem.body(&service.settings().docs_url, &request_id);
+    let body = problem.body(&shared.dispatcher.service.settings().docs_url, &request_id);
     tracing::info!(request_id, status = status.as_u16(), "refused a malformed request");
-    let strict = match strict_transport {
+    let strict = match shared.tls.is_some() {
         true => format!("{STRICT_TRANSPORT_SECURITY}: {STRICT_TRANSPORT}\r\n"),
         false => String::new(),
     };

@@ -8,16 +8,11 @@
 //! | time until the head is complete | 1 minute, with the TLS handshake or the idling before | closed |
 //! | size of a request's body | 0: none is read | 400, then closed |
 //! | time to read a response | 10 minutes more than at 64 KiB/s | closed |
-//! | time without receiving any of it | 30 seconds | the kernel closes it |
+//! | time in which the caller receives nothing of a response | 30 seconds | the kernel closes it |
 //! | unsent part of a response in the kernel | 16 KiB | the server waits |
 //! | long polls | 1,024, 256 of a key | answered at once |
 //! | exports being built | 8, 2 of a key | wait for 30 seconds, then 429 |
 //! | time after the server's stop | 30 seconds | cut off |
-//!
-//! When all are taken, a new connection replaces one whose caller keeps the server waiting: without a usable key before
-//! with one, of the address with the most connections first, and one of its own if its address has the most.
-//!
-//! A connection whose request is being answered is never the one, and with a usable key not until the response is sent.
 //!
 //! # Which one is closed
 //!

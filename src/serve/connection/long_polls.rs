@@ -12,73 +12,55 @@ use crate::model::time::now;
 use crate::serve::connection::limits::Connection;
 use crate::serve::connection::permits::KeyedPermits;
 
-/// All long-polling requests.
-#[derive(Debug)]
-pub struct LongPolls {
-    permits: KeyedPermits,
-}
-
-/// The place of a request. Dropping it frees it.
-struct Place<'s> {
+/// A long poll that is counted. Dropping it reports its end.
+struct LongPoll<'s> {
     service: &'s Service,
     end: WaitEnd,
     _permits: Vec<OwnedSemaphorePermit>,
 }
 
-impl LongPolls {
-    /// Allows `max` requests, and `max_per_key` of one key.
-    pub fn new(max: usize, max_per_key: usize) -> LongPolls {
-        LongPolls { permits: KeyedPermits::new(max, max_per_key) }
-    }
-
-    /// Waits until a change, the end of the request's time, the server's stop, the closing of its connection, or the
-    /// end of what its caller sends.
-    pub async fn wait(
-        &self,
-        service: &Service,
-        exchange: &mut Exchange,
-        interest: Interest,
-        until: Instant,
-        connection: &Connection,
-        closing: &mut watch::Receiver<bool>,
-    ) {
-        let Some(mut place) = self.enter(service, &interest.key.record.id) else {
-            exchange.wake(Instant::now(), now(), true);
-            return;
-        };
-        // From here on it is notified, so it misses no commit.
-        let mut commits = service.changes();
-        connection.start_long_poll();
-        let is_current = service.is_current(&interest);
-        let changed = async { while service.is_current(&interest) && commits.changed().await.is_ok() {} };
-        // Its key may expire or be revoked earlier.
-        let wake_at = exchange.key_ends_at().map_or(until, |end| end.min(until));
-        place.end = tokio::select! {
-            biased;
-            () = changed => WaitEnd::Change,
-            _ = closing.wait_for(|closing| *closing) => WaitEnd::Stop,
-            end = connection.woken() => end,
-            () = tokio::time::sleep_until(wake_at.into()) => WaitEnd::Time,
-        };
-        connection.finish_long_poll();
-        let at = Instant::now();
-        let is_over = match place.end {
-            WaitEnd::Change => !is_current,
-            WaitEnd::Time => at >= until,
-            WaitEnd::Capacity | WaitEnd::Stop | WaitEnd::Left => true,
-        };
-        exchange.wake(at, now(), is_over);
-    }
-
-    /// Returns a place for a request; `None` if a limit is reached.
-    fn enter<'s>(&self, service: &'s Service, key_id: &str) -> Option<Place<'s>> {
-        let permits = self.permits.try_acquire(key_id)?;
-        service.observer().long_poll_started();
-        Some(Place { service, end: WaitEnd::Left, _permits: permits })
-    }
+/// Waits until a change, the end of the request's time, the server's stop, the closing of its connection, or the end of
+/// what its caller sends. Does not wait if no permit is free.
+pub async fn wait(
+    permits: &KeyedPermits,
+    service: &Service,
+    exchange: &mut Exchange,
+    interest: Interest,
+    until: Instant,
+    connection: &Connection,
+    closing: &mut watch::Receiver<bool>,
+) {
+    let Some(permits) = permits.try_acquire(&interest.key.record.id) else {
+        exchange.wake(Instant::now(), now(), true);
+        return;
+    };
+    service.observer().long_poll_started();
+    let mut poll = LongPoll { service, end: WaitEnd::Left, _permits: permits };
+    // From here on it is notified, so it misses no commit.
+    let mut commits = service.changes();
+    connection.start_long_poll();
+    let is_current = service.is_current(&interest);
+    let changed = async { while service.is_current(&interest) && commits.changed().await.is_ok() {} };
+    // Its key may expire or be revoked earlier.
+    let wake_at = exchange.key_ends_at().map_or(until, |end| end.min(until));
+    poll.end = tokio::select! {
+        biased;
+        () = changed => WaitEnd::Change,
+        _ = closing.wait_for(|closing| *closing) => WaitEnd::Stop,
+        end = connection.woken() => end,
+        () = tokio::time::sleep_until(wake_at.into()) => WaitEnd::Time,
+    };
+    connection.finish_long_poll();
+    let at = Instant::now();
+    let is_over = match poll.end {
+        WaitEnd::Change => !is_current,
+        WaitEnd::Time => at >= until,
+        WaitEnd::Capacity | WaitEnd::Stop | WaitEnd::Left => true,
+    };
+    exchange.wake(at, now(), is_over);
 }
 
-impl Drop for Place<'_> {
+impl Drop for LongPoll<'_> {
     fn drop(&mut self) {
         self.service.observer().long_poll_ended(self.end);
     }

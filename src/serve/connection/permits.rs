@@ -11,6 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use crate::api::Problem;
 use crate::api::job::PermitKind;
+use crate::serve::connection::limits::Limits;
 
 /// Concurrent polls of the file: one serves all waiting requests, and one more those that came after it began.
 const CATCH_UPS: usize = 2;
@@ -28,6 +29,8 @@ pub struct Permits {
     reads: Arc<Semaphore>,
     catch_ups: Arc<Semaphore>,
     exports: KeyedPermits,
+    /// For `long_polls::wait`.
+    pub long_polls: KeyedPermits,
     key_polls: Semaphore,
     key_polls_over_limit: Semaphore,
     /// One request waits on a thread. The next ones then find the poll done.
@@ -35,15 +38,16 @@ pub struct Permits {
 }
 
 impl Permits {
-    /// Permits for `exports` concurrent exports, `exports_per_key` of them for one key.
-    pub fn new(exports: usize, exports_per_key: usize) -> Permits {
+    /// Permits for as many exports and long polls as the limits allow.
+    pub fn new(limits: &Limits) -> Permits {
         // Reads use memory alone, so processors are the limit.
         let reads = available_parallelism().map_or(MIN_READS, |count| (2 * count.get()).max(MIN_READS));
         let semaphore = |permits| Arc::new(Semaphore::new(permits));
         Permits {
             reads: semaphore(reads),
             catch_ups: semaphore(CATCH_UPS),
-            exports: KeyedPermits::new(exports, exports_per_key),
+            exports: KeyedPermits::new(limits.exports, limits.exports_per_key),
+            long_polls: KeyedPermits::new(limits.long_polls, limits.long_polls_per_key),
             key_polls: Semaphore::new(KEY_POLLS),
             key_polls_over_limit: Semaphore::new(KEY_POLLS_OVER_LIMIT),
             key_poll_thread: semaphore(1),
@@ -55,7 +59,7 @@ impl Permits {
         let needed = match kind {
             PermitKind::Read => vec![Arc::clone(&self.reads)],
             PermitKind::CatchUp => vec![Arc::clone(&self.catch_ups)],
-            PermitKind::Export => self.exports.of(key_id).into(),
+            PermitKind::Export => self.exports.semaphores_for(key_id).into(),
         };
         let acquire = async {
             let mut permits = Vec::with_capacity(needed.len());
@@ -75,16 +79,15 @@ impl Permits {
         })
     }
 
-    /// A place among the requests that wait for new keys, and the permit to wait on a thread; `None` if all places are
-    /// taken.
+    /// A permit to wait for new keys, and the permit to wait on a thread; `None` if too many requests wait for keys.
     pub async fn acquire_key_poll(&self, is_over_limit: bool) -> Option<(SemaphorePermit<'_>, OwnedSemaphorePermit)> {
-        let places = if is_over_limit { &self.key_polls_over_limit } else { &self.key_polls };
-        let place = places.try_acquire().ok()?;
-        Some((place, Arc::clone(&self.key_poll_thread).acquire_owned().await.ok()?))
+        let polls = if is_over_limit { &self.key_polls_over_limit } else { &self.key_polls };
+        let poll = polls.try_acquire().ok()?;
+        Some((poll, Arc::clone(&self.key_poll_thread).acquire_owned().await.ok()?))
     }
 }
 
-/// Permits of which a key may hold some, and all keys together another number.
+/// Permits with two limits: one for all keys together, one for each key.
 #[derive(Debug)]
 pub struct KeyedPermits {
     all: Arc<Semaphore>,
@@ -100,16 +103,16 @@ impl KeyedPermits {
     }
 
     /// The semaphores of which a request of a key needs a permit each: first that of its key, then that of all keys.
-    pub fn of(&self, key_id: &str) -> [Arc<Semaphore>; 2] {
+    pub fn semaphores_for(&self, key_id: &str) -> [Arc<Semaphore>; 2] {
         let mut keys = self.keys.lock();
         keys.retain(|_, permits| Arc::strong_count(permits) > 1 || permits.available_permits() < self.per_key);
         let new = || Arc::new(Semaphore::new(self.per_key));
         [Arc::clone(keys.entry(key_id.to_owned()).or_insert_with(new)), Arc::clone(&self.all)]
     }
 
-    /// Takes a permit of each of these semaphores; `None` if that must wait.
+    /// Takes the permits of a request; `None` if it must wait.
     pub fn try_acquire(&self, key_id: &str) -> Option<Vec<OwnedSemaphorePermit>> {
-        self.of(key_id).into_iter().map(|permits| permits.try_acquire_owned().ok()).collect()
+        self.semaphores_for(key_id).into_iter().map(|permits| permits.try_acquire_owned().ok()).collect()
     }
 }
 
@@ -119,6 +122,10 @@ mod tests {
 
     use super::*;
 
+    fn permits(exports: usize, exports_per_key: usize) -> Permits {
+        Permits::new(&Limits { exports, exports_per_key, ..Limits::default() })
+    }
+
     /// Whether permits are free at once.
     async fn are_free(permits: &Permits, kind: PermitKind, key: &str) -> bool {
         timeout(Duration::ZERO, permits.acquire(kind, key)).await.is_ok_and(|acquired| acquired.is_ok())
@@ -126,7 +133,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn exports_are_bounded_by_key_and_in_all() {
-        let permits = Permits::new(3, 2);
+        let permits = permits(3, 2);
         let first = permits.acquire(PermitKind::Export, "a").await.unwrap();
         assert_eq!(first.len(), 2, "one of the key, one of all");
         let second = permits.acquire(PermitKind::Export, "a").await.unwrap();
@@ -147,7 +154,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_wait_for_own_exports_takes_no_permit_of_other_keys() {
-        let permits = Permits::new(2, 1);
+        let permits = permits(2, 1);
         let _first = permits.acquire(PermitKind::Export, "a").await.unwrap();
         let begun = Instant::now();
         let mut waiting = std::pin::pin!(permits.acquire(PermitKind::Export, "a"));
@@ -162,7 +169,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_wait_for_exports_of_other_keys_ends_after_30_seconds() {
-        let permits = Permits::new(1, 1);
+        let permits = permits(1, 1);
         let _others = permits.acquire(PermitKind::Export, "a").await.unwrap();
         let begun = Instant::now();
         let waited = timeout(Duration::from_secs(3600), permits.acquire(PermitKind::Export, "b")).await;
@@ -172,7 +179,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn few_requests_catch_up_at_once() {
-        let permits = Permits::new(8, 2);
+        let permits = permits(8, 2);
         let kind = PermitKind::CatchUp;
         let mut held = Vec::new();
         for _ in 0..CATCH_UPS {
@@ -188,7 +195,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn key_polls_of_addresses_over_their_limit_have_their_own_permits() {
-        let permits = Permits::new(8, 2);
+        let permits = permits(8, 2);
         for (is_over_limit, places) in [(true, KEY_POLLS_OVER_LIMIT), (false, KEY_POLLS)] {
             let first = permits.acquire_key_poll(is_over_limit).await.expect("the first one has thread and place");
             let mut waiting = Vec::new();

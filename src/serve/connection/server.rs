@@ -23,9 +23,7 @@ use crate::serve::connection::address::TrustedProxies;
 use crate::serve::connection::dispatch::Dispatcher;
 use crate::serve::connection::http::{ServerContext, serve_connection};
 use crate::serve::connection::limits::{Connection, Connections, Full, Limits, Slot};
-use crate::serve::connection::listen::Workers;
-use crate::serve::connection::listen::{drop_new, prepare};
-use crate::serve::connection::long_polls::LongPolls;
+use crate::serve::connection::listen::{Workers, drop_new, prepare};
 use crate::serve::connection::permits::Permits;
 use crate::serve::connection::tls::Tls;
 
@@ -54,14 +52,11 @@ impl Server {
     /// connections. Returns the number of connections that were cut off at the end of the drain time.
     pub async fn run(self, stop: impl Future<Output = ()>) -> io::Result<usize> {
         let Server { listener, service, proxies, tls, limits, shares_address } = self;
-        let strict_transport = tls.is_some();
-        let permits = Permits::new(limits.exports, limits.exports_per_key);
-        let long_polls = LongPolls::new(limits.long_polls, limits.long_polls_per_key);
-        let dispatcher = Dispatcher::new(permits, long_polls, Handle::current());
-        let shared = Arc::new(ServerContext { service, dispatcher, proxies, strict_transport });
+        let dispatcher = Dispatcher::new(service, Permits::new(&limits), Handle::current());
+        let shared = Arc::new(ServerContext { dispatcher, proxies, tls });
         let (close, closing) = watch::channel(false);
         let (slots, workers, connections) = (Connections::new(limits), Workers::start()?, JoinSet::new());
-        let mut acceptor = Acceptor { accepted: None, shared, tls, slots, closing, workers, connections };
+        let mut acceptor = Acceptor { accepted: None, shared, slots, closing, workers, connections };
         let slots = Arc::clone(&acceptor.slots);
         tokio::select! {
             () = stop => {}
@@ -95,7 +90,6 @@ struct Acceptor {
     /// A connection that waits for a slot.
     accepted: Option<(net::TcpStream, SocketAddr)>,
     shared: Arc<ServerContext>,
-    tls: Option<Arc<Tls>>,
     slots: Arc<Connections>,
     closing: watch::Receiver<bool>,
     workers: Workers,
@@ -105,7 +99,7 @@ struct Acceptor {
 impl Acceptor {
     /// Accepts the next connection, and serves it as soon as there is a slot. It can be cancelled without losing it.
     async fn serve_next(&mut self, listener: &TcpListener) {
-        let observer = self.shared.service.observer();
+        let observer = self.shared.dispatcher.service.observer();
         if self.accepted.is_none() {
             match listener.accept().await {
                 Ok((stream, peer)) => self.accepted = stream.into_std().ok().map(|stream| (stream, peer)),
@@ -145,17 +139,17 @@ impl Acceptor {
     }
 
     fn serve(&mut self, stream: net::TcpStream, peer: SocketAddr, slot: Slot) {
-        let (shared, tls, closing) = (Arc::clone(&self.shared), self.tls.clone(), self.closing.clone());
+        let (shared, closing) = (Arc::clone(&self.shared), self.closing.clone());
         let peer = peer.ip().to_canonical();
         // Forget those that have ended.
         while self.connections.try_join_next().is_some() {}
         let connection = async move {
             let Ok(stream) = TcpStream::from_std(stream) else { return };
-            let observer = shared.service.observer();
+            let observer = shared.dispatcher.service.observer();
             observer.connected();
             tokio::select! {
                 biased;
-                ended = serve_stream(stream, peer, &shared, tls.as_deref(), &slot.connection, closing) => {
+                ended = serve_stream(stream, peer, &shared, &slot.connection, closing) => {
                     if let Err(error) = ended {
                         tracing::debug!(%peer, %error, "a connection broke");
                     }
@@ -176,14 +170,13 @@ async fn serve_stream(
     stream: TcpStream,
     peer: IpAddr,
     shared: &Arc<ServerContext>,
-    tls: Option<&Tls>,
     connection: &Arc<Connection>,
     closing: watch::Receiver<bool>,
 ) -> io::Result<()> {
     if let Err(error) = prepare(&stream) {
         tracing::debug!(%error, "a socket option could not be set");
     }
-    match tls {
+    match &shared.tls {
         None => serve_connection(stream, peer, shared, connection, closing).await,
         Some(tls) => serve_connection(tls.acceptor().accept(stream).await?, peer, shared, connection, closing).await,
     }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use tempfile::TempPath;
 
-use crate::disk::{self, OpenFolder};
+use crate::disk::{self, DiskEvent};
 use crate::store::StoreError;
 use crate::store::file::metadata::{FileIdentity, copy_owner};
 use crate::store::file::metadata::{folder_of, refuse_irregular};
@@ -90,10 +90,11 @@ impl Draft {
     /// Renames the draft to its target, and replaces a file of that name. Syncs the content first, and the folder last.
     pub fn persist(self) -> io::Result<()> {
         let target = self.target.clone();
-        let folder = OpenFolder::open(folder_of(&target))?;
+        let folder = folder_of(&target);
+        let open_folder = File::open(folder)?;
         disk::sync(&self.file)?;
         self.persist_unsynced()?;
-        folder.sync()
+        disk::sync_open_folder(&open_folder, folder)
     }
 
     /// Like [`Draft::persist`], but not durable. Returns the file, which stays locked.
@@ -109,7 +110,7 @@ impl Draft {
         };
         let from = name.to_path_buf();
         name.persist(target).map_err(|error| error.error)?;
-        disk::named(Some(&from), target);
+        disk::report(DiskEvent::Name { from: Some(&from), to: target });
         Ok(self.file)
     }
 }
@@ -205,14 +206,15 @@ impl Draft {
     pub(in crate::store) fn persist_new(self) -> Result<(), StoreError> {
         let target = self.target;
         let persist = || {
-            let folder = OpenFolder::open(folder_of(&target))?;
+            let folder = folder_of(&target);
+            let open_folder = File::open(folder)?;
             disk::sync(&self.file)?;
             match self.name {
                 Some(name) => name.persist_noclobber(&target).map_err(|error| error.error)?,
                 None => link(&self.path, &target)?,
             }
-            disk::named(None, &target);
-            folder.sync()
+            disk::report(DiskEvent::Name { from: None, to: &target });
+            disk::sync_open_folder(&open_folder, folder)
         };
         persist().map_err(|source: io::Error| match source.kind() {
             ErrorKind::AlreadyExists => StoreError::Replaced { path: target.clone() },
