@@ -80,7 +80,7 @@ impl Problem {
 
     /// 503, for a key whose license is in a commit that is held back. New keys are valid at once.
     pub fn not_set_up() -> Problem {
-        Problem::new(Code::Unavailable, "The license of this API key is being set up. Try again in a minute.")
+        Problem::unavailable(60, "The license of this API key is being set up. Try again in a minute.")
     }
 
     /// 503, with the seconds to wait.

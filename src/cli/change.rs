@@ -110,17 +110,17 @@ impl Changes {
         let changed: BTreeMap<Id, Option<Curated<F>>> = removed.chain(written).collect();
         let references = before.references()?;
         let licenses = before.list_licenses();
-        let mut effects: Vec<LicenseChanges> =
-            licenses.iter().map(|license| LicenseChanges::new(license, F::DATASET)).collect();
+        let mut effects: Vec<_> = licenses
+            .iter()
+            .filter(|license| license.feed(F::DATASET).is_some())
+            .map(|license| (&license.scope, LicenseChanges::new(license, F::DATASET)))
+            .collect();
         for (id, after) in changed {
             let before = before.find_stored(id)?;
             let Some(row) = after.as_ref().or(before.as_ref()) else { continue };
             self.changes.extend(RowChange::of((before.as_ref(), references), (after.as_ref(), edit.references())));
-            for (license, effect) in
-                licenses.iter().zip(&mut effects).filter(|(license, _)| license.feed(F::DATASET).is_some())
-            {
-                let sees =
-                    |row: &Option<Curated<F>>| row.as_ref().is_some_and(|row| row.fields().is_in(&license.scope));
+            for (scope, effect) in &mut effects {
+                let sees = |row: &Option<Curated<F>>| row.as_ref().is_some_and(|row| row.fields().is_in(scope));
                 let list = match (sees(&before), sees(&after)) {
                     (false, false) => continue,
                     (false, true) => &mut effect.entering,
@@ -130,8 +130,8 @@ impl Changes {
                 list.push(NamedRecord { id, name: row.fields().name().to_owned() });
             }
         }
-        effects.retain(|effect| !effect.lists().iter().all(|(_, list)| list.is_empty()));
-        self.license_changes.extend(effects);
+        let effects = effects.into_iter().map(|(_, effect)| effect);
+        self.license_changes.extend(effects.filter(|effect| effect.lists().iter().any(|(_, list)| !list.is_empty())));
         Ok(())
     }
 

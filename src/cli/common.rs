@@ -22,7 +22,7 @@ use crate::store::replication::PublishedNote;
 use crate::store::{CLOCK_TOLERANCE_S, Edit, Reader, StoreError, Writer};
 
 /// The exit code of a command that succeeded, but whose change is not published yet.
-const NOT_PUBLISHED: u8 = 3;
+pub(in crate::cli) const NOT_PUBLISHED: u8 = 3;
 /// The exit code of a command whose database another publisher took over.
 pub(in crate::cli) const EXIT_FENCED: u8 = 4;
 
@@ -156,7 +156,7 @@ impl Common {
         let time = self.publish_wait.unwrap_or(default);
         let (time, late) = match (time.is_zero(), access) {
             (false, _) => (time, ExitCode::from(NOT_PUBLISHED)),
-            (true, AccessChange::Narrowed) => (USUAL_PUBLISH_TIME, ExitCode::SUCCESS),
+            (true, AccessChange::Narrowed) if self.publish_wait.is_none() => (USUAL_PUBLISH_TIME, ExitCode::SUCCESS),
             (true, _) => return Ok(ExitCode::SUCCESS),
         };
         let deadline = Instant::now() + time;

@@ -307,7 +307,7 @@ impl PullTarget for FolderCopy {
             let next = export.next_record()?;
             let id = next.as_ref().map_or(i64::MAX, |entry| entry.id);
             while let Some(removed) = held.first_entry().filter(|first| *first.key() < id) {
-                changes.add_removal(removed.remove_entry().0)?;
+                changes.add(&tombstone(removed.remove_entry().0))?;
             }
             if let Some(entry) = &next {
                 if held.remove(&id) != Some(Sha256::digest(entry.json.as_bytes()).into()) {
@@ -315,7 +315,7 @@ impl PullTarget for FolderCopy {
                 }
                 received += 1;
             } else {
-                changes.tell()?;
+                changes.send()?;
             }
             if received % PROGRESS_EVERY == 0 || next.is_none() {
                 events.progress(dataset, received, total);

@@ -103,13 +103,8 @@ impl<'a> Changes<'a> {
             .map_err(|error| failure(&error))
     }
 
-    /// Adds the tombstone of a record that the export lacks. Nobody knows when the record left.
-    pub fn add_removal(&mut self, id: i64) -> Result<(), PullError> {
-        self.add(&tombstone(id))
-    }
-
     /// Passes the entries on, in their order.
-    pub fn tell(&mut self) -> Result<(), PullError> {
+    pub fn send(&mut self) -> Result<(), PullError> {
         self.lines.rewind().map_err(|error| failure(&error))?;
         for line in BufReader::new(&mut self.lines).lines() {
             self.events.change(self.dataset, &line.map_err(|error| failure(&error))?)?;
@@ -165,9 +160,9 @@ mod tests {
             let mut changes = Changes::new(Dataset::Journals, &receiver);
             changes.add("{\"id\":1}").unwrap();
             changes.add(&large).unwrap();
-            changes.add_removal(3).unwrap();
+            changes.add(&tombstone(3)).unwrap();
             assert!(receiver.received.borrow().is_empty(), "held back");
-            changes.tell().unwrap();
+            changes.send().unwrap();
             let expected = ["{\"id\":1}", &large, "{\"id\":3,\"deleted\":true,\"changed_at\":null}"];
             let expected = if takes { expected.to_vec() } else { Vec::new() };
             assert_eq!(receiver.received.into_inner(), expected);

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::frame::{self, Hash, MalformedObject, PAYLOAD_BYTES};
+use crate::model::time::now;
 use crate::model::{CommitInfo, DatabaseId, Head, RowDigest, Timestamp};
+use crate::store::replication::SCHEMA;
 
 const FORMAT: &str = "medfeed log 2";
 
@@ -42,6 +44,19 @@ pub struct LogEntry {
 }
 
 impl EntryHeader {
+    /// Makes a header without commits, of the present time.
+    pub fn new(
+        id: DatabaseId,
+        slot: u64,
+        parent: Hash,
+        who: &str,
+        Head { seq, lineage }: Head,
+        digest: RowDigest,
+    ) -> EntryHeader {
+        let (who, at, commits) = (who.to_owned(), now(), Vec::new());
+        EntryHeader { id, slot, parent, schema: SCHEMA, who, at, commits, seq, lineage, digest }
+    }
+
     /// Returns the last commit after the entry.
     pub fn head(&self) -> Head {
         Head { seq: self.seq, lineage: self.lineage }
@@ -84,7 +99,7 @@ impl EntryHeader {
             if !is_next {
                 return Err(MalformedObject::new(format!("its commit of seq {} does not follow", commit.last_seq)));
             }
-            base = Head { seq: commit.last_seq, lineage: commit.lineage };
+            base = commit.head();
             total = total.saturating_add(commit.bytes);
         }
         let digest = self.commits.last().map(|last| last.digest);
@@ -160,7 +175,7 @@ mod tests {
                     digest: RowDigest([number, 0, u64::MAX, slot]),
                     bytes: changes.len() as u64,
                 };
-                base = Head { seq: commit.last_seq, lineage: commit.lineage };
+                base = commit.head();
                 commit
             })
             .collect();

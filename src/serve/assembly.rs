@@ -72,7 +72,8 @@ impl StopSignals {
         Ok(StopSignals { hangup: Some(signal(SignalKind::hangup())?), ..StopSignals::of_service()? })
     }
 
-    async fn received(mut self) {
+    /// Waits for one of the signals.
+    pub async fn received(mut self) {
         let hangup = async {
             match &mut self.hangup {
                 Some(hangup) => hangup.recv().await,

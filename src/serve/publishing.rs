@@ -64,13 +64,12 @@ impl Monitored for MonitoredPublisher {
         let progress = self.status.progress();
         let waiting = self.waiting(progress.log_end.map(|(id, end)| (id, end.head)));
         let unpublished_for = self.unpublished_for(&progress, Instant::now()).as_secs();
-        let (waiting_commits, outbox_bytes, behind_s) = match waiting {
-            Some(Waiting::Nothing) => (0, 0, 0),
-            Some(Waiting::Commits { count, bytes, since }) => {
-                (count, bytes, u64::try_from(now().unix_s().saturating_sub(since.unix_s())).unwrap_or(0))
-            }
-            Some(Waiting::State | Waiting::Elsewhere) | None => (1, 0, unpublished_for),
+        let (waiting_commits, outbox_bytes) = match waiting {
+            Some(Waiting::Nothing) => (0, 0),
+            Some(Waiting::Commits { count, bytes, .. }) => (count, bytes),
+            Some(Waiting::State | Waiting::Elsewhere) | None => (1, 0),
         };
+        let behind_s = waiting.and_then(Waiting::behind_s).unwrap_or(unpublished_for);
         let end = progress.log_end.map(|(_, end)| end).unwrap_or_default();
         let mut all = Registrar::new();
         all.add_build("The publishing program");

@@ -248,7 +248,7 @@ fn commands_refuse_a_bucket_that_lost_objects() {
             );
             if code == 0 && args[0] == "check" {
                 let gaps = if loss == Loss::Entry(2) { 1 } else { 0 };
-                let told = "Slots 2 to 2 lack entries or whole states, and a whole state at slot 3 follows them";
+                let told = "missing from slot 2 to slot 2, before the whole state at slot 3";
                 assert_eq!(done.stdout.matches(told).count(), gaps, "{loss:?}: {done:?}");
             }
             if code == 0 && args[0] == "promote" {

@@ -114,7 +114,9 @@ fn changes_of_keys_are_not_delayed() {
     let ask = |key: &str| delayed.request("GET", "/v1/conferences/1", &[("x-api-key", key)]);
     ask(&new.text).expect(200);
     delayed.get("onco", "/v1/conferences/1").expect_problem("revoked_api_key", "");
-    ask(&of_later.text).expect_problem("unavailable", "being set up");
+    let early = ask(&of_later.text);
+    early.expect_problem("unavailable", "being set up");
+    assert_eq!(early.header("retry-after"), Some("60"));
     delayed.catch_up();
     ask(&of_later.text).expect(404);
 }

@@ -88,7 +88,7 @@ fn check_bucket(url: &BucketUrl, common: &Common, args: &CheckArgs) -> anyhow::R
     for slots in &audit.given_up {
         let (first, last) = (slots.start(), slots.end());
         text.push_str(&format!(
-            "\nSlots {first} to {last} lack entries or whole states, and a whole state at slot {} follows them: no time between them can be restored.",
+            "\nEntries or whole states are missing from slot {first} to slot {last}, before the whole state at slot {}: the times of these slots cannot be restored.",
             last + 1
         ));
     }

@@ -12,14 +12,13 @@ use clap::Args;
 use clap::builder::FalseyValueParser;
 use sd_notify::NotifyState;
 use serde_json::json;
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::bucket::BucketUrl;
 use crate::cli::arguments::parse_duration;
 use crate::cli::commands::serve::{AdminArgs, LogArgs, NO_RUNTIME};
-use crate::cli::common::{Common, open_log};
+use crate::cli::common::{Common, NOT_PUBLISHED, open_log};
 use crate::cli::output::{counted, describe_error, print_error, print_line};
-use crate::model::printable::Printable;
+use crate::model::printable::{Printable, ShellWord};
 use crate::replicate::entry::EntryHeader;
 use crate::replicate::publisher::lock::user_part;
 use crate::replicate::publisher::progress::{PublisherProgress, PublisherStatus};
@@ -27,11 +26,9 @@ use crate::replicate::publisher::publication_status::{PublicationStatus, Waiting
 use crate::replicate::publisher::{PublishError, PublishSettings, Publisher};
 use crate::serve::operators::admin;
 use crate::serve::publishing::MonitoredPublisher;
-use crate::serve::{notify, run_to_end};
+use crate::serve::{StopSignals, notify, run_to_end};
 use crate::store::panics::{self, CaughtPanic};
 
-/// The exit code of `--once` that was stopped before everything was published.
-const NOT_PUBLISHED: u8 = 3;
 /// How long a fenced publisher keeps running, so that monitoring can see its status.
 const FENCED_GRACE: Duration = Duration::from_secs(120);
 
@@ -82,9 +79,7 @@ pub(in crate::cli) struct PublishArgs {
 pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<ExitCode> {
     let log = open_log(&args.bucket, args.seal_key.as_deref())?;
     if args.status {
-        let db = common.db.clone();
-        let read = thread::spawn(move || PublicationStatus::read(&db, &log)).join();
-        return match read.map_err(|_| anyhow!("the status could not be read"))? {
+        return match PublicationStatus::read(&common.db, &log) {
             Ok(status) => show(common, &args.bucket, &status),
             Err(error) => fail(common, error),
         };
@@ -118,8 +113,7 @@ pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<
         publisher.run(|| notify(&[NotifyState::Ready]))
     };
     let ended = run_to_end(async {
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut stopped = pin!(StopSignals::of_service()?.received());
         let admin = admin.listen().await?;
         let is_monitored = admin.is_some();
         if let Some(admin) = admin {
@@ -130,12 +124,6 @@ pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<
             // After a signal there is no receiver.
             let _ = sender.send(panics::catch(work));
         })?;
-        let mut stopped = pin!(async {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-        });
         let ended = tokio::select! {
             ended = ended => ended.ok(),
             () = &mut stopped => None,
@@ -208,7 +196,7 @@ fn show(common: &Common, url: &BucketUrl, status: &PublicationStatus) -> anyhow:
             Some(Waiting::Commits { count, .. }) => Some(count),
             Some(Waiting::State | Waiting::Elsewhere) | None => None,
         },
-        "behind_s": status.behind_s(),
+        "behind_s": status.waiting.and_then(Waiting::behind_s),
         "fenced": status.fenced,
         "unusable": status.unusable,
     });
@@ -226,9 +214,15 @@ fn text(common: &Common, url: &BucketUrl, status: &PublicationStatus) -> String 
                 Some(at) => format!("The publisher's last heartbeat: {at}."),
                 None => "The publisher has left no heartbeat that can be read.".to_owned(),
             });
-            let states = status.states.iter().map(|(slot, at)| format!("slot {slot} at {at}"));
+            let states: Vec<_> = status.states.iter().map(|(slot, at)| format!("slot {slot} at {at}")).collect();
             let since = counted(status.entries_since_state, "entry");
-            lines.push(format!("States, newest first: {}; {since} since.", states.collect::<Vec<_>>().join(", ")));
+            lines.push(match states.is_empty() {
+                true => format!(
+                    "There is no whole state, so new replicas cannot start; `medfeed publish {}` writes one.",
+                    ShellWord(&url.to_string())
+                ),
+                false => format!("States, newest first: {}; {since} since.", states.join(", ")),
+            });
         }
     }
     let db = common.db.display();
@@ -237,7 +231,7 @@ fn text(common: &Common, url: &BucketUrl, status: &PublicationStatus) -> String 
         Some(Waiting::Nothing) => format!("Everything in {db} is published."),
         Some(Waiting::Commits { count, since, .. }) => {
             format!(
-                "{db}: {} published yet, the first of {since}.",
+                "{db}: {} published yet; the oldest is from {since}.",
                 match count {
                     1 => "1 commit is not".to_owned(),
                     count => format!("{count} commits are not"),

@@ -1,7 +1,6 @@
 //! `medfeed pull`: keeps a copy of the records that a license shows.
 
-use std::cell::RefCell;
-use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
+use std::io::{ErrorKind, Write, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -106,7 +105,11 @@ fn pull(common: &Common, args: &PullArgs, place: CopyLocation, client: &PullClie
     let mut datasets: Vec<Dataset> = Dataset::ALL.to_vec();
     datasets.retain(|dataset| !are_named || args.dataset.contains(dataset));
     let plan = Plan { datasets, are_named, verify: args.verify };
-    let reporter = PullReporter { json: common.json, bar: RefCell::new(None) };
+    let bar = if common.json { ProgressBar::hidden() } else { ProgressBar::new(0) };
+    if let Ok(style) = ProgressStyle::with_template("loading {msg} {wide_bar} {pos}/{len} {eta}") {
+        bar.set_style(style);
+    }
+    let reporter = PullReporter { json: common.json, bar };
     let mut report = |report: Report| reporter.report(&report, args.follow);
     let mut pull = Pull { server: client, copy: &mut *copy, events: &reporter };
     if args.follow { match pull.follow(&plan, args.every, &mut report)? {} } else { pull.once(&plan, &mut report) }
@@ -115,7 +118,8 @@ fn pull(common: &Common, args: &PullArgs, place: CopyLocation, client: &PullClie
 /// Prints text, progress and notes for people, or changes as JSON for scripts.
 struct PullReporter {
     json: bool,
-    bar: RefCell<Option<ProgressBar>>,
+    /// It is drawn only on a terminal.
+    bar: ProgressBar,
 }
 
 impl PullReporter {
@@ -159,24 +163,15 @@ impl Events for PullReporter {
     }
 
     fn progress(&self, dataset: Dataset, records: u64, of: u64) {
-        if self.json || !stderr().is_terminal() {
-            return;
+        // A finished bar draws nothing more.
+        if self.bar.is_finished() {
+            self.bar.reset();
         }
-        let mut shown = self.bar.borrow_mut();
-        let bar = shown.get_or_insert_with(|| {
-            let bar = ProgressBar::new(of);
-            if let Ok(style) = ProgressStyle::with_template("loading {msg} {wide_bar} {pos}/{len} {eta}") {
-                bar.set_style(style);
-            }
-            bar
-        });
-        bar.set_message(dataset.as_str());
-        bar.set_length(of);
-        bar.set_position(records);
+        self.bar.set_message(dataset.as_str());
+        self.bar.set_length(of);
+        self.bar.set_position(records);
         if records >= of {
-            bar.finish_and_clear();
-            // A finished bar draws nothing more.
-            *shown = None;
+            self.bar.finish_and_clear();
         }
     }
 

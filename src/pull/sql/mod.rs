@@ -225,7 +225,7 @@ fn load<D: Database>(
     let remove_until =
         |database: &mut D, held: &mut Reader, changes: &mut Changes<'_>, writer: &mut RecordWriter<'_>, last| {
             while let Some(id) = held.next_until(database, last)?.and_then(|row| row[0].integer()) {
-                changes.add_removal(id)?;
+                changes.add(&tombstone(id))?;
                 writer.add(database, id, None)?;
             }
             Ok::<_, PullError>(())
@@ -248,7 +248,7 @@ fn load<D: Database>(
     events.progress(dataset, received, export.announced.records);
     sweep(database)?;
     database.rebuild_search(dataset)?;
-    changes.tell()?;
+    changes.send()?;
     Ok(i64::try_from(received).unwrap_or(i64::MAX))
 }
 

@@ -113,16 +113,7 @@ impl Publisher {
 
     fn current_note(&self) -> PublishedNote {
         let end = self.end.unwrap_or_default();
-        PublishedNote {
-            url: self.log.bucket().url().to_string(),
-            id: self.id,
-            slot: end.slot,
-            seq: end.head.seq,
-            lineage: end.head.lineage,
-            hash: end.hash,
-            fenced: None,
-            fenced_at: None,
-        }
+        PublishedNote::new(self.log.bucket().url().to_string(), self.id, end.slot, end.hash, end.head)
     }
 
     fn write_note(&mut self, note: &PublishedNote) {

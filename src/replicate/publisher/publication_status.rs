@@ -81,10 +81,12 @@ impl PublicationStatus {
         let end = found.map(|found| found.header);
         Ok(PublicationStatus { end, entries_since_state, states, alive_at, waiting, fenced, unusable })
     }
+}
 
+impl Waiting {
     /// Returns the seconds since everything was published; 0 if nothing is pending, `None` if unknown.
-    pub fn behind_s(&self) -> Option<u64> {
-        match self.waiting? {
+    pub fn behind_s(self) -> Option<u64> {
+        match self {
             Waiting::Nothing => Some(0),
             Waiting::Commits { since, .. } => {
                 Some(u64::try_from(now().unix_s().saturating_sub(since.unix_s())).unwrap_or(0))

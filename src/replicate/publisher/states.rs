@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use crate::bucket::{Bucket, ListedObject};
+use crate::model::Timestamp;
 use crate::model::time::now;
-use crate::model::{RowDigest, Timestamp};
 use crate::replicate::layout;
 use crate::replicate::publisher::Publisher;
 use crate::replicate::publisher::end::NewestState;
@@ -37,8 +37,8 @@ impl Publisher {
     /// Writes a state as the next entry, then deletes old objects. Commits wait meanwhile.
     pub(in crate::replicate::publisher) fn put_state(&mut self, view: OriginView) -> Result<(), PublishError> {
         let slot = self.end.map_or(1, |end| end.slot + 1);
-        let parts = self.put_parts(&view, slot)?;
-        let header = self.next_header(view.head()?.head(), parts.digest);
+        let (parts, bytes) = self.put_parts(&view, slot)?;
+        let header = self.next_header(view.head()?.head(), view.digest()?);
         // The heartbeat found an entry of an earlier run in the slot. The next round decides what follows it.
         if header.slot != slot {
             return Ok(());
@@ -56,15 +56,15 @@ impl Publisher {
             lineage: header.lineage,
             digest: header.digest,
             at: now(),
-            parts: parts.parts,
+            parts,
         };
         let name = layout::state(slot);
         if self.retry.create(self.log.bucket(), &name, &manifest.encode()?)? != CreateOutcome::Ours {
             return Err(ReplicaError::object(name, "it is of another log; publish to another prefix").into());
         }
-        tracing::info!(slot, seq = header.seq, bytes = parts.bytes, "published a whole state");
+        tracing::info!(slot, seq = header.seq, bytes, "published a whole state");
         self.status.note(|progress| progress.states += 1);
-        self.state = NewestState::of(&manifest, parts.bytes);
+        self.state = NewestState::of(&manifest, bytes);
         self.note();
         // Deletion needs the store's present time, which the heartbeat gives.
         self.heartbeat.make_due();
@@ -72,8 +72,9 @@ impl Publisher {
         sweep(&self.log, &mut self.retry, slot, self.settings.keep)
     }
 
-    /// Writes all rows of a view as parts of the state in `slot`. The heartbeat goes on meanwhile.
-    fn put_parts(&mut self, view: &OriginView, slot: u64) -> Result<StateParts, PublishError> {
+    /// Writes all rows of a view as parts of the state in `slot`. The heartbeat goes on meanwhile. Returns the parts, and
+    /// their size in the store in bytes.
+    fn put_parts(&mut self, view: &OriginView, slot: u64) -> Result<(Vec<PartRef>, u64), PublishError> {
         let (bucket, first_retry) = (Arc::clone(self.log.bucket()), self.retry.for_thread());
         let random = layout::new_random().map_err(StoreError::from)?;
         let (stored, failed) = (Mutex::new(Vec::new()), Mutex::new(None));
@@ -115,23 +116,14 @@ impl Publisher {
         if let Some(error) = failed.into_inner() {
             return Err(error);
         }
-        let digest = state_parts?;
-        if digest != view.digest()? {
+        if state_parts? != view.digest()? {
             return Err(StoreError::damaged("meta", "the rows do not add up to their stored digest").into());
         }
         let mut stored: Vec<(usize, StoredPart)> = stored.into_inner();
         stored.sort_unstable_by_key(|(index, _)| *index);
         let bytes = stored.iter().map(|(_, (_, bytes))| u64::try_from(*bytes).unwrap_or(u64::MAX)).sum();
-        Ok(StateParts { parts: stored.into_iter().map(|(_, (part, _))| part).collect(), digest, bytes })
+        Ok((stored.into_iter().map(|(_, (part, _))| part).collect(), bytes))
     }
-}
-
-/// The parts of a state, which has no manifest yet.
-struct StateParts {
-    parts: Vec<PartRef>,
-    digest: RowDigest,
-    /// The size of the parts in the store, in bytes.
-    bytes: u64,
 }
 
 /// A part and its size in the store, in bytes.

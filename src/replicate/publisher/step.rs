@@ -12,7 +12,7 @@ use crate::replicate::frame::Hash;
 use crate::replicate::layout;
 use crate::replicate::replica::ReplicaError;
 use crate::store::StoreError;
-use crate::store::replication::{OriginView, SCHEMA};
+use crate::store::replication::OriginView;
 
 /// The maximum size of the changes in one entry, in bytes. A larger commit gets an entry of its own.
 const ENTRY_BYTES: u64 = 64 << 20;
@@ -107,8 +107,7 @@ impl Publisher {
 
     fn put_commits(&mut self, commits: &[CommitInfo], changes: &[Vec<u8>]) -> Result<(), PublishError> {
         let Some(last) = commits.last() else { return Ok(()) };
-        let head = Head { seq: last.last_seq, lineage: last.lineage };
-        let header = EntryHeader { commits: commits.to_vec(), ..self.next_header(head, last.digest) };
+        let header = EntryHeader { commits: commits.to_vec(), ..self.next_header(last.head(), last.digest) };
         let changes: Vec<&[u8]> = changes.iter().map(Vec::as_slice).collect();
         self.put_entry(&header, &changes)?;
         Ok(())
@@ -116,18 +115,8 @@ impl Publisher {
 
     /// Returns the header of the next entry, without commits.
     pub(super) fn next_header(&self, head: Head, digest: RowDigest) -> EntryHeader {
-        EntryHeader {
-            id: self.id,
-            slot: self.end.map_or(1, |end| end.slot + 1),
-            parent: self.end.map_or_else(Hash::default, |end| end.hash),
-            schema: SCHEMA,
-            who: self.who.clone(),
-            at: now(),
-            commits: Vec::new(),
-            seq: head.seq,
-            lineage: head.lineage,
-            digest,
-        }
+        let (slot, parent) = self.end.map_or((1, Hash::default()), |end| (end.slot + 1, end.hash));
+        EntryHeader::new(self.id, slot, parent, &self.who, head, digest)
     }
 
     /// Creates the next entry: the commit point. Its bytes are built once, so they can be recognized after a lost

@@ -136,14 +136,6 @@ impl ReplicaFile {
         Ok(ReplicaFile { path: path.to_owned(), writer, mark, head: head.head() })
     }
 
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    pub fn head(&self) -> Head {
-        self.head
-    }
-
     /// Returns the writer, and opens it if necessary.
     pub fn writer(&mut self) -> Result<&mut ReplicaWriter, StoreError> {
         match &mut self.writer {
@@ -254,19 +246,6 @@ impl Replica {
     /// Returns the log that it follows.
     pub fn log(&self) -> &LogReader {
         &self.log
-    }
-
-    pub(super) fn file(&mut self) -> &mut ReplicaFile {
-        &mut self.file
-    }
-
-    pub(super) fn into_file(self) -> ReplicaFile {
-        self.file
-    }
-
-    /// Returns the publisher of the last applied entry, if that entry ends with this seq.
-    pub(super) fn publisher_of(&self, seq: u64) -> Option<&str> {
-        self.last_applied.as_ref().filter(|(last, _)| *last == seq).map(|(_, who)| who.as_str())
     }
 
     /// Polls the log, and applies new entries. Returns false if polling must end. Errors are logged and stored in the

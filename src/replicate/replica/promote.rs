@@ -2,16 +2,14 @@
 
 use std::path::Path;
 
-use super::Replica;
-use super::ReplicaError;
 use super::log::LogReader;
+use super::{Replica, ReplicaError};
 use crate::bucket::{BucketError, Created};
 use crate::model::Head;
-use crate::model::time::now;
 use crate::replicate::entry::{self, EntryHeader};
 use crate::replicate::layout;
 use crate::replicate::publisher::lock::is_same_publisher;
-use crate::store::replication::{PublishedNote, ReplicaMark, ReplicaWriter, SCHEMA};
+use crate::store::replication::{PublishedNote, ReplicaMark, ReplicaWriter};
 
 /// The maximum number of attempts to create the entry, and to learn whether it was created.
 const TRIES: usize = 3;
@@ -28,8 +26,7 @@ pub struct Promoted {
 }
 
 fn note_of(mark: &ReplicaMark, head: Head) -> PublishedNote {
-    let (ReplicaMark { url, id, slot, hash, .. }, Head { seq, lineage }) = (mark.clone(), head);
-    PublishedNote { url, id, slot, seq, lineage, hash, fenced: None, fenced_at: None }
+    PublishedNote::new(mark.url.clone(), mark.id, mark.slot, mark.hash, head)
 }
 
 impl Replica {
@@ -46,43 +43,34 @@ impl Replica {
         let mut since = since;
         for attempt in 0..TRIES {
             self.advance_or_reload(keep_going)?;
-            let promotion = self.file().writer()?.promotion_after(since)?;
+            let promotion = self.file.writer()?.promotion_after(since)?;
             // On the first attempt, a promotion followed by other commits does not count: that origin may be lost too.
-            let promotion = promotion.filter(|commit| attempt > 0 || commit.last_seq == self.file().head().seq);
+            let promotion = promotion.filter(|commit| attempt > 0 || commit.last_seq == self.file.head.seq);
             // A promotion from this file, by a process that was killed, is applied like any other commit.
-            let is_own = |seq| self.publisher_of(seq).is_some_and(|found| is_same_publisher(found, who));
+            let applied = self.last_applied.as_ref();
+            let is_own = |of: u64| applied.is_some_and(|(seq, found)| *seq == of && is_same_publisher(found, who));
             if let Some(commit) = promotion.filter(|commit| !is_own(commit.last_seq)) {
                 return Err(ReplicaError::TakenOver { who: commit.who, what: commit.what, at: commit.time });
             }
-            let (before, here) = (self.file().head(), self.file().mark.clone());
+            let (before, here) = (self.file.head, self.file.mark.clone());
             since = before.seq;
             // New replicas start from a state, and so does this file's publisher.
-            self.log().check_path_to(here.slot)?;
-            let (commit, changes) = self.file().writer()?.prepare_promotion(&here.url)?;
-            let head = Head { seq: commit.last_seq, lineage: commit.lineage };
-            let header = EntryHeader {
-                id: here.id,
-                slot: here.slot + 1,
-                parent: here.hash,
-                schema: SCHEMA,
-                who: who.to_owned(),
-                at: now(),
-                commits: vec![commit],
-                seq: head.seq,
-                lineage: head.lineage,
-                digest: commit.digest,
-            };
+            self.log.check_path_to(here.slot)?;
+            let (commit, changes) = self.file.writer()?.prepare_promotion(&here.url)?;
+            let head = commit.head();
+            let empty = EntryHeader::new(here.id, here.slot + 1, here.hash, who, head, commit.digest);
+            let header = EntryHeader { commits: vec![commit], ..empty };
             let name = layout::log(header.slot);
             let (bytes, hash) = entry::encode(&header, &[&changes]).map_err(ReplicaError::malformed(&name))?;
             if !self.create_entry(&name, &bytes)? {
                 continue;
             }
             let mark = ReplicaMark { slot: header.slot, hash, digest: commit.digest, ..here };
-            let mut file = self.into_file();
+            let mut file = self.file;
             file.apply(&[(commit, &changes)], mark, head)?;
             // Written before the first commit. It replaces the note of an earlier database of this name. And if another
             // publisher is first, this file's publisher knows by it what was published from here.
-            note_of(&file.mark, head).write(file.path())?;
+            note_of(&file.mark, head).write(&file.path)?;
             file.promote()?;
             return Ok(Promoted { slot: header.slot, before, head });
         }
@@ -107,7 +95,7 @@ impl Replica {
 
     /// Creates an entry. Returns whether it is ours: after a lost response, the bytes in the bucket decide.
     fn create_entry(&self, name: &str, bytes: &[u8]) -> Result<bool, ReplicaError> {
-        let bucket = self.log().bucket();
+        let bucket = self.log.bucket();
         let mut lost = None;
         for _ in 0..TRIES {
             let refused = match bucket.create(name, bytes) {

@@ -171,6 +171,11 @@ fn id_of_hex<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DatabaseId, D
 }
 
 impl PublishedNote {
+    /// A note of a publisher whose database nobody took over.
+    pub fn new(url: String, id: DatabaseId, slot: u64, hash: [u8; 32], Head { seq, lineage }: Head) -> PublishedNote {
+        PublishedNote { url, id, slot, seq, lineage, hash, fenced: None, fenced_at: None }
+    }
+
     /// The last published commit.
     pub fn head(&self) -> Head {
         Head { seq: self.seq, lineage: self.lineage }

@@ -110,7 +110,8 @@ pub struct CompactReport {
     pub bytes_after: u64,
 }
 
-/// Rewrites the file at its smallest size. The history does not change, so sync tokens stay valid.
+/// Rewrites the file at its smallest size. Below one megabyte it may grow, but only by holes, which take no room on the
+/// disk. The history does not change, so sync tokens stay valid.
 pub fn compact(path: &Path, wait: Duration) -> Result<CompactReport, StoreError> {
     let path = &resolve(path);
     if !path.exists() {
