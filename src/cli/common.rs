@@ -184,7 +184,7 @@ impl Common {
     /// Prints the result as text or JSON. Returns the exit code of success.
     pub fn result(&self, json: &impl Serialize, text: impl Display) -> anyhow::Result<ExitCode> {
         let printed = if self.json { print_json(&serde_json::to_string(json)?) } else { print_text(&text.to_string()) };
-        printed.context("the result cannot be written to standard output")?;
+        printed.context("the command did its work, but its result cannot be written to standard output")?;
         Ok(ExitCode::SUCCESS)
     }
 

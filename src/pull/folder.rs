@@ -101,7 +101,8 @@ impl FolderCopy {
         let mut foreign = Dataset::ALL.to_vec();
         foreign.retain(|dataset| state.server != server && state.datasets.contains_key(dataset.as_str()));
         if state.server != server {
-            if !reload {
+            // A copy without content is that of no server: its first pull failed.
+            if !reload && !state.datasets.is_empty() {
                 return Err(PullError::Unusable(format!(
                     "{shown} is a copy of {}, not of {server}; give another folder, or --reload to replace its content by \
                      what {server} has",

@@ -166,7 +166,8 @@ fn refuse_other_files(target: &ExportTarget) -> anyhow::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         found => found.map_err(at(&target.folder))?,
     };
-    if let Some(other) = found.iter().find(|source| !written.iter().any(|path| source.path.as_ref() == Some(path))) {
+    let mut others = found.iter().filter(|source| !source.is_skipped);
+    if let Some(other) = others.find(|source| !written.iter().any(|path| source.path.as_ref() == Some(path))) {
         bail!(
             "{} exists already; with it, the folder would import every row twice. Remove it, or choose another folder",
             other.name

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
 use anyhow::bail;
@@ -36,7 +37,7 @@ pub(in crate::cli) struct CommitLogArgs {
     id: Option<Id>,
     /// The most commits to show, newest first
     #[arg(long, value_name = "N", default_value = "20")]
-    limit: usize,
+    limit: NonZeroUsize,
     /// Show only commits from this time on: a date, or a time such as 2026-03-15T09:30:00Z
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     since: Option<Timestamp>,
@@ -78,7 +79,7 @@ pub(in crate::cli) fn run(common: &Common, args: &CommitLogArgs) -> anyhow::Resu
     };
     let most = if common.json { usize::MAX } else { MAX_NAMED };
     let mut commits = Vec::new();
-    for commit in snapshot.list_commits(0, usize::MAX)?.into_iter().filter(is_selected).take(args.limit) {
+    for commit in snapshot.list_commits(0, usize::MAX)?.into_iter().filter(is_selected).take(args.limit.get()) {
         let mut records = Vec::new();
         for dataset in Dataset::ALL {
             let touched = match dataset {

@@ -365,12 +365,12 @@ pub(in crate::cli) const NO_RUNTIME: &str = "the runtime could not be started";
 pub(in crate::cli) fn cannot_listen(address: SocketAddr, error: std::io::Error) -> anyhow::Error {
     match error.kind() {
         ErrorKind::AddrInUse => anyhow!(
-            "{address} is in use: another server listens there; stop it, or choose another port, such as --listen {}. Servers share a \
-             port only if all of them have --reuse-port",
+            "{address} is in use: another program listens there; stop it, or choose another port, such as {}. Servers share a port \
+             only if all of them have --reuse-port",
             SocketAddr::new(address.ip(), address.port().wrapping_add(1).max(1024))
         ),
         ErrorKind::PermissionDenied => anyhow!(
-            "cannot listen on {address}: ports below 1024 need a privilege; choose another port, such as --listen {}",
+            "cannot listen on {address}: ports below 1024 need a privilege; choose another port, such as {}",
             SocketAddr::new(address.ip(), 8080)
         ),
         ErrorKind::AddrNotAvailable => {

@@ -251,7 +251,7 @@ pub(in crate::import) fn missing_id(is_object: bool, sets: &[Vec<&str>]) -> Mess
     }
     if sets.is_empty() {
         return "the column `id` is missing; the first row must name the columns, including `id`; a file without ids needs \
-                --match, or a recipe"
+                --match, or a recipe, which `medfeed template --from` drafts"
             .into();
     }
     let names: Vec<&str> = sets.iter().flatten().copied().collect();

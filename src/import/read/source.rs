@@ -70,6 +70,8 @@ pub struct Source {
     format: Option<FileFormat>,
     /// `None` for standard input.
     pub path: Option<PathBuf>,
+    /// Whether it is a file of a folder whose name says no kind. It is not read, and a warning names it.
+    pub is_skipped: bool,
 }
 
 /// The options `--dataset` and `--format`.
@@ -96,7 +98,7 @@ impl Source {
                     return Err(InputError(message.to_owned()));
                 }
                 let SourceOptions { kind, format } = options;
-                sources.push(Source { name: "-".into(), kind, format, path: None });
+                sources.push(Source { name: "-".into(), kind, format, path: None, is_skipped: false });
                 continue;
             }
             let unreadable = |error| InputError::unreadable(path, &error);
@@ -107,7 +109,7 @@ impl Source {
                         "a dataset (--dataset, or that of a recipe) applies to a file, and {shown} is a folder; give the file"
                     )));
                 }
-                if found.is_empty() {
+                if found.iter().all(|source| source.is_skipped) {
                     return Err(InputError(format!(
                         "the folder {shown} contains nothing to import; its files must be named `conferences`, `journals`, \
                          `organizations` or `tags` with `.jsonl`, `.json`, `.csv` (each also with `.gz`) or `.xlsx`, or \
@@ -122,7 +124,7 @@ impl Source {
         Ok(sources)
     }
 
-    /// Returns the sources in a folder: the files with known names. Rows that others link to come first.
+    /// Returns the sources in a folder: the files with known endings. Rows that others link to come first.
     pub fn in_folder(path: &Path) -> io::Result<Vec<Source>> {
         // Probing for each known name would hide an unreadable folder.
         let mut found = Vec::new();
@@ -134,12 +136,12 @@ impl Source {
         Ok(found)
     }
 
-    /// Returns the source for a file in a folder, if its name is known.
+    /// Returns the source for a file in a folder, if its ending is known.
     fn from_folder(path: &Path) -> Option<Source> {
         let (stem, ending) = stem_and_ending(path)?;
         let (kind, format) = (kind_from_name(&stem), ending.parse().ok()?);
-        (kind.is_some() || format == FileFormat::Xlsx && stem == WORKBOOK_STEM)
-            .then(|| Source::new(path, kind, Some(format)))
+        let is_skipped = kind.is_none() && !(format == FileFormat::Xlsx && stem == WORKBOOK_STEM);
+        Some(Source { is_skipped, ..Source::new(path, kind, Some(format)) })
     }
 
     /// Returns the source for a file that was given by its path.
@@ -166,7 +168,7 @@ impl Source {
     }
 
     fn new(path: &Path, kind: Option<RowKind>, format: Option<FileFormat>) -> Source {
-        Source { name: path.to_string_lossy().into(), kind, format, path: Some(path.to_owned()) }
+        Source { name: path.to_string_lossy().into(), kind, format, path: Some(path.to_owned()), is_skipped: false }
     }
 
     /// Opens the decompressed content. Reading beyond the limit of decompressed bytes fails with [`too_large`].
@@ -401,14 +403,21 @@ mod tests {
         let path = folder.path().to_owned();
         let find = || Source::find(std::slice::from_ref(&path), SourceOptions::default());
         fs::write(path.join("README.md"), "x").unwrap();
+        fs::write(path.join("journals (1).csv"), "id\n").unwrap();
         fs::create_dir(path.join("tags.csv")).unwrap();
         assert!(find().unwrap_err().to_string().contains("contains nothing to import"));
         for name in ["journals.csv.gz", "conferences.csv", "conferences.jsonl", "organizations.csv", "tags.json"] {
             fs::write(path.join(name), "").unwrap();
         }
-        let names: Vec<String> = find().unwrap().iter().map(|source| source.name.to_string()).collect();
+        let sources = find().unwrap();
+        let names: Vec<String> = sources.iter().map(|source| source.name.to_string()).collect();
         let expected = ["organizations.csv", "tags.json", "conferences.csv", "conferences.jsonl", "journals.csv.gz"];
-        assert_eq!(names, expected.map(|name| path.join(name).display().to_string()));
+        let skipped = "journals (1).csv";
+        let expected: Vec<_> =
+            [skipped].iter().chain(&expected).map(|name| path.join(name).display().to_string()).collect();
+        assert_eq!(names, expected);
+        let rows = crate::import::read::read_sources(&sources[..1], &ReadOptions::default()).unwrap();
+        assert!(rows.warnings[0].to_string().contains("skipped, since its name is none of `conferences`"), "{rows:?}");
     }
 
     #[test]

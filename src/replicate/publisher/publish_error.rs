@@ -36,13 +36,11 @@ pub enum PublishError {
         /// The commits that only this file contains, in words; empty if there are none or this is unknown.
         alone: String,
     },
-    #[error(
-        "{url} holds the log of another database ({found}), and this one is {own}; publish it to a prefix of its own"
-    )]
+    #[error("{url} holds the log of another database ({found}), and this one {own}; publish it to a prefix of its own")]
     OtherDatabase {
         url: String,
         found: DatabaseId,
-        /// This database's id, in words.
+        /// This database's id, in words, with a verb.
         own: String,
     },
     /// The database does not contain the end of the log.

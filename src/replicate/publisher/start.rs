@@ -43,14 +43,18 @@ impl Publisher {
         let mut retry = Retry::new(settings.once.then(|| Instant::now() + ONCE_TIMEOUT), &status);
         let start_over = settings.start_over;
         let note = PublishedNote::read(path)?;
-        retry.run(|| bucket.prepare())?;
+        let own = reader.origin()?.id()?;
+        let url = bucket.url().to_string();
+        // If the folder of a database that was published is missing, then its disk is not mounted.
+        if start_over || note.as_ref().is_none_or(|note| note.url != url || Some(note.id) != own) {
+            retry.run(|| bucket.prepare())?;
+        }
         // Read before the log, so that it cannot name an entry that is created after the log is read.
         let log = LogReader::new(Arc::clone(&bucket));
         let alive = match retry.read(|| log.heartbeat()) {
             Err(ReplicaError::Object { .. }) => None,
             found => found?,
         };
-        let own = reader.origin()?.id()?;
         let found = match read_end(&log, &mut retry) {
             // `--start-over` drops the entries before a gap, and an end that cannot be used. With a wrong seal key, no
             // object can be read.
@@ -102,6 +106,13 @@ impl Publisher {
                 "the file {}.published belongs to another database ({}); it is ignored",
                 self.path.display(),
                 other.id
+            );
+        }
+        if let Some(former) = note.as_ref().filter(|note| note.url != url && note.id == self.id) {
+            tracing::warn!(
+                "{} was published to {} until now: replicas of it get no further changes, and do not learn of revoked keys",
+                self.path.display(),
+                former.url
             );
         }
         let note = note.filter(|note| note.url == url && note.id == self.id);
@@ -286,6 +297,6 @@ fn other_database(bucket: &Bucket, found: DatabaseId, own: Option<DatabaseId>) -
     PublishError::OtherDatabase {
         url: bucket.url().to_string(),
         found,
-        own: own.map_or_else(|| "one that was never published".to_owned(), |id| id.to_string()),
+        own: own.map_or_else(|| "was never published".to_owned(), |id| format!("is {id}")),
     }
 }
