@@ -213,8 +213,19 @@ fn a_publisher_that_cannot_continue_is_refused_with_a_remedy() {
     assert_eq!(place.once_with(&site, "--start-over"), 1, "a state, although the log already ends with this database");
     assert_eq!(rows_of(&replica), rows_of(&site.db()), "a second --start-over changes no row");
 
-    // The bucket lost its objects.
+    // A missing folder is that of a disk that is not mounted, so none is made.
     fs::remove_dir_all(site.path("bucket")).unwrap();
+    let log = fs::File::create(site.path("publisher.log")).unwrap();
+    let mut publisher = Process::spawn(place.command(&site, "").stderr(log));
+    wait_until("the folder is missed", SOON, || {
+        let told = fs::read_to_string(site.path("publisher.log")).unwrap();
+        told.contains("whether its disk is mounted").then_some(())
+    });
+    publisher.kill();
+    assert!(!site.path("bucket").exists());
+
+    // The bucket lost its objects.
+    fs::create_dir(site.path("bucket")).unwrap();
     let refused = place.run(&site, "--once");
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(refused.stderr.contains("is empty, though "), "{refused:?}");
@@ -224,6 +235,8 @@ fn a_publisher_that_cannot_continue_is_refused_with_a_remedy() {
     assert_eq!(follow(&place, &replica), (5, None), "replicas continue from slot 3");
     assert_eq!(place.slots(layout::STATES), [5]);
     place.check(&site);
+    let elsewhere = site.run(["publish", &format!("file://{}", site.path("elsewhere").display()), "--once"]);
+    assert!(elsewhere.code == Some(0) && elsewhere.stderr.contains("replicas of it get no further"), "{elsewhere:?}");
     let refused = site.run(["publish", "file:///dev/null/feed", "--once"]);
     assert!(refused.code == Some(1) && refused.stderr.contains("/dev/null/feed"), "{refused:?}");
 }

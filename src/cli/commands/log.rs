@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
 use anyhow::bail;
@@ -37,7 +36,7 @@ pub(in crate::cli) struct CommitLogArgs {
     id: Option<Id>,
     /// The most commits to show, newest first
     #[arg(long, value_name = "N", default_value = "20")]
-    limit: NonZeroUsize,
+    limit: usize,
     /// Show only commits from this time on: a date, or a time such as 2026-03-15T09:30:00Z
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     since: Option<Timestamp>,
@@ -79,7 +78,7 @@ pub(in crate::cli) fn run(common: &Common, args: &CommitLogArgs) -> anyhow::Resu
     };
     let most = if common.json { usize::MAX } else { MAX_NAMED };
     let mut commits = Vec::new();
-    for commit in snapshot.list_commits(0, usize::MAX)?.into_iter().filter(is_selected).take(args.limit.get()) {
+    for commit in snapshot.list_commits(0, usize::MAX)?.into_iter().filter(is_selected).take(args.limit) {
         let mut records = Vec::new();
         for dataset in Dataset::ALL {
             let touched = match dataset {
@@ -92,7 +91,7 @@ pub(in crate::cli) fn run(common: &Common, args: &CommitLogArgs) -> anyhow::Resu
     }
     let text = match commits.is_empty() {
         true if snapshot.commit().seq == 0 => "There are no commits yet.".to_owned(),
-        true => "There is no such commit or record.".to_owned(),
+        true => "No commit matches.".to_owned(),
         false => describe(&commits),
     };
     let commits = commits.iter().map(|(commit, records)| {
