@@ -1,5 +1,5 @@
-//! Makes files and folders durable. Tests of power losses set an observer. It receives each write, sync and name of its
-//! thread, in order. Without an observer, only the operation happens. Also bounds what is read, and describes errors.
+//! Durable writes, bounded reads, and errors as text. Tests of power losses set an observer, which receives each write,
+//! sync, rename and removal of its thread, in order.
 
 use std::cell::RefCell;
 use std::fs::{self, File};

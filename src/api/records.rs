@@ -43,7 +43,7 @@ pub(in crate::api) fn list(
     page.end(next.is_some(), "next_cursor", next.as_deref());
     let cursor =
         next_after.map_or_else(Vec::new, |last_id| [&last_id.get().to_be_bytes(), filters.as_slice()].concat());
-    // The tag depends on the cursor's content, since its sealed text differs each time.
+    // The tag takes the cursor's content, not its text, which also depends on the license and the secret.
     let etag = ETag::of("list", [page.hashes().as_slice(), &cursor]);
     Ok(Representation::page(page, &view, gzip)?.revalidatable(etag))
 }

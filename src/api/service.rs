@@ -332,8 +332,8 @@ impl Service {
             Ok(key) => key,
             Err(problem) if problem.code == Code::MissingApiKey || exchange.is_counted => return Err(problem),
             Err(problem) => {
-                // The window counts and limits only unusable keys. So an address over its limit can still test keys, at
-                // any rate. This is safe: a key has 190 random bits, and a lookup takes one hash, found or not.
+                // The window counts and limits only unusable keys. So an address over its limit can still test keys,
+                // without a limit. This is safe: a key has 190 random bits, and a lookup takes one hash, found or not.
                 let counted = self.rate.count_failure(request.address, request.at);
                 exchange.window = RateHeaders::Of(counted.unwrap_or_else(|window| window));
                 return Err(match counted {

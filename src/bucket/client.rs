@@ -13,8 +13,8 @@ use super::url::{BucketLocation, BucketUrl};
 /// The number of concurrent creates of one name.
 const RACERS: usize = 8;
 
-/// A bucket. Its methods block, so threads of an async runtime must not call them. Several threads may call at a time.
-/// Each call has a time limit: half a minute, and more for large objects.
+/// A bucket. Its methods block, so threads of an async runtime must not call them. Several threads may call them at
+/// once. Each call has a time limit: half a minute, and more for large objects.
 #[derive(Debug)]
 pub struct Bucket {
     url: BucketUrl,

@@ -25,7 +25,7 @@ pub(in crate::cli) struct Changes {
     /// Organizations, tags, conferences, journals; each by id.
     pub changes: Vec<RowChange>,
     /// By license and dataset.
-    pub license_changes: Vec<LicenseChanges>,
+    pub license_changes: Vec<RecordsOfLicense>,
 }
 
 #[derive(Debug, Serialize)]
@@ -63,7 +63,7 @@ pub(in crate::cli) struct NamedRecord {
 
 /// The records of a dataset that enter a license, change in it, or leave it.
 #[derive(Debug, Serialize)]
-pub(in crate::cli) struct LicenseChanges {
+pub(in crate::cli) struct RecordsOfLicense {
     license: String,
     dataset: Dataset,
     entering: Vec<NamedRecord>,
@@ -113,7 +113,7 @@ impl Changes {
         let mut effects: Vec<_> = licenses
             .iter()
             .filter(|license| license.feed(F::DATASET).is_some())
-            .map(|license| (&license.scope, LicenseChanges::new(license, F::DATASET)))
+            .map(|license| (&license.scope, RecordsOfLicense::new(license, F::DATASET)))
             .collect();
         for (id, after) in changed {
             let before = before.find_stored(id)?;
@@ -178,10 +178,10 @@ impl Changes {
     }
 }
 
-impl LicenseChanges {
-    fn new(license: &License, dataset: Dataset) -> LicenseChanges {
+impl RecordsOfLicense {
+    fn new(license: &License, dataset: Dataset) -> RecordsOfLicense {
         let (entering, changed, leaving) = Default::default();
-        LicenseChanges { license: license.name.clone(), dataset, entering, changed, leaving }
+        RecordsOfLicense { license: license.name.clone(), dataset, entering, changed, leaving }
     }
 
     /// The lists, each with its verb.
@@ -271,7 +271,7 @@ mod tests {
     fn license_changes(license: &str, entering: u64, changed: u64, leaving: u64) -> Changes {
         let (license, dataset) = (license.to_owned(), Dataset::Journals);
         let [entering, changed, leaving] = [entering, changed, leaving].map(named);
-        let license_changes = vec![LicenseChanges { license, dataset, entering, changed, leaving }];
+        let license_changes = vec![RecordsOfLicense { license, dataset, entering, changed, leaving }];
         Changes { changes: Vec::new(), license_changes }
     }
 

@@ -1,8 +1,9 @@
 //! Import: reads curated files, and returns one validated [`Batch`](crate::store::write::edit::Batch) or all faults.
 //!
 //! The steps of a row:
-//! 1. [`read`]: files become [`rows`], one at a time, within [`Bounds`]. Only a `.json` file is in memory as a whole.
-//!    They use the field tables of [`model::field`](crate::model::field), so a new field needs no change here.
+//! 1. [`read`]: files become [`rows`], one at a time, within [`Bounds`]. A `.json` file, and a text that is
+//!    not UTF-8, are in memory as a whole. The field tables of [`model::field`](crate::model::field) decide what is
+//!    read, so a new field needs no change here.
 //! 2. [`mod@merge`]: rows are merged with a snapshot of the database to a batch. The rules are in docs/import.md. It
 //!    ends with [`lint`], the warnings about probable mistakes. A message may carry the right value, which `import
 //!    --fix` writes.

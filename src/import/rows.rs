@@ -32,14 +32,14 @@ pub(super) struct ImportRow<F> {
     /// `None` if other fields identify the record.
     pub id: Option<Id>,
     pub edit: RowEdit<F>,
-    /// Whether the row looks like a heading or a note. It can only mean a stored record.
+    /// Whether the row looks like a heading or a note. Such a row changes a stored record, and never makes one.
     pub may_be_note: bool,
     /// Whether a fault of the row is reported. Its valid values still count when other rows are checked, so one mistake
     /// is not reported many times.
     pub is_bad: bool,
 }
 
-/// The message for a row that would make a new record of what may be a note.
+/// The fault of a row that may be a note and matches no record.
 pub(super) const MAY_BE_NOTE: &str = "matches no record, and has so few values that it may be a heading or a note; remove it, \
                                       leave it out by [where] in a recipe, or fill it in";
 

@@ -21,7 +21,7 @@ pub struct ReadLimits {
     /// The most entries plus pages of one catch-up: a record and a tombstone for each record of the largest export.
     pub catch_up_items: u64,
     /// The read timeout. It includes the time in which the service builds an export.
-    pub silence: Duration,
+    pub read_timeout: Duration,
     /// The lowest rate of a body: this many bytes must arrive within `pace_time` of waiting.
     pub pace_bytes: u64,
     /// The waiting time in which `pace_bytes` must arrive.
@@ -36,7 +36,7 @@ impl Default for ReadLimits {
             export_records: 10_000_000,
             export_bytes: 32 << 30,
             catch_up_items: 20_000_000,
-            silence: Duration::from_secs(90),
+            read_timeout: Duration::from_secs(90),
             // About 1 KiB a second.
             pace_bytes: 64 << 10,
             pace_time: Duration::from_secs(60),

@@ -68,7 +68,8 @@ impl PullClient {
                 .to_owned());
         }
         let tls = if server.is_https { tls::trust_authorities(ca_file)? } else { tls::trust_nothing()? };
-        let http = transport::client(tls, server.is_loopback, limits.silence).map_err(|error| root_cause(&error))?;
+        let http =
+            transport::client(tls, server.is_loopback, limits.read_timeout).map_err(|error| root_cause(&error))?;
         let authorization = format!("Bearer {key}");
         Ok(PullClient { http, server, authorization, takes_wait: AtomicBool::new(true), limits })
     }
@@ -286,7 +287,7 @@ impl PullClient {
     fn unreachable(&self, error: &transport::Error) -> PullError {
         let reason = tls::reason_in(error).unwrap_or_else(|| match (error.is_timeout(), error.is_connect()) {
             (true, true) => "timed out while connecting; check the address and the network".to_owned(),
-            (true, false) => format!("timed out: no answer in {} s", self.limits.silence.as_secs()),
+            (true, false) => format!("timed out: no answer in {} s", self.limits.read_timeout.as_secs()),
             (false, true) => format!("{}; is the server running, and does it listen there?", root_cause(error)),
             (false, false) => root_cause(error),
         });

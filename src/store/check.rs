@@ -16,7 +16,7 @@ use crate::model::{
 };
 use crate::store::StoreError;
 use crate::store::file::open::{OpenOptions, ReadFile, Writer};
-use crate::store::format::feed::{FeedEntry, FeedHead};
+use crate::store::format::feed::{FeedEntry, FeedSum};
 use crate::store::format::meta::{find_mark, read_secret, stored_digest};
 use crate::store::format::outbox::{digest_of, next_header, read_changes};
 use crate::store::format::rows::{
@@ -423,7 +423,7 @@ fn read_feed(
     report: &mut CheckReport,
 ) -> Result<EntriesById, StoreError> {
     let number = feed.0;
-    let mut head = FeedHead::empty(feed, dataset);
+    let mut head = FeedSum::empty(feed, dataset);
     let mut entries = EntriesById::new();
     let mut by_seq = BTreeMap::new();
     for row in transaction.open_table(tables::FEED_RECORDS)?.range((number, 0)..=(number, u64::MAX))? {
@@ -448,7 +448,7 @@ fn read_feed(
         report.add("feed_entries", format!("feed {number} of {dataset} has no entry at seq {seq}"));
     }
     let feeds = transaction.open_table(tables::FEEDS)?;
-    let sealed: Option<FeedHead> = feeds.get(number)?.map(|bytes| unseal("feeds", bytes.value())).transpose()?;
+    let sealed: Option<FeedSum> = feeds.get(number)?.map(|bytes| unseal("feeds", bytes.value())).transpose()?;
     report.expect(sealed == Some(head), "feeds", || {
         format!("the entries of feed {number} of {dataset} do not add up to its head")
     });

@@ -15,14 +15,14 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 pub type Client = blocking::Client;
 
 /// Creates a client. It follows no redirects, since keys must not be sent to another server. If the server is local, it
-/// ignores the proxies of the environment. `silence` limits the time for the response's head, and for each further part
+/// ignores the proxies of the environment. `read_timeout` limits the time for the response's head, and for each further part
 /// of its body.
-pub fn client(tls: ClientConfig, is_local: bool, silence: Duration) -> Result<Client, Error> {
+pub fn client(tls: ClientConfig, is_local: bool, read_timeout: Duration) -> Result<Client, Error> {
     let mut builder = blocking::Client::builder()
         .redirect(Policy::none())
         .user_agent(concat!("medfeed/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT_TIMEOUT)
-        .timeout(silence)
+        .timeout(read_timeout)
         .tls_backend_preconfigured(tls);
     if is_local {
         builder = builder.no_proxy();

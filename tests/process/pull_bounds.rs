@@ -232,8 +232,8 @@ fn a_service_that_sends_too_slowly_is_an_error() {
             "less than 64 KiB in 0.2 s",
         ),
     ];
-    let (silence, pace_time) = (Duration::from_secs(3), Duration::from_millis(200));
-    let limits = ReadLimits { silence, pace_time, ..ReadLimits::default() };
+    let (read_timeout, pace_time) = (Duration::from_secs(3), Duration::from_millis(200));
+    let limits = ReadLimits { read_timeout, pace_time, ..ReadLimits::default() };
     let try_one = |(name, answer, message): (&str, Answer, &str)| {
         let fake = Fake::new(answer);
         let client = PullClient::new(fake.url().parse().unwrap(), "k", None, limits).unwrap();

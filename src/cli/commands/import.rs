@@ -77,7 +77,8 @@ pub(in crate::cli) struct ReadArgs {
     pub all_faults: bool,
 }
 
-/// The name of a column may contain `=`, and `=D` begins with it. So may the value of a constant.
+/// Takes the name and the value of NAME=VALUE. `--map` splits at the last `=`, because names of columns contain it
+/// (`=D`). `--set` splits at the first, because values do.
 fn assignment(parts: Option<(&str, &str)>) -> Result<(String, String), &'static str> {
     let (name, value) = parts.unwrap_or_default();
     if name.trim().is_empty() || value.trim().is_empty() {

@@ -67,7 +67,7 @@ impl Publisher {
 
     pub(super) fn note_end(&self) {
         let log_end = self.end.map(|end| (self.id, end));
-        self.status.note(|progress| progress.log_end = log_end);
+        self.status.update(|progress| progress.log_end = log_end);
     }
 
     /// Fences this publisher because of another publisher's entry; returns the error.
@@ -84,7 +84,7 @@ impl Publisher {
 
     /// Notes next to the database that another publisher took over, so that no command writes to this file any more.
     pub(super) fn note_takeover(&mut self, by: &str) {
-        self.status.note(|progress| progress.fenced = Some(by.to_owned()));
+        self.status.update(|progress| progress.fenced = Some(by.to_owned()));
         let own = PublishedNote::read(&self.path).ok().flatten();
         let own = own.filter(|note| note.id == self.id && note.url == self.log.bucket().url().to_string());
         let own = own.unwrap_or_else(|| self.current_note());

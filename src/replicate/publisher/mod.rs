@@ -18,8 +18,8 @@
 //! compares objects for everyone: replicas, the publisher, `check`, `backup` and `promote`.
 //!
 //! **Creating `log/N` is the commit point.** It alone orders publishers: the name can be created only once. A publisher
-//! that dies before it has published nothing. After it, the next start finds the entry and continues there. The bytes
-//! of an entry are built once, and sent until the store confirms them. After a refusal the publisher reads the object.
+//! that dies before the creation has published nothing. If it dies after it, the next start finds the entry and
+//! continues there. The bytes of an entry are built once, and sent until the store confirms them. After a refusal the publisher reads the object.
 //! It may be its own, from a request whose response was lost. Other bytes mean that another publisher was first. Then
 //! this one is *fenced* and ends. There is one exception: the bytes come from the same file's publisher, killed while
 //! its request was under way, and this one has created no entry yet. `NAME.publisher` holds a lock and a random name
@@ -202,7 +202,7 @@ impl Publisher {
         self.local.passed();
         self.heartbeat_if_due()?;
         if is_done {
-            self.status.note(|progress| progress.all_published_at = Some(Instant::now()));
+            self.status.update(|progress| progress.all_published_at = Some(Instant::now()));
         }
         if self.note_due {
             self.note();

@@ -79,8 +79,8 @@ impl PublisherStatus {
         Some(format!("failing for {} s: {}", failing.as_secs(), state.error))
     }
 
-    pub(super) fn note(&self, note: impl FnOnce(&mut PublisherProgress)) {
-        note(&mut self.0.lock().progress);
+    pub(super) fn update(&self, change: impl FnOnce(&mut PublisherProgress)) {
+        change(&mut self.0.lock().progress);
     }
 }
 
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(message().as_deref(), Some("failing for 0 s: slow"));
         drop(other);
         assert_eq!((message(), status.failing_for()), (None, None));
-        status.note(|progress| progress.fenced = Some("ana@b published slot 2".to_owned()));
+        status.update(|progress| progress.fenced = Some("ana@b published slot 2".to_owned()));
         assert_eq!(status.failure(Duration::MAX).as_deref(), Some("fenced: ana@b published slot 2"));
     }
 }

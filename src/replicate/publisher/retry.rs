@@ -69,7 +69,7 @@ impl Retry {
                 }
                 Err(error) => error,
             };
-            self.failures.status().note(|progress| progress.failures += 1);
+            self.failures.status().update(|progress| progress.failures += 1);
             let is_retried = error.may_pass() || (self.retries_refusals && matches!(error, BucketError::Refused(_)));
             failures += 1;
             let pause = BACKOFF.pause(failures);

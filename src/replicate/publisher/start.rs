@@ -158,7 +158,7 @@ impl Publisher {
                  out what deletes or changes objects",
                 self.log.bucket().url()
             );
-            self.status.note(|progress| progress.lost_objects += 1);
+            self.status.update(|progress| progress.lost_objects += 1);
         }
         self.note();
         Ok(())

@@ -63,7 +63,7 @@ impl Publisher {
             return Err(ReplicaError::object(name, "it is of another log; publish to another prefix").into());
         }
         tracing::info!(slot, seq = header.seq, bytes, "published a whole state");
-        self.status.note(|progress| progress.states += 1);
+        self.status.update(|progress| progress.states += 1);
         self.state = NewestState::of(&manifest, bytes);
         self.note();
         // Deletion needs the store's present time, which the heartbeat gives.

@@ -128,7 +128,7 @@ impl Publisher {
             CreateOutcome::Others(found) => self.check_next_entry(header.slot, &found).map(|()| None),
             CreateOutcome::Ours => {
                 self.entry_at = Some(Instant::now());
-                self.status.note(|progress| progress.entries += 1);
+                self.status.update(|progress| progress.entries += 1);
                 self.state.add_entry(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
                 self.advance_end(header, hash)?;
                 let (slot, seq, commits, bytes) = (header.slot, header.seq, header.commits.len(), bytes.len());
@@ -139,8 +139,8 @@ impl Publisher {
     }
 }
 
-/// Returns the commits after `end` with their changes; `None` if the outbox does not reach back to `end`. That is so if
-/// an older program wrote without it, or it was dropped.
+/// Returns the commits after `end` with their changes; `None` if the outbox does not reach back to `end`,
+/// because it was dropped.
 fn read_pending(view: &OriginView, end: Head) -> Result<Option<CommitsWithChanges>, StoreError> {
     let Some(commits) = view.pending_after(end, ENTRY_BYTES)? else { return Ok(None) };
     let changes = commits.iter().map(|commit| view.changes(commit)).collect::<Result<_, _>>()?;

@@ -183,7 +183,7 @@ impl Publisher {
             }
         }
         let Some(lost) = lost else { return Ok(()) };
-        self.status.note(|progress| progress.lost_objects += 1);
+        self.status.update(|progress| progress.lost_objects += 1);
         tracing::error!(
             "`{lost}` was published from here and is gone or damaged, and new replicas cannot start. Publishing a \
              whole state now; find out what deletes or changes objects in {}",

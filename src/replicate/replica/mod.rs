@@ -206,7 +206,7 @@ impl Replica {
                 // Another process has created the file in the meantime.
                 Err(StoreError::Replaced { .. }) => {}
                 taken => {
-                    status.note(|progress| progress.loads += 1);
+                    status.update(|progress| progress.loads += 1);
                     break ReplicaFile { path: path.to_owned(), writer: Some(taken?), mark, head };
                 }
             }
@@ -264,7 +264,7 @@ impl Replica {
         match result {
             Ok(()) => {
                 let mut previous = None;
-                self.status.note(|progress| previous = progress.error.take());
+                self.status.update(|progress| previous = progress.error.take());
                 if previous.is_some() {
                     tracing::info!(
                         slot = self.file.mark.slot,
@@ -289,7 +289,7 @@ impl Replica {
         }
         let message = error.to_string();
         let mut is_new = false;
-        self.status.note(|progress| {
+        self.status.update(|progress| {
             is_new = progress.error.as_deref() != Some(&message);
             progress.error = Some(message);
         });
@@ -315,7 +315,7 @@ impl Replica {
         };
         let is_of_rows = matches!(error, ReplicaError::Digest(_));
         let is_of_object = matches!(error, ReplicaError::Object { .. });
-        self.status.note(|progress| {
+        self.status.update(|progress| {
             progress.digest_failures += u64::from(is_of_rows);
             progress.unusable_objects += u64::from(is_of_object);
         });
@@ -460,7 +460,7 @@ impl Replica {
         if !entry.header.is_state() {
             self.last_applied = Some((entry.header.seq, entry.header.who.clone()));
         }
-        self.status.note(|progress| progress.applied += 1);
+        self.status.update(|progress| progress.applied += 1);
         self.note_position();
         Ok(())
     }
@@ -472,7 +472,7 @@ impl Replica {
         }
         file.writer = Some(draft.persist(file.writer.take())?);
         (file.mark, file.head) = (mark, head);
-        self.status.note(|progress| progress.loads += 1);
+        self.status.update(|progress| progress.loads += 1);
         self.note_position();
         tracing::warn!(
             slot = self.file.mark.slot,
@@ -484,7 +484,7 @@ impl Replica {
 
     fn note_position(&self) {
         let (slot, head) = (self.file.mark.slot, self.file.head);
-        self.status.note(|progress| (progress.slot, progress.head) = (slot, head));
+        self.status.update(|progress| (progress.slot, progress.head) = (slot, head));
     }
 }
 

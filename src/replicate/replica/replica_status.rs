@@ -137,7 +137,7 @@ impl ReplicaStatus {
         self.ahead.lock().is_lost(seq, since_boot())
     }
 
-    pub(super) fn note(&self, change: impl FnOnce(&mut ReplicaProgress)) {
+    pub(super) fn update(&self, change: impl FnOnce(&mut ReplicaProgress)) {
         change(&mut self.progress.lock());
     }
 }

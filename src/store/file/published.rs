@@ -1,5 +1,5 @@
-//! Published databases: marking them, and the end of their commits, which stores the digest of all rows, and the
-//! changes in the outbox. And commits that only add an entry to the history.
+//! Marks databases as published, and stores the digest and changes of each commit. Also the empty commits of restores
+//! and promotions.
 
 use std::path::Path;
 

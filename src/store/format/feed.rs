@@ -72,7 +72,7 @@ fn mix(number: u64) -> u64 {
 /// A row of `feeds`: the counts and the digest of a feed's entries. Entries that do not match it are damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::store) struct FeedHead {
+pub(in crate::store) struct FeedSum {
     /// Must equal the key of the row.
     pub feed: FeedId,
     pub dataset: Dataset,
@@ -84,9 +84,9 @@ pub(in crate::store) struct FeedHead {
     pub digest: u64,
 }
 
-impl FeedHead {
-    pub fn empty(feed: FeedId, dataset: Dataset) -> FeedHead {
-        FeedHead { feed, dataset, entries: 0, live: 0, newest_seq: 0, digest: 0 }
+impl FeedSum {
+    pub fn empty(feed: FeedId, dataset: Dataset) -> FeedSum {
+        FeedSum { feed, dataset, entries: 0, live: 0, newest_seq: 0, digest: 0 }
     }
 
     pub fn add(&mut self, entry: &FeedEntry) {
@@ -108,7 +108,7 @@ impl FeedHead {
 
     /// Reads all entries in the order of their seqs. Fails unless they match the head.
     pub fn read_all(&self, table: &impl ReadableTable<(u64, u64), (u64, u64)>) -> Result<Vec<FeedEntry>, StoreError> {
-        let mut found = FeedHead::empty(self.feed, self.dataset);
+        let mut found = FeedSum::empty(self.feed, self.dataset);
         let mut entries = Vec::new();
         self.read_after(0, table, |entry| {
             found.add(&entry);
@@ -156,8 +156,8 @@ mod tests {
         FeedEntry::of_row("feed_entries", seq, id, log_seq).unwrap()
     }
 
-    fn head(entries: &[FeedEntry]) -> FeedHead {
-        let mut head = FeedHead::empty(FeedId(3), Dataset::Journals);
+    fn head(entries: &[FeedEntry]) -> FeedSum {
+        let mut head = FeedSum::empty(FeedId(3), Dataset::Journals);
         entries.iter().for_each(|entry| head.add(entry));
         head
     }

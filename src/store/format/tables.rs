@@ -15,7 +15,7 @@
 //! | `organizations`, `tags` | id | sealed row. Source |
 //! | `links` | (kind, ref id, dataset, id) | nothing: the records that link to an organization or tag. Derived |
 //! | `log` | (dataset, seq) | id, hash of the JSON, JSON: one row per live record. Source |
-//! | `feeds` | feed | sealed `FeedHead`: dataset, counts and digest of the feed's entries |
+//! | `feeds` | feed | sealed `FeedSum`: dataset, counts and digest of the feed's entries |
 //! | `feed_entries` | (feed, seq) | id, log seq or [`TOMBSTONE`]: one row per record that the feed's licenses can see, or could see once. History |
 //! | `feed_records` | (feed, id) | seq, log seq or [`TOMBSTONE`]: the index of `feed_entries` by id |
 //! | `licenses` | license | sealed `License`, with its subscriptions to feeds |

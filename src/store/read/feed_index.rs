@@ -11,14 +11,14 @@ use redb::ReadableTable;
 
 use crate::model::Id;
 use crate::store::StoreError;
-use crate::store::format::feed::{FeedEntry, FeedHead};
+use crate::store::format::feed::{FeedEntry, FeedSum};
 use crate::store::read::records::{Records, Slot};
 
 /// The entries of a feed in one state.
 #[derive(Debug)]
 pub struct FeedIndex {
     /// The head of the feed in this state.
-    pub(in crate::store) head: FeedHead,
+    pub(in crate::store) head: FeedSum,
     /// By seq.
     entries: Vec<FeedEntry>,
     /// The slots of the visible records, by id; empty for a baseline, whose records may have changed since.
@@ -30,7 +30,7 @@ pub struct FeedIndex {
 impl FeedIndex {
     /// Reads a feed. `records`: the records that a shared feed shows; `None` for a baseline.
     pub(in crate::store) fn build(
-        head: FeedHead,
+        head: FeedSum,
         table: &impl ReadableTable<(u64, u64), (u64, u64)>,
         records: Option<&Records>,
     ) -> Result<FeedIndex, StoreError> {
@@ -40,7 +40,7 @@ impl FeedIndex {
 
     /// Adds the visible records of the entries from `first` on to `shown`.
     fn of(
-        head: FeedHead,
+        head: FeedSum,
         entries: Vec<FeedEntry>,
         mut shown: Vec<Slot>,
         first: usize,
@@ -64,7 +64,7 @@ impl FeedIndex {
     /// Updates the index to a later state.
     pub(in crate::store) fn advance(
         &self,
-        head: FeedHead,
+        head: FeedSum,
         table: &impl ReadableTable<(u64, u64), (u64, u64)>,
         records: Option<&Records>,
     ) -> Result<FeedIndex, StoreError> {

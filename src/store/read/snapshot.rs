@@ -11,7 +11,7 @@ use crate::model::{
     Timestamp,
 };
 use crate::store::error::opaque_debug;
-use crate::store::format::feed::FeedHead;
+use crate::store::format::feed::FeedSum;
 use crate::store::format::meta::read_secret;
 use crate::store::format::rows::{
     CommitPoint, RecordRow, StoredCommit, expect_count, find_record, for_each_record, last_commit, load_keys,
@@ -31,7 +31,7 @@ pub struct Snapshot {
     /// The witnesses of licenses that could be read when the state was opened.
     witnesses: HashMap<(LicenseId, Dataset), CommitPoint>,
     keys: HashMap<KeyHash, Arc<KeyRecord>>,
-    pub(in crate::store) feeds: HashMap<FeedId, FeedHead>,
+    pub(in crate::store) feeds: HashMap<FeedId, FeedSum>,
     references: OnceLock<Arc<References>>,
     /// Loaded on first use.
     loaded_records: PerDataset<OnceLock<Arc<Records>>>,
@@ -65,7 +65,7 @@ impl Snapshot {
         let keys = load_keys(&transaction.open_table(tables::KEYS)?)?;
         let keys: HashMap<_, _> = keys.into_iter().map(|(hash, key)| (hash, Arc::new(key))).collect();
         expect_count("keys", keys.len(), counts.keys)?;
-        let heads: Vec<FeedHead> = load_rows("feeds", &transaction.open_table(tables::FEEDS)?)?;
+        let heads: Vec<FeedSum> = load_rows("feeds", &transaction.open_table(tables::FEEDS)?)?;
         if let Some(ahead) = heads.iter().find(|head| head.newest_seq > last.last_seq) {
             return Err(ahead.damaged(format!("it is ahead of the last commit, {}", last.last_seq)));
         }
@@ -243,7 +243,7 @@ impl Snapshot {
         Ok(loaded.get_or_init(|| Arc::new(records)))
     }
 
-    fn feed_head(&self, feed: FeedId) -> Result<FeedHead, StoreError> {
+    fn feed_head(&self, feed: FeedId) -> Result<FeedSum, StoreError> {
         let detail = || format!("feed {} of a license does not exist", feed.0);
         self.feeds.get(&feed).copied().ok_or_else(|| StoreError::damaged("feeds", detail()))
     }

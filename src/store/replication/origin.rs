@@ -86,8 +86,8 @@ impl OriginView {
     }
 
     /// The next commits after the commit `end`, oldest first, up to `max_bytes` of changes in total, but at least one.
-    /// Empty if `end` is the last commit. `None` if the outbox does not contain the next one, as after a program that
-    /// wrote none: then a whole state must be published.
+    /// Empty if `end` is the last commit. `None` if the outbox was dropped, and lacks the next one: then a whole state
+    /// must be published.
     pub fn pending_after(&self, end: Head, max_bytes: u64) -> Result<Option<Vec<CommitInfo>>, StoreError> {
         let (mut last, mut bytes, mut commits) = (end, 0_u64, Vec::new());
         if self.head()?.head() == end {

@@ -8,7 +8,7 @@ use super::{Sample, batch, conference, everything, id, in_country, organization,
 use crate::model::time::now;
 use crate::model::{Dataset, FeedId, KeyRecord, License, LicenseId, Organization, Tag, Timestamp};
 use crate::store::check::{CheckReport, check};
-use crate::store::format::feed::FeedHead;
+use crate::store::format::feed::FeedSum;
 use crate::store::format::rows::{StoredCommit, hash, seal, seal_under, unseal, unseal_under};
 use crate::store::format::tables::{self, TOMBSTONE};
 use crate::store::{Batch, Reader, StoreError};
@@ -134,7 +134,7 @@ fn entry(tx: &WriteTransaction, feed: u64, number: u64) -> (u64, u64) {
 }
 
 fn no_such_feed(tx: &WriteTransaction) {
-    put(tx, tables::FEEDS, 777, &FeedHead::empty(FeedId(777), Dataset::Conferences));
+    put(tx, tables::FEEDS, 777, &FeedSum::empty(FeedId(777), Dataset::Conferences));
 }
 
 /// The name of the case, the damage, the table in the error, and a part of its message.
@@ -381,8 +381,8 @@ const DAMAGES: [Damage; 46] = [
         "a head that does not add up",
         |tx| {
             let feed = feed(tx, "moved");
-            let head: FeedHead = row(tx, tables::FEEDS, feed);
-            put(tx, tables::FEEDS, feed, &FeedHead { newest_seq: head.newest_seq - 1, ..head });
+            let head: FeedSum = row(tx, tables::FEEDS, feed);
+            put(tx, tables::FEEDS, feed, &FeedSum { newest_seq: head.newest_seq - 1, ..head });
         },
         "feeds",
         "do not add up to its head",
@@ -528,7 +528,7 @@ fn a_feed_is_read_whole_or_refused() {
     let writer = sample.writer();
     let tx = writer.begin_raw().unwrap();
     let mut entries = tx.open_table(tables::FEED_ENTRIES).unwrap();
-    let head: FeedHead = row(&tx, tables::FEEDS, feed(&tx, "all"));
+    let head: FeedSum = row(&tx, tables::FEEDS, feed(&tx, "all"));
     let whole = head.read_all(&entries).unwrap();
     assert_eq!((whole.len() as u64, head.entries), (5, 5));
     for entry in &whole {
@@ -551,8 +551,8 @@ fn a_feed_that_is_ahead_of_the_last_commit_is_not_served() {
         let writer = sample.writer();
         let tx = writer.begin_raw().unwrap();
         let feed = feed(&tx, "all");
-        let head: FeedHead = row(&tx, tables::FEEDS, feed);
-        put(&tx, tables::FEEDS, feed, &FeedHead { newest_seq: last + ahead, ..head });
+        let head: FeedSum = row(&tx, tables::FEEDS, feed);
+        put(&tx, tables::FEEDS, feed, &FeedSum { newest_seq: last + ahead, ..head });
         tx.commit().unwrap();
         drop(writer);
         let opened = Reader::open(&sample.path()).map(|_| ());

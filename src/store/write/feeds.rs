@@ -10,7 +10,7 @@ use redb::ReadableTable;
 
 use crate::model::{Dataset, FeedId, Id, Subscription};
 use crate::store::StoreError;
-use crate::store::format::feed::{FeedEntry, FeedHead};
+use crate::store::format::feed::{FeedEntry, FeedSum};
 use crate::store::format::rows::{seal, unseal};
 use crate::store::format::tables;
 use crate::store::write_tx::WriteTx;
@@ -23,17 +23,17 @@ pub(in crate::store) struct FeedChange {
     pub leaving: u64,
 }
 
-fn load_head(tx: &WriteTx, feed: FeedId, dataset: Dataset) -> Result<FeedHead, StoreError> {
+fn load_head(tx: &WriteTx, feed: FeedId, dataset: Dataset) -> Result<FeedSum, StoreError> {
     let feeds = tx.open(tables::FEEDS)?;
     let found = feeds.get(feed.0)?;
-    let head: Option<FeedHead> = found.map(|bytes| unseal("feeds", bytes.value())).transpose()?;
+    let head: Option<FeedSum> = found.map(|bytes| unseal("feeds", bytes.value())).transpose()?;
     head.filter(|head| (head.feed, head.dataset) == (feed, dataset)).ok_or_else(|| {
         StoreError::damaged("feeds", format!("feed {} of {dataset} has no head, or that of another feed", feed.0))
     })
 }
 
 /// Writes the head of a feed, and entries in the order of their seqs, which are larger than all others in the feed.
-fn append(tx: &WriteTx, head: &FeedHead, mut entries: Vec<FeedEntry>, is_new: bool) -> Result<(), StoreError> {
+fn append(tx: &WriteTx, head: &FeedSum, mut entries: Vec<FeedEntry>, is_new: bool) -> Result<(), StoreError> {
     let feed = head.feed;
     let end = Bound::Included((feed.0, u64::MAX));
     tx.open(tables::FEEDS)?.insert(feed.0, seal(head)?.as_slice())?;
@@ -91,7 +91,7 @@ pub(in crate::store) fn create(
     dataset: Dataset,
     mut entries: Vec<FeedEntry>,
 ) -> Result<(), StoreError> {
-    let mut head = FeedHead::empty(feed, dataset);
+    let mut head = FeedSum::empty(feed, dataset);
     entries.iter().for_each(|entry| head.add(entry));
     entries.sort_unstable_by_key(|entry| entry.seq);
     append(tx, &head, entries, true)
