@@ -1,7 +1,7 @@
 //! `medfeed demo`: the printed lines work when pasted.
 
 use std::io::BufRead;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ fn introduction(server: &mut Server) -> Vec<String> {
 #[test]
 fn demo_edits_reach_the_feeds_of_both_licenses() {
     let site = Site::new();
-    let server = site.start(site.command(["demo", "--listen", "127.0.0.1:0", "--log", "warn"]));
+    let mut server = site.start(demo_inside(&site, site.folder(), &["--log", "warn"]));
     let anyone = || Client::new(server.address, None);
     let told = anyone().get("/demo.json").json();
     let clients = [0, 1].map(|at| told["licenses"][at]["key"].as_str().unwrap().to_owned());
@@ -104,7 +104,7 @@ fn demo_edits_reach_the_feeds_of_both_licenses() {
         expected.iter().all(|kind| seen.contains(*kind)).then_some(())
     });
     assert!(has_curator(&server));
-    server.stop();
+    end(&mut server.process, "TERM", site.folder());
 }
 
 /// Whether the server has the thread that makes edits.
@@ -115,37 +115,33 @@ fn has_curator(server: &Server) -> bool {
     names.any(|name| name.trim() == "curator")
 }
 
-/// A demo whose temporary folder is in the site's folder.
-fn demo_inside(site: &Site) -> Command {
-    let mut command = site.command(["demo", "--listen", "127.0.0.1:0", "--quiet-data"]);
-    command.env("TMPDIR", site.folder());
+/// A demo whose temporary folder is in a folder.
+fn demo_inside(site: &Site, folder: &Path, options: &[&str]) -> Command {
+    let mut command = site.command(["demo", "--listen", "127.0.0.1:0"]);
+    command.args(options).env("TMPDIR", folder);
     command
 }
 
-fn has_folder(site: &Site) -> bool {
-    site.files().iter().any(|name| name.starts_with("medfeed-demo-"))
+fn has_database(folder: &Path) -> bool {
+    let mut entries = std::fs::read_dir(folder).unwrap();
+    entries.any(|entry| entry.unwrap().file_name().to_string_lossy().starts_with("medfeed-demo-"))
 }
 
-#[test]
-fn a_demo_ends_with_its_terminal_and_leaves_nothing() {
-    let site = Site::new();
-    for signal in ["HUP", "INT", "TERM"] {
-        let mut server = site.start(demo_inside(&site));
-        assert!(has_folder(&site));
-        server.process.signal(signal);
-        let status = server.process.ended_within(SOON).unwrap_or_else(|| panic!("SIG{signal}: it is still running"));
-        assert_eq!((status.code(), has_folder(&site)), (Some(0), false), "SIG{signal}");
-    }
+/// Ends a demo by a signal. Its temporary folder vanishes.
+fn end(process: &mut Process, signal: &str, folder: &Path) {
+    assert!(has_database(folder));
+    process.signal(signal);
+    let status = process.ended_within(SOON).unwrap_or_else(|| panic!("SIG{signal}: it is still running"));
+    assert_eq!((status.code(), has_database(folder)), (Some(0), false), "SIG{signal}");
 }
 
 #[test]
 fn a_demo_that_is_stopped_while_it_starts_leaves_nothing() {
     let site = Site::new();
-    let mut process = Process::spawn(demo_inside(&site).stdout(Stdio::null()).stderr(Stdio::null()));
-    wait_until("its folder", SOON, || has_folder(&site).then_some(()));
-    process.signal("INT");
-    let status = process.ended_within(SOON).expect("it ends");
-    assert_eq!((status.code(), has_folder(&site)), (Some(0), false));
+    let mut demo = demo_inside(&site, site.folder(), &["--quiet-data"]);
+    let mut process = Process::spawn(demo.stdout(Stdio::null()).stderr(Stdio::null()));
+    wait_until("its folder", SOON, || has_database(site.folder()).then_some(()));
+    end(&mut process, "INT", site.folder());
 }
 
 #[test]
@@ -178,9 +174,7 @@ fn a_quiet_demo_edits_nothing_and_works_in_any_folder() {
     let site = Site::new();
     let folder = site.path("it's; touch pwned; $(touch pwned)`touch pwned` \"\\ here");
     std::fs::create_dir(&folder).unwrap();
-    let mut command = site.command(["demo", "--listen", "127.0.0.1:0", "--quiet-data"]);
-    command.env("TMPDIR", &folder);
-    let mut server = site.start(command);
+    let mut server = site.start(demo_inside(&site, &folder, &["--quiet-data"]));
     let lines = introduction(&mut server);
     assert!(!lines.iter().any(|line| line.contains("curator")) && !has_curator(&server), "{lines:?}");
     let told = Client::new(server.address, None).get("/demo.json").json();
@@ -222,7 +216,7 @@ fn a_quiet_demo_edits_nothing_and_works_in_any_folder() {
         let shown = server.client(&key).get("/v1/conferences?q=ASCO").items();
         shown.iter().any(|record| record["venue"] == "Hall 7").then_some(())
     });
-    server.stop();
+    end(&mut server.process, "HUP", &folder);
 }
 
 #[test]

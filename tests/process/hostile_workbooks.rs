@@ -1,10 +1,9 @@
 //! Workbooks made to do harm, or damaged, are refused in little memory and time, with a message that names the reason.
 
-use std::fmt::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::site::{Random, Site};
+use super::site::{Random, Site, noise};
 use super::workbook_parts::{HEADER, Parts};
 
 /// The maximum address space of an import of any of them, in KiB. The program itself maps half of it.
@@ -28,16 +27,6 @@ const ROW: &str = r#"<row r="2"><c r="A2"><v>1</v></c><c r="B2" t="inlineStr"><i
 
 fn good() -> Parts {
     Parts::of_sheet(sheet(ROW, ""))
-}
-
-/// Letters that hardly compress.
-fn noise(bytes: usize) -> String {
-    let mut random = Random::new(7);
-    let mut text = String::with_capacity(bytes + 16);
-    while text.len() < bytes {
-        write!(text, "{:016x}", random.next()).unwrap();
-    }
-    text
 }
 
 /// Puts a number into the first record with this signature.
@@ -137,7 +126,7 @@ fn large() -> Vec<Case> {
         ),
         (
             "a cell of 8 MiB",
-            Parts::of_sheet(sheet(&ROW.replace("ESMO", &noise(8 * MIB)), "")).pack(),
+            Parts::of_sheet(sheet(&ROW.replace("ESMO", &noise(&mut Random::new(7), 8 * MIB)), "")).pack(),
             "organizations]:2: the line is longer than 4194304 bytes; correct it",
         ),
         ("50,000 merged rows", merged(50_000), "and 49,997 more: the cells A2:B2 are merged"),

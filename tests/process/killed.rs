@@ -11,7 +11,7 @@ use crate::harness::counted;
 
 #[test]
 fn a_killed_import_leaves_the_state_before_or_after() {
-    const COUNT: u64 = 800;
+    const COUNT: u64 = 300;
     let (rounds, seed) = cases_and_seed(6, 20_261_121);
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(COUNT, 0));
@@ -25,7 +25,7 @@ fn a_killed_import_leaves_the_state_before_or_after() {
     let stop = AtomicBool::new(false);
     let (mut killed, mut lost) = (0, 0);
     std::thread::scope(|scope| {
-        let reader = scope.spawn(|| read_whole_states(&mut server.client(&key), 800, &stop));
+        let reader = scope.spawn(|| read_whole_states(&mut server.client(&key), 300, &stop));
         let mut stands = 1;
         for round in 0..rounds {
             let next = stands + 1;

@@ -368,41 +368,6 @@ fn a_connection_that_is_served_keeps_its_slot() {
 }
 
 #[test]
-fn heads_and_targets_beyond_their_sizes_are_refused() {
-    let site = small_site();
-    let server = site.serve();
-    let headers = |count: usize| (1..count).map(|number| format!("x-{number}: 1\r\n")).collect::<String>();
-    let long = |bytes: usize| format!("x-long: {}\r\n", "x".repeat(bytes));
-    let target = |bytes: usize| format!("/v1/status?{}", "x".repeat(bytes - "/v1/status?".len()));
-    let status = "/v1/status".to_owned();
-    let cases = [
-        ("64 headers", status.clone(), headers(64), 200),
-        ("65 headers", status.clone(), headers(65), 431),
-        ("500 headers", status.clone(), headers(500), 431),
-        ("15,000 bytes", status.clone(), long(15_000), 200),
-        ("17,000 bytes", status.clone(), long(17_000), 431),
-        ("100,000 bytes", status, long(100_000), 431),
-        ("a target of 4,096 bytes", target(4096), String::new(), 400),
-        ("a target of 4,097 bytes", target(4097), String::new(), 414),
-        ("a target of 9,000 bytes", target(9000), String::new(), 414),
-    ];
-    for (case, target, headers, expected) in cases {
-        let mut stream = BufReader::new(connect(server.address).unwrap());
-        let request = format!("GET {target} HTTP/1.1\r\nhost: x\r\n{headers}\r\n");
-        // The server may answer before everything is sent.
-        let _ = stream.get_mut().write_all(request.as_bytes());
-        let answer = read_answer(&mut stream, false).unwrap_or_else(|error| panic!("{case}: {error}"));
-        assert_eq!(answer.status, expected, "{case}: {}", String::from_utf8_lossy(&answer.body));
-        if expected != 200 {
-            answer.problem();
-        }
-    }
-    let mut after = BufReader::new(connect(server.address).unwrap());
-    assert_eq!(ask(&mut after, STATUS).unwrap().status, 200);
-    server.stop();
-}
-
-#[test]
 fn connections_leave_open_files_for_the_database() {
     let site = small_site();
     let key = site.open_key();

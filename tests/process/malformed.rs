@@ -83,6 +83,7 @@ fn malformed_requests_are_problems() {
         (with_headers(64), 404, "not_found", Open),
         (with_headers(65), 431, "invalid_request", Closed),
         (with_headers(201), 431, "invalid_request", Closed),
+        (format!("GET /v1/none HTTP/1.1|host: x|x-long: {}", long(15_000)), 404, "not_found", Open),
         (format!("GET /v1/status HTTP/1.1|host: {}", long(17_000)), 431, "invalid_request", Closed),
         (format!("GET /v1/conferences?q={} HTTP/1.1|AUTH", long(4200)), 414, "invalid_request", Closed),
         (format!("GET /v1/{} HTTP/1.1|AUTH", long(5000)), 414, "invalid_request", Closed),

@@ -28,7 +28,6 @@ pub mod examples;
 mod exports;
 mod fault_relay;
 mod faults;
-mod first_import;
 mod foreign_files;
 mod full_disks;
 mod half_closed;

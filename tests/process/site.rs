@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use data_encoding::BASE64;
 use serde_json::{Value, json};
 use tempfile::{TempDir, TempPath};
 
@@ -76,6 +77,14 @@ impl Random {
     pub fn part_of(&mut self, whole: Duration) -> Duration {
         whole.mul_f64((self.next() % 1000) as f64 / 1000.0)
     }
+}
+
+/// Letters that hardly compress.
+pub fn noise(random: &mut Random, letters: usize) -> String {
+    let bytes: Vec<u8> = (0..=letters / 8).flat_map(|_| random.next().to_le_bytes()).collect();
+    let mut text = BASE64.encode(&bytes);
+    text.truncate(letters);
+    text
 }
 
 /// A child process that is killed when the test ends.
