@@ -4,7 +4,7 @@
 use std::fs;
 
 use super::client::Client;
-use super::site::{SOON, STATUSES, Server, Site, wait_until};
+use super::site::{STATUSES, Server, Site, wait_for};
 
 /// Every kind of answer.
 const TARGETS: &[&str] = &[
@@ -101,7 +101,7 @@ fn compare(step: &str, site: &Site, running: &Server, keys: &[(&str, String)]) {
         // A visible change changes the token, so the server shows the state once both tokens are the new ones.
         for target in ["/v1/conferences/changes", "/v1/journals/changes"] {
             let told = bare.get(target).comparable();
-            wait_until("the commit is served", SOON, || (cached.get(target).comparable() == told).then_some(()));
+            wait_for("the commit is served", || cached.get(target).comparable() == told);
         }
     }
     for turn in ["first", "second"] {

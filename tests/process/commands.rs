@@ -204,8 +204,7 @@ fn a_replaced_key_is_listed_with_the_end_of_its_overlap() {
 
 #[test]
 fn import_and_export_commands_have_the_listed_results() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(40, 0));
+    let site = Site::with(40);
     let broken = "id,name,start_date,nmae\n41,X,2026-13-01,x\n,,,\n";
     site.write("broken/conferences.csv", broken);
     site.write("few/conferences.jsonl", conferences_of_version(3, 0));

@@ -69,8 +69,7 @@ fn assert_reported(what: &str, done: &Done) {
 #[test]
 fn commands_on_a_damaged_file_report_an_error() {
     let (cases, seed) = cases_and_seed(12, 11);
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(250, 0));
+    let site = Site::with(250);
     site.license("all", "--dataset conferences");
     site.license("some", "--dataset conferences --year 2026");
     site.import("conferences.jsonl", conferences_of_version(250, 1));

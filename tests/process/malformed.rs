@@ -4,7 +4,7 @@ use std::io::{BufReader, Read, Write};
 use std::net::Shutdown;
 
 use super::client::{Answer, connect, read_answer};
-use super::site::{Server, Site, conferences_of_version};
+use super::site::{Server, Site};
 
 /// The state of the connection after the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,9 +15,7 @@ enum After {
 use After::{Closed, Open};
 
 fn setup() -> (Site, Server, String) {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(30, 0));
-    let key = site.open_key();
+    let (site, key) = Site::open(30);
     let server = site.serve();
     (site, server, key)
 }

@@ -46,9 +46,7 @@ pub fn read_whole_states(client: &mut Client, count: usize, stop: &AtomicBool) -
 #[test]
 fn imports_become_visible_soon_and_whole() {
     const COUNT: u64 = 300;
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(COUNT, 0));
-    let key = site.open_key();
+    let (site, key) = Site::open(COUNT);
     let server = site.serve();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -77,8 +75,7 @@ fn imports_become_visible_soon_and_whole() {
 
 #[test]
 fn changes_of_keys_take_effect_while_serving() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let site = Site::with(3);
     let (first_id, first) = {
         site.license("all", "--dataset conferences");
         site.key("all", &[])

@@ -27,6 +27,11 @@ pub fn wait_until<T>(what: &str, within: Duration, ask: impl FnMut() -> Option<T
     wait_until_every(Duration::from_millis(10), what, within, ask)
 }
 
+/// Polls until a condition holds, which should be soon.
+pub fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
+    wait_until(what, SOON, || holds().then_some(()));
+}
+
 /// Polls at intervals until `ask` returns a value.
 pub fn wait_until_every<T>(interval: Duration, what: &str, within: Duration, mut ask: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
@@ -173,6 +178,20 @@ impl Site {
         Site { folder: tempfile::Builder::new().prefix("medfeed-test-").tempdir().expect("a temporary folder") }
     }
 
+    /// A site with this number of conferences, of version 0.
+    pub fn with(count: u64) -> Site {
+        let site = Site::new();
+        site.import("conferences.jsonl", conferences_of_version(count, 0));
+        site
+    }
+
+    /// The same, and a key for all of its content.
+    pub fn open(count: u64) -> (Site, String) {
+        let site = Site::with(count);
+        let key = site.open_key();
+        (site, key)
+    }
+
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -254,7 +273,7 @@ impl Site {
         (record.id, key.reveal().to_owned())
     }
 
-    /// A license that sees all conferences, and a key for it.
+    /// A license that sees everything, and a key for it.
     pub fn open_key(&self) -> String {
         self.license("all", "--dataset conferences --dataset journals");
         self.key("all", &[]).1
@@ -391,6 +410,11 @@ impl Server {
         Client::new(self.address, Some(key))
     }
 
+    /// The URL without a path.
+    pub fn url(&self) -> String {
+        format!("{}://{}", self.scheme, self.address)
+    }
+
     /// The log so far.
     pub fn logged(&self) -> String {
         fs::read_to_string(&self.log).expect("a log")
@@ -398,7 +422,7 @@ impl Server {
 
     /// Waits until the log contains a text.
     pub fn wait_for_log(&self, text: &str) {
-        wait_until(text, SOON, || self.logged().contains(text).then_some(()));
+        wait_for(text, || self.logged().contains(text));
     }
 
     /// Ends the server as an operator does.
