@@ -15,7 +15,7 @@ fn forwarded(answer: &Answer) -> Reply {
 
 #[test]
 fn the_page_sends_its_key_to_no_other_host() {
-    let Some(browser) = Browser::start("the_page_sends_its_key_to_no_other_host") else { return };
+    let Some(browser) = Browser::start() else { return };
     let (site, key) = Site::open(3);
     let server = site.serve();
     let other = Scripted::at("127.0.0.2", |_, _| {
