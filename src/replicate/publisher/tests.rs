@@ -274,11 +274,14 @@ fn a_heartbeat_that_is_ahead_is_overtaken() {
         // A heartbeat of an earlier publisher, whose clock is ahead, arrives late.
         let late = Heartbeat { at: now().plus_s(86_400), ..heartbeat(&log) };
         log.bucket().put(layout::ALIVE, &late.encode().unwrap()).unwrap();
+        // A running publisher may overwrite it once before it reads it.
+        let mut heartbeats = 2;
         if starts_again {
             drop(publisher);
             publisher = origin.start(&log, once()).unwrap();
+            heartbeats = 1;
         }
-        for _ in 0..2 {
+        for _ in 0..heartbeats {
             publisher.heartbeat.make_due();
             publisher.heartbeat_if_due().unwrap();
         }
