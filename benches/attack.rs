@@ -21,7 +21,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use child::Server;
-use support::machine::{Table, print_machine};
+use support::machine::{Table, print_machine, quantiles};
 use support::world::{Share, Size, World};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
@@ -125,7 +125,6 @@ fn measure(server: SocketAddr, key: &str, is_kept: bool, time: Duration) -> (Vec
             latencies.push(asked.elapsed().as_secs_f64() * 1e3);
             sleep(PAUSE).await;
         }
-        latencies.sort_unstable_by(f64::total_cmp);
         (latencies, errors)
     })
 }
@@ -150,13 +149,10 @@ fn main() {
             let measured = [true, false].map(|is_kept| scope.spawn(move || measure(address, key, is_kept, time)));
             for (measured, connection) in measured.into_iter().zip(["kept connection", "new connections"]) {
                 let (latencies, errors) = measured.join().expect("a customer");
-                let at = |hundredths: usize| {
-                    let place = (latencies.len() * hundredths / 100).min(latencies.len() - 1);
-                    format!("{:.2}", latencies[place])
-                };
+                let [p50, p99, most] = quantiles(&latencies, [50, 99, 100]).map(|ms| format!("{ms:.2}"));
                 let cpu_s = format!("{:.2}", server.cpu_s() - before);
                 let what = format!("{what}, {connection}");
-                table.add(&[&what, &latencies.len(), &errors, &at(50), &at(99), &at(100), &cpu_s]);
+                table.add(&[&what, &latencies.len(), &errors, &p50, &p99, &most, &cpu_s]);
             }
         });
     };

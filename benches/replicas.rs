@@ -30,7 +30,7 @@ use medfeed::pull::entry::FeedPage;
 use medfeed::store::Reader;
 use support::Arguments;
 use support::feed::{self, Position};
-use support::machine::{Table, median, print_machine};
+use support::machine::{Table, median, print_machine, quantiles};
 use support::random::Random;
 use support::synthetic::{self, CONFERENCES, SEED, id_of};
 use support::world::{Share, Size, World, commit};
@@ -149,10 +149,8 @@ fn time_lags(commits: u64) {
             since = page.token;
         }
     });
-    lags.sort_unstable_by(f64::total_cmp);
-    let at = |hundredths: usize| lags[(lags.len() * hundredths / 100).min(lags.len() - 1)];
     let mut table = Table::new(&["from a commit to a replica's client", "commits", "p50 s", "p95 s", "most s"]);
-    let cells = [50, 95, 100].map(|hundredths| format!("{:.2}", at(hundredths)));
+    let cells = quantiles(&lags, [50, 95, 100]).map(|lag| format!("{lag:.2}"));
     table.add(&[&"one a second", &commits, &cells[0], &cells[1], &cells[2]]);
     table.print();
     println!();

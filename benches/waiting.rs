@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use child::Server;
 use client::Connection;
 use medfeed::serve::Limits;
-use support::machine::{Table, print_machine};
+use support::machine::{Table, print_machine, quantiles};
 use support::synthetic;
 use support::world::{Share, Size, World, commit};
 use tokio::task::JoinHandle;
@@ -104,11 +104,6 @@ async fn good_client(address: SocketAddr, key: String, is_over: impl Fn() -> boo
     latencies
 }
 
-fn quantile(sorted: &mut [f64], hundredths: usize) -> f64 {
-    sorted.sort_unstable_by(f64::total_cmp);
-    sorted.get(sorted.len() * hundredths / 100).or(sorted.last()).copied().unwrap_or(f64::NAN)
-}
-
 async fn until(what: &str, is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_so() {
@@ -157,15 +152,15 @@ async fn measure() {
     server.settle();
     let address = server.address;
     let mut table = Table::new(&["another client, single records", "requests", "p50 ms", "p99 ms", "most ms"]);
-    let mut add = |what: &str, latencies: &mut Vec<f64>| {
-        let [p50, p99, most] = [50, 99, 100].map(|hundredths| format!("{:.2}", quantile(latencies, hundredths)));
+    let mut add = |what: &str, latencies: &[f64]| {
+        let [p50, p99, most] = quantiles(latencies, [50, 99, 100]).map(|ms| format!("{ms:.2}"));
         table.add(&[&what, &latencies.len(), &p50, &p99, &most]);
     };
     let for_a_while = |time: Duration| {
         let begun = Instant::now();
         start_client(address, world.keys[0].clone(), move || begun.elapsed() > time)
     };
-    add("nobody waits", &mut for_a_while(quiet).await.expect("the client"));
+    add("nobody waits", &for_a_while(quiet).await.expect("the client"));
 
     let before_mib = server.memory_mib().0;
     let stats = Arc::new(CallerStats::default());
@@ -177,7 +172,7 @@ async fn measure() {
     tokio::time::sleep(Duration::from_millis(500)).await;
     let kib = (server.memory_mib().0 - before_mib) * 1024.0 / callers as f64;
     let cpu_before = server.cpu_s();
-    add(&format!("{callers} wait"), &mut for_a_while(quiet).await.expect("the client"));
+    add(&format!("{callers} wait"), &for_a_while(quiet).await.expect("the client"));
     println!(
         "memory of a waiting caller: {kib:.1} KiB; processor time beside the client's: {:.2} s",
         server.cpu_s() - cpu_before
@@ -204,10 +199,10 @@ async fn measure() {
         tokio::time::sleep(Duration::from_millis(400 + number * 37 % 100)).await;
     }
     is_over.store(true, Ordering::Relaxed);
-    add(&format!("{callers} are woken {commits} times"), &mut other.await.expect("the other client"));
+    add(&format!("{callers} are woken {commits} times"), &other.await.expect("the other client"));
     table.print();
-    let mut latencies = std::mem::take(&mut *stats.latencies_ms.lock().expect("no panic while it is held"));
-    let [p50, p99, most] = [50, 99, 100].map(|hundredths| quantile(&mut latencies, hundredths));
+    let latencies = stats.latencies_ms.lock().expect("no panic while it is held").clone();
+    let [p50, p99, most] = quantiles(&latencies, [50, 99, 100]);
     println!(
         "from the commit to the entry in a waiting caller's hands: p50 {p50:.0} ms, p99 {p99:.0} ms, most {most:.0} ms"
     );

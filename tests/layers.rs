@@ -47,25 +47,22 @@ fn allowed(module: &str) -> BTreeSet<&'static str> {
     direct.iter().flat_map(|used| allowed(used).into_iter().chain([*used])).collect()
 }
 
-fn sources(folder: &Path, found: &mut BTreeMap<PathBuf, String>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
+/// The Rust files of a folder and its folders, by their paths there.
+pub fn sources(folder: &Path) -> BTreeMap<PathBuf, String> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let (path, name) = (entry.path(), PathBuf::from(entry.file_name()));
         if path.is_dir() {
-            sources(&path, found);
+            found.extend(sources(&path).into_iter().map(|(below, text)| (name.join(below), text)));
         } else if path.extension().is_some_and(|ending| ending == "rs") {
-            let text = fs::read_to_string(&path).unwrap();
-            found.insert(path.strip_prefix(root()).unwrap().to_owned(), text);
+            found.insert(name, fs::read_to_string(&path).unwrap());
         }
     }
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+    found
 }
 
 pub fn all_sources() -> BTreeMap<PathBuf, String> {
-    let mut found = BTreeMap::new();
-    sources(&root(), &mut found);
+    let found = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
     assert!(found.len() > 50, "only {} files", found.len());
     found
 }

@@ -69,3 +69,10 @@ pub fn median(figures: impl IntoIterator<Item = f64>) -> f64 {
         _ => sorted[middle],
     }
 }
+
+/// The figures below which so many hundredths of some figures are.
+pub fn quantiles(figures: &[f64], hundredths: [usize; 3]) -> [f64; 3] {
+    let mut sorted = figures.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    hundredths.map(|part| sorted.get(sorted.len() * part / 100).or(sorted.last()).copied().unwrap_or(f64::NAN))
+}

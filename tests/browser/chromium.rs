@@ -102,16 +102,16 @@ pub struct Browser {
 
 impl Browser {
     /// Starts a browser; `None`, with a message, where there is none.
-    pub fn start(test: &str) -> Option<Browser> {
-        Browser::start_with_profile(test, None)
+    pub fn start() -> Option<Browser> {
+        Browser::start_with_profile(None)
     }
 
     /// Starts a browser with the profile in a folder, which it makes if there is none.
-    pub fn start_with_profile(test: &str, profile: Option<&Path>) -> Option<Browser> {
+    pub fn start_with_profile(profile: Option<&Path>) -> Option<Browser> {
         let (program, browser) = match find_programs(profile.is_some()) {
             Ok(programs) => programs,
             Err(why) => {
-                eprintln!("{test} is left out: {why}; install chromium and chromium-driver");
+                eprintln!("the test is left out: {why}; install chromium and chromium-driver");
                 return None;
             }
         };

@@ -67,8 +67,7 @@ fn line_of(browser: &Browser, part: &str) -> String {
 #[test]
 fn a_hostile_link_puts_no_command_into_the_curl_line() {
     let files = [("conferences.jsonl", conferences_of_version(9, 1))];
-    let opened = open_page("a_hostile_link_puts_no_command_into_the_curl_line", &files);
-    let Some((browser, _site, server, key)) = opened else { return };
+    let Some((browser, _site, server, key)) = open_page(&files) else { return };
     let (root, shell) = (format!("http://{}/v1/", server.address), Shell::new());
     // The text in the page's own address does not get into its requests.
     browser.go(&format!("http://{}/?a';touch pwned;'$(touch pwned)#/conferences", server.address));
@@ -153,8 +152,7 @@ fn hostile_records_and_keys_put_no_command_into_the_curl_line() {
         ("tags.jsonl", json!({"id": 1, "type": hostile, "name": hostile}).to_string()),
         ("conferences.jsonl", record),
     ];
-    let opened = open_page("hostile_records_and_keys_put_no_command_into_the_curl_line", &files);
-    let Some((browser, _site, server, key)) = opened else { return };
+    let Some((browser, _site, server, key)) = open_page(&files) else { return };
     let (root, shell) = (format!("http://{}/v1/", server.address), Shell::new());
     let encoded = "%27%3Btouch%20pwned%3B%27%24%28touch%20pwned%29%60touch%20pwned%60%5C%22%21";
     browser.view("#/conferences/7");

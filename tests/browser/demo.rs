@@ -1,7 +1,7 @@
 //! The page of `medfeed demo`.
 
 use super::{end_demo, open_demo};
-use crate::process::client::Client;
+use crate::process::demo::curl;
 
 /// The maximum size of the page and all that it loads, in compressed bytes.
 const MAX_BYTES: u64 = 75 << 10;
@@ -14,7 +14,7 @@ pub(super) fn edit_with(wide: &str, narrow: &str) -> String {
 
 #[test]
 fn demo_edits_reach_each_license_by_its_scope() {
-    let Some((browser, server, _site)) = open_demo("demo_edits_reach_each_license_by_its_scope", &[]) else { return };
+    let Some((browser, server, _site)) = open_demo(&[]) else { return };
     for (at, name) in [(1, "demo"), (2, "demo-oncology")] {
         assert_eq!(browser.text(&format!("//section[@class='license'][{at}]/h2")), name);
     }
@@ -32,11 +32,7 @@ fn demo_edits_reach_each_license_by_its_scope() {
     // The curl line works when pasted.
     browser.click("//summary[.='For developers']");
     let line = browser.text("//details/div[@class='curl'][2]//code");
-    let (head, url) = line.split_once(" 'http").expect("a quoted URL");
-    let url = format!("http{}", url.trim_end_matches('\''));
-    let key = head.split_once("Bearer ").expect("a key").1.trim_end_matches('\'');
-    let target = url.strip_prefix(&format!("http://{}", server.address)).expect("this server");
-    let answer = Client::new(server.address, Some(key)).get(target);
+    let answer = curl(&line, &server);
     assert!(answer.status == 200 && answer.json()["next_sync_token"].is_string(), "{line}: {answer:?}");
 
     let loaded = browser.js(
@@ -55,10 +51,7 @@ fn demo_edits_reach_each_license_by_its_scope() {
 
 #[test]
 fn an_import_by_hand_is_shown_in_the_demo() {
-    let Some((browser, mut server, site)) = open_demo("an_import_by_hand_is_shown_in_the_demo", &["--quiet-data"])
-    else {
-        return;
-    };
+    let Some((browser, mut server, site)) = open_demo(&["--quiet-data"]) else { return };
     // The demo prints the command of the import, with the path of the database.
     let mut lines = std::iter::from_fn(|| {
         let mut line = String::new();

@@ -35,9 +35,7 @@ pub(super) fn kept_texts(browser: &Browser) -> Value {
 #[test]
 fn a_key_shows_the_records_of_its_license() {
     let files = [("conferences.jsonl", conferences(COUNT, 1))];
-    let Some((browser, _site, server, key)) = open_page("a_key_shows_the_records_of_its_license", &files) else {
-        return;
-    };
+    let Some((browser, _site, server, key)) = open_page(&files) else { return };
 
     // A wrong key stays in its field, with the reason below.
     paste_key(&browser, "mfk_none");
@@ -160,8 +158,7 @@ fn a_planner_finds_deadlines_and_downloads_them() {
         due_in(6, "Oncology", "Spain", -10),
     ];
     let files = [("conferences.jsonl", records.concat())];
-    let opened = open_page("a_planner_finds_deadlines_and_downloads_them", &files);
-    let Some((browser, site, _server, key)) = opened else { return };
+    let Some((browser, site, _server, key)) = open_page(&files) else { return };
     paste_key(&browser, &key);
     expect_total(&browser, "6 conferences");
 
@@ -254,8 +251,7 @@ fn counts_include_unannounced_values_and_leave_out_past_meetings() {
         ),
     ];
     let files = [("conferences.jsonl", records.concat())];
-    let opened = open_page("counts_include_unannounced_values_and_leave_out_past_meetings", &files);
-    let Some((browser, site, _server, key)) = opened else { return };
+    let Some((browser, site, _server, key)) = open_page(&files) else { return };
     paste_key(&browser, &key);
 
     // The list and its files have the future meetings, and their number. A click shows past meetings.
@@ -310,7 +306,7 @@ fn counts_include_unannounced_values_and_leave_out_past_meetings() {
 
 #[test]
 fn the_tab_keeps_the_key_if_the_reader_chooses_so() {
-    let Some(browser) = Browser::start("the_tab_keeps_the_key_if_the_reader_chooses_so") else { return };
+    let Some(browser) = Browser::start() else { return };
     let site = Site::new();
     site.import("conferences.jsonl", conferences(9, 1));
     site.license("all", "--dataset conferences");
@@ -348,9 +344,7 @@ fn the_tab_keeps_the_key_if_the_reader_chooses_so() {
 #[test]
 fn changes_arrive_and_the_copy_equals_the_export() {
     let files = [("conferences.jsonl", conferences(COUNT, 1))];
-    let Some((browser, site, server, key)) = open_page("changes_arrive_and_the_copy_equals_the_export", &files) else {
-        return;
-    };
+    let Some((browser, site, server, key)) = open_page(&files) else { return };
     paste_key(&browser, &key);
     expect_total(&browser, "130 conferences");
 
@@ -410,9 +404,7 @@ fn changes_arrive_and_the_copy_equals_the_export() {
 #[test]
 fn exports_and_the_feed_are_for_developers() {
     let files = [("conferences.jsonl", conferences(COUNT, 1))];
-    let Some((browser, site, server, key)) = open_page("exports_and_the_feed_are_for_developers", &files) else {
-        return;
-    };
+    let Some((browser, site, server, key)) = open_page(&files) else { return };
     // The reader is on the way to the view as soon as something is drawn.
     browser.before_each_page(
         "document.addEventListener('DOMContentLoaded', () => new MutationObserver((_, self) => { \
@@ -486,10 +478,7 @@ fn exports_and_the_feed_are_for_developers() {
 #[test]
 fn beyond_its_record_limit_the_page_queries_the_api() {
     let files = [("conferences.jsonl", conferences(1_500, 1))];
-    let Some((browser, _site, server, key)) = open_page("beyond_its_record_limit_the_page_queries_the_api", &files)
-    else {
-        return;
-    };
+    let Some((browser, _site, server, key)) = open_page(&files) else { return };
     // Each export claims more records than the page takes.
     browser.before_each_page(
         "const load = fetch; window.fetch = async (url, options) => { \
@@ -613,7 +602,7 @@ fn hostile_records_stay_text() {
         ("conferences.jsonl", format!("{conference}\n{mixed_conference}")),
         ("journals.jsonl", format!("{journal}\n{mixed_journal}")),
     ];
-    let Some((browser, site, server, key)) = open_page("hostile_records_stay_text", &files) else { return };
+    let Some((browser, site, server, key)) = open_page(&files) else { return };
     let own = format!("http://{}/", server.address);
     paste_key(&browser, &key);
     for view in [

@@ -26,10 +26,7 @@ const ENTER: &str = "\u{e007}";
 
 #[test]
 fn every_view_fits_every_screen_and_passes_axe() {
-    let Some((browser, server, _site)) = open_demo("every_view_fits_every_screen_and_passes_axe", &["--quiet-data"])
-    else {
-        return;
-    };
+    let Some((browser, server, _site)) = open_demo(&["--quiet-data"]) else { return };
     let axe = find_axe();
     if axe.is_none() {
         eprintln!("the accessibility of the explorer is not checked: MEDFEED_AXE does not name axe.min.js");
@@ -78,10 +75,7 @@ fn every_view_fits_every_screen_and_passes_axe() {
 
 #[test]
 fn the_explorer_is_usable_by_keyboard_alone() {
-    let Some((browser, server, _site)) = open_demo("the_explorer_is_usable_by_keyboard_alone", &["--quiet-data"])
-    else {
-        return;
-    };
+    let Some((browser, server, _site)) = open_demo(&["--quiet-data"]) else { return };
     browser.type_keys(TAB);
     browser.wait_for_js("the skip link is first", "return document.activeElement.className === 'skip'");
     browser.type_keys(ENTER);

@@ -23,8 +23,8 @@ fn serve() -> (Site, Server) {
 }
 
 /// Opens a view of the page in a browser with the profile of a reader. `None` where there is no browser.
-fn open(test: &str, profile: &Path, server: &Server, view: &str) -> Option<Browser> {
-    let browser = Browser::start_with_profile(test, Some(profile))?;
+fn open(profile: &Path, server: &Server, view: &str) -> Option<Browser> {
+    let browser = Browser::start_with_profile(Some(profile))?;
     browser.go(&format!("http://{}/{view}", server.address));
     Some(browser)
 }
@@ -112,7 +112,7 @@ fn check_accessibility(browser: &Browser, place: &str) {
 fn a_kept_copy_opens_without_a_key_and_without_a_network() {
     let (site, server) = serve();
     let profile = tempfile::tempdir().unwrap();
-    let open = |view| open("a_kept_copy_opens_without_a_key_and_without_a_network", profile.path(), &server, view);
+    let open = |view| open(profile.path(), &server, view);
     let Some(browser) = open("") else { return };
     browser.wait_for("//p[@id='who' and contains(., 'Anyone who uses this account')]");
     check_accessibility(&browser, "the form");
@@ -176,9 +176,7 @@ fn a_kept_copy_opens_without_a_key_and_without_a_network() {
     // Without a server the page opens all the same, and shows the age of the records.
     let address = server.address;
     server.stop();
-    let browser =
-        Browser::start_with_profile("a_kept_copy_opens_without_a_key_and_without_a_network", Some(profile.path()))
-            .unwrap();
+    let browser = Browser::start_with_profile(Some(profile.path())).unwrap();
     browser.go(&format!("http://{address}/"));
     expect_total(&browser, "129 conferences");
     browser.wait_for("//p[@class='standing' and contains(., 'last known records (as of ')]");
@@ -195,7 +193,7 @@ fn a_kept_copy_opens_without_a_key_and_without_a_network() {
 fn forgetting_leaves_nothing_in_any_tab() {
     let (site, server) = serve();
     let profile = tempfile::tempdir().unwrap();
-    let Some(browser) = open("forgetting_leaves_nothing_in_any_tab", profile.path(), &server, "") else { return };
+    let Some(browser) = open(profile.path(), &server, "") else { return };
     expect_nothing_left(&browser);
     // A worker that is installed after the reader has clicked *Forget*.
     let late = "const done = arguments[0]; navigator.serviceWorker.register('/worker.js')\
@@ -282,7 +280,7 @@ fn forgetting_leaves_nothing_in_any_tab() {
 fn an_ended_key_leaves_nothing_in_the_browser() {
     let (site, server) = serve();
     let profile = tempfile::tempdir().unwrap();
-    let open = |view| open("an_ended_key_leaves_nothing_in_the_browser", profile.path(), &server, view);
+    let open = |view| open(profile.path(), &server, view);
     let Some(browser) = open("") else { return };
     // While the page is open, and in another tab.
     let (id, key) = site.key("all", &[]);
@@ -324,8 +322,7 @@ fn an_ended_key_leaves_nothing_in_the_browser() {
 fn a_dataset_that_left_the_license_is_removed_from_this_computer() {
     let (site, server) = serve();
     let profile = tempfile::tempdir().unwrap();
-    let open =
-        |view| open("a_dataset_that_left_the_license_is_removed_from_this_computer", profile.path(), &server, view);
+    let open = |view| open(profile.path(), &server, view);
     let Some(browser) = open("#/journals") else { return };
     let key = site.key("all", &[]).1;
     keep(&browser, &key, "journals");
@@ -357,7 +354,7 @@ fn a_dataset_that_left_the_license_is_removed_from_this_computer() {
 fn unusable_kept_rows_are_loaded_again() {
     let (site, server) = serve();
     let profile = tempfile::tempdir().unwrap();
-    let Some(browser) = open("unusable_kept_rows_are_loaded_again", profile.path(), &server, "") else { return };
+    let Some(browser) = open(profile.path(), &server, "") else { return };
     let key = site.key("all", &[]).1;
     keep(&browser, &key, "conferences");
     wait_for_head(&browser, "journals", "head");
@@ -416,7 +413,7 @@ fn unusable_kept_rows_are_loaded_again() {
 fn a_copy_belongs_to_its_key() {
     let (site, server) = serve();
     let profile = tempfile::tempdir().unwrap();
-    let Some(browser) = open("a_copy_belongs_to_its_key", profile.path(), &server, "") else { return };
+    let Some(browser) = open(profile.path(), &server, "") else { return };
     site.license("small", "--dataset conferences --year 2096");
     let (whole, small) = (site.key("all", &[]).1, site.key("small", &[]).1);
     keep(&browser, &whole, "conferences");
@@ -459,7 +456,7 @@ fn a_copy_belongs_to_its_key() {
 #[test]
 fn a_browser_without_storage_shows_a_message() {
     let (site, server) = serve();
-    let Some(browser) = Browser::start("a_browser_without_storage_shows_a_message") else { return };
+    let Some(browser) = Browser::start() else { return };
     let key = site.key("all", &[]).1;
     // A private window, and a page that was loaded over an insecure connection.
     browser.before_each_page(
@@ -478,7 +475,7 @@ fn a_browser_without_storage_shows_a_message() {
 
     // A full disk: the key is kept, and no copy.
     drop(browser);
-    let browser = Browser::start("a_browser_without_storage_shows_a_message").unwrap();
+    let browser = Browser::start().unwrap();
     browser.before_each_page(
         "const put = IDBObjectStore.prototype.put; IDBObjectStore.prototype.put = function (value, key) { \
              if (key[1] === 'records') throw new DOMException('full', 'QuotaExceededError'); return put.call(this, value, key); };",

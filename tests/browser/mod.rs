@@ -21,8 +21,8 @@ use self::chromium::Browser;
 use crate::process::site::{Server, Site};
 
 /// A demo, and its page in a browser.
-fn open_demo(test: &str, options: &[&str]) -> Option<(Browser, Server, Site)> {
-    let browser = Browser::start(test)?;
+fn open_demo(options: &[&str]) -> Option<(Browser, Server, Site)> {
+    let browser = Browser::start()?;
     let site = Site::new();
     let arguments = [&["demo", "--listen", "127.0.0.1:0"], options].concat();
     let server = site.start(site.command(arguments));
@@ -32,8 +32,8 @@ fn open_demo(test: &str, options: &[&str]) -> Option<(Browser, Server, Site)> {
 }
 
 /// Serves files to a key of all records, and opens the page in a browser. Its downloads go to the folder of the site.
-fn open_page(test: &str, files: &[(&str, String)]) -> Option<(Browser, Site, Server, String)> {
-    let browser = Browser::start(test)?;
+fn open_page(files: &[(&str, String)]) -> Option<(Browser, Site, Server, String)> {
+    let browser = Browser::start()?;
     let site = Site::new();
     for (name, content) in files {
         site.import(name, content);

@@ -21,7 +21,7 @@ fn write(browser: &Browser, name: &str) {
 #[test]
 #[ignore = "writes docs/explorer.png"]
 fn takes_the_picture_of_two_licenses() {
-    let Some((browser, server, _site)) = open_demo("takes_the_picture_of_two_licenses", &[]) else { return };
+    let Some((browser, server, _site)) = open_demo(&[]) else { return };
     browser.set_window(1000, false);
     browser.devtools("Emulation.setScrollbarsHidden", json!({"hidden": true}));
     // An edit that is a change for one license and a tombstone for the other, and the edits before it.
@@ -34,7 +34,7 @@ fn takes_the_picture_of_two_licenses() {
 #[ignore = "writes docs/planner.png"]
 fn takes_the_picture_of_a_planners_list() {
     let options = ["--quiet-data"];
-    let Some((browser, server, _site)) = open_demo("takes_the_picture_of_a_planners_list", &options) else { return };
+    let Some((browser, server, _site)) = open_demo(&options) else { return };
     browser.set_window(1000, false);
     browser.devtools("Emulation.setScrollbarsHidden", json!({"hidden": true}));
     // By name: the rows are the same on every day.

@@ -10,10 +10,10 @@ use super::{open_page, paste_key};
 use crate::process::site::{Server, Site};
 
 /// Serves conferences and journals, and enters the key, which the tab keeps.
-fn open(test: &str, conferences: &str, journals: &str) -> Option<(Browser, Site, Server, String)> {
+fn open(conferences: &str, journals: &str) -> Option<(Browser, Site, Server, String)> {
     let files = [("conferences.jsonl", conferences.to_owned()), ("journals.jsonl", journals.to_owned())];
     let files: Vec<_> = files.into_iter().filter(|(_, rows)| !rows.is_empty()).collect();
-    let (browser, site, server, key) = open_page(test, &files)?;
+    let (browser, site, server, key) = open_page(&files)?;
     browser.click("//label[contains(., 'Keep the key in this tab')]/input");
     paste_key(&browser, &key);
     Some((browser, site, server, key))
@@ -42,8 +42,7 @@ fn set(browser: &Browser, field: &str, value: &str) {
 
 #[test]
 fn a_shortlist_is_kept_updated_and_shared() {
-    let test = "a_shortlist_is_kept_updated_and_shared";
-    let Some((browser, site, server, key)) = open(test, &conferences(130, 1), "") else { return };
+    let Some((browser, site, server, key)) = open(&conferences(130, 1), "") else { return };
     expect_total(&browser, "130 conferences");
 
     // A star changes its own button and the shortlist's buttons, and no row.
@@ -162,8 +161,7 @@ fn two_to_four_records_are_compared_side_by_side() {
         json!({"id": 3, "name": "Journal C"}),
     ]
     .map(|journal| format!("{journal}\n"));
-    let test = "two_to_four_records_are_compared_side_by_side";
-    let Some((browser, site, server, _)) = open(test, &records.concat(), &journals.concat()) else { return };
+    let Some((browser, site, server, _)) = open(&records.concat(), &journals.concat()) else { return };
     expect_total(&browser, "5 conferences");
     for id in [1, 2] {
         star(&browser, &format!("Meeting {id} "));
@@ -253,8 +251,7 @@ fn days_and_numbers_narrow_a_list() {
         format!("{}\n", json!({"id": id, "name": format!("Journal {id}"), "publishing": {"apc_usd": fee}}))
     };
     let journals = [journal(1, json!(0)), journal(2, json!(2500)), journal(3, json!(2501)), journal(4, json!(null))];
-    let test = "days_and_numbers_narrow_a_list";
-    let Some((browser, _site, server, _)) = open(test, &meetings.concat(), &journals.concat()) else { return };
+    let Some((browser, _site, server, _)) = open(&meetings.concat(), &journals.concat()) else { return };
     expect_total(&browser, "3 conferences");
 
     set(&browser, "start_date_from", "2097-03-02");
@@ -320,9 +317,7 @@ fn days_and_numbers_narrow_a_list() {
 
 #[test]
 fn going_back_returns_to_the_row() {
-    let Some((browser, _site, server, _)) = open("going_back_returns_to_the_row", &conferences(130, 1), "") else {
-        return;
-    };
+    let Some((browser, _site, server, _)) = open(&conferences(130, 1), "") else { return };
     expect_total(&browser, "130 conferences");
     browser.click("//button[.='Show more']");
     browser.wait_for_js("all rows", "return document.querySelectorAll('tbody tr').length === 130");
@@ -378,11 +373,7 @@ fn going_back_returns_to_the_row() {
 
 #[test]
 fn the_printed_list_has_all_rows_and_its_filters() {
-    let Some((browser, _site, server, key)) =
-        open("the_printed_list_has_all_rows_and_its_filters", &conferences(130, 1), "")
-    else {
-        return;
-    };
+    let Some((browser, _site, server, key)) = open(&conferences(130, 1), "") else { return };
     expect_total(&browser, "130 conferences");
     browser.click("//details[summary='Therapy area']//label[span='Oncology']/input");
     browser.click("//details[summary='Therapy area']//label[span='Cardiology']/input");

@@ -3,6 +3,7 @@
 use std::io::Read;
 
 use flate2::read::MultiGzDecoder;
+use strum::{EnumIter, IntoEnumIterator};
 
 use super::client::Answer;
 
@@ -30,7 +31,7 @@ impl Sent {
 }
 
 /// A fault of one exchange.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter)]
 pub enum Fault {
     /// The connection is closed before the server gets the request.
     NotForwarded,
@@ -104,50 +105,10 @@ pub enum Fault {
 }
 
 /// Every fault.
-pub const FAULTS: [Fault; 42] = [
-    Fault::NotForwarded,
-    Fault::NoAnswer,
-    Fault::CutHead,
-    Fault::CutMiddle,
-    Fault::ShortHalf,
-    Fault::ShortLast,
-    Fault::Bare,
-    Fault::Flipped,
-    Fault::Delayed,
-    Fault::Late,
-    Fault::Freshened,
-    Fault::Crossed,
-    Fault::RequestTwice,
-    Fault::AnswerTwice,
-    Fault::WeakTag,
-    Fault::NoTag,
-    Fault::OtherTag,
-    Fault::WeakTagCut,
-    Fault::OtherRange,
-    Fault::ClaimedRange,
-    Fault::WholeForRange,
-    Fault::PartForWhole,
-    Fault::Unsatisfiable,
-    Fault::Page(403),
-    Fault::Page(404),
-    Fault::Page(410),
-    Fault::Page(503),
-    Fault::NotModified,
-    Fault::Portal,
-    Fault::PortalRedirect,
-    Fault::OtherHeadersLast,
-    Fault::UpperCase,
-    Fault::NoOwnHeaders,
-    Fault::GzipRemoved,
-    Fault::GzipClaimed,
-    Fault::GzipUpperCase,
-    Fault::Chunked,
-    Fault::ChunkedCut,
-    Fault::UntilClosed,
-    Fault::UntilClosedCut,
-    Fault::Hints,
-    Fault::Http10,
-];
+pub fn all_faults() -> impl Iterator<Item = Fault> {
+    let others = Fault::iter().filter(|fault| !matches!(fault, Fault::Page(_)));
+    others.chain([403, 404, 410, 503].map(Fault::Page))
+}
 
 /// An answer as a client receives it.
 #[derive(Debug)]

@@ -16,8 +16,7 @@ use super::site::{Site, conferences_of_version, version_of};
 #[test]
 fn each_backup_is_one_state_while_imports_run() {
     const COUNT: u64 = 200;
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(COUNT, 0));
+    let site = Site::with(COUNT);
     site.open_key();
     let stop = AtomicBool::new(false);
     let (versions, imported) = std::thread::scope(|scope| {
@@ -52,9 +51,7 @@ fn each_backup_is_one_state_while_imports_run() {
 
 #[test]
 fn a_backup_is_a_database() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(20, 0));
-    let key = site.open_key();
+    let (site, key) = Site::open(20);
     let server = site.serve();
     let mut client = server.client(&key);
     let token = client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
@@ -84,9 +81,7 @@ fn a_backup_is_a_database() {
 
 #[test]
 fn importing_a_backup_undoes_an_import_and_keeps_all_tokens() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(20, 0));
-    let key = site.open_key();
+    let (site, key) = Site::open(20);
     let server = site.serve();
     let mut client = server.client(&key);
     let before = site.conferences_in(&site.db());
@@ -118,8 +113,7 @@ fn importing_a_backup_undoes_an_import_and_keeps_all_tokens() {
 
 #[test]
 fn a_backup_replaces_only_backups() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(5, 0));
+    let site = Site::with(5);
     symlink(site.db(), site.path("link")).unwrap();
     fs::hard_link(site.db(), site.path("second name")).unwrap();
     site.write("notes.txt", "what is dear to somebody");
@@ -161,8 +155,7 @@ fn a_backup_replaces_only_backups() {
 
 #[test]
 fn backup_and_restore_replace_no_folder_and_no_pipe() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(5, 0));
+    let site = Site::with(5);
     site.backup("backup.redb");
     fs::create_dir(site.path("folder")).unwrap();
     assert!(Command::new("mkfifo").arg(site.path("pipe")).status().unwrap().success());

@@ -3,7 +3,7 @@
 use std::io::BufReader;
 
 use super::client::{Answer, ask, connect};
-use super::site::{Server, Site, conferences_of_version};
+use super::site::{Server, Site};
 
 const APP: &str = "https://app.example.org";
 
@@ -42,8 +42,7 @@ fn is_open_to(answer: &Answer, origin: Option<&str>) {
 
 #[test]
 fn only_named_origins_may_read_answers() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let site = Site::with(3);
     site.json(["license", "set", "all", "--yes", "--dataset", "conferences", "--rate-limit", "4"]);
     let (_, key) = site.key("all", &[]);
     let server = site.serve_with(&format!("--cors-origin {APP} --cors-origin http://localhost:3000"));
@@ -80,9 +79,7 @@ fn only_named_origins_may_read_answers() {
 
 #[test]
 fn a_preflight_needs_no_key_and_counts_nothing() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
-    let key = site.open_key();
+    let (site, key) = Site::open(3);
     let server = site.serve_with(&format!("--cors-origin {APP}"));
     let preflight = |target: &str, origin: &str| {
         let lines = [format!("origin: {origin}"), "access-control-request-method: GET".to_owned()];
@@ -137,9 +134,7 @@ fn a_preflight_needs_no_key_and_counts_nothing() {
 
 #[test]
 fn without_the_option_no_cors_header_is_sent() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
-    let key = site.open_key();
+    let (site, key) = Site::open(3);
     let server = site.serve();
     let lines =
         [format!("origin: {APP}"), format!("x-api-key: {key}"), "access-control-request-method: GET".to_owned()];

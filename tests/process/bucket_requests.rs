@@ -7,7 +7,7 @@ use medfeed::replicate::layout;
 use super::published::{Place, note};
 use super::publishing::{commit, curated};
 use super::s3::S3;
-use super::site::{SOON, Site, wait_until};
+use super::site::{SOON, Site, wait_for, wait_until};
 
 const PUT_OR_LIST: f64 = 0.005 / 1000.0;
 const GET: f64 = 0.0004 / 1000.0;
@@ -56,7 +56,7 @@ fn an_idle_publisher_costs_half_a_dollar_a_month() {
         || s3.requests().iter().filter(|request| request.starts_with("PUT") && request.ends_with("/alive")).count();
     let begun = wait_until("the first heartbeat", SOON, || Some(heartbeats()).filter(|heartbeats| *heartbeats >= 3));
     let before = s3.requests().len();
-    wait_until("many heartbeats", SOON, || (heartbeats() >= begun + HEARTBEATS).then_some(()));
+    wait_for("many heartbeats", || heartbeats() >= begun + HEARTBEATS);
     let requests = s3.requests().split_off(before);
     // Each heartbeat is one put.
     let all = Requests::of(&requests);
@@ -75,7 +75,7 @@ fn a_commit_is_one_put() {
     for version in 1..=3 {
         let before = s3.requests().len();
         commit(&site, version);
-        wait_until("it is noted", SOON, || (note(&site).slot == version + 1).then_some(()));
+        wait_for("it is noted", || note(&site).slot == version + 1);
         // The first commit also counts the requests of the start.
         if version == 1 {
             continue;
@@ -131,7 +131,7 @@ fn a_poll_of_a_replica_is_one_request() {
     let polls = || s3.requests().iter().filter(|request| request.ends_with(&next)).count();
     let begun = wait_until("a poll", SOON, || Some(polls()).filter(|polls| *polls > 3));
     let before = s3.requests().len();
-    wait_until("many polls", SOON, || (polls() >= begun + POLLS).then_some(()));
+    wait_for("many polls", || polls() >= begun + POLLS);
     let requests = Requests::of(&s3.requests().split_off(before));
     assert!(requests.lists + requests.puts + requests.others == 0.0, "{requests:?}");
     // The heartbeat is also read every 15 s, whatever the interval.

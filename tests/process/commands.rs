@@ -41,13 +41,21 @@ fn check_cases(site: &Site, cases: &[Case<'_>]) {
 fn commands_without_a_database_name_a_remedy() {
     let site = Site::new();
     let missing = "create one with `medfeed import --create`";
+    site.write("bad/conferences.jsonl", "{\"id\":0}\n");
+    let rows = site.write("conferences.jsonl", conferences_of_version(3, 0));
+    let before = site.files();
     check_cases(
         &site,
         &[
             ("--help", 0, Out, "Usage: medfeed"),
             ("--version", 0, Out, "medfeed 0."),
             ("frobnicate --json", 2, Out, "{\"error\":\"unrecognized subcommand"),
-            ("serve --listen 127.0.0.1:0", 1, OnErr, "start with an empty one by --create"),
+            (
+                "serve --listen 127.0.0.1:0",
+                1,
+                OnErr,
+                "create one with `medfeed import --create`, start with an empty one by --create, or name another with --db",
+            ),
             ("export out", 1, OnErr, missing),
             ("check", 1, OnErr, missing),
             ("license list", 1, OnErr, missing),
@@ -71,15 +79,14 @@ fn commands_without_a_database_name_a_remedy() {
             ("import nowhere.jsonl", 1, OnErr, "add --create to make a new one there"),
             ("import nowhere.jsonl --json", 1, Out, "{\"error\":\"no database at "),
             ("import nowhere.jsonl --create", 1, OnErr, "nowhere.jsonl"),
+            ("import bad --create", 1, OnErr, "bad/conferences.jsonl:1: id: "),
             ("license set x --dataset journals --create --dry-run", 0, Out, "would be created"),
         ],
     );
-    let rows = site.write("conferences.jsonl", conferences_of_version(3, 0));
     let done = site.run(["import".as_ref(), rows.as_os_str(), "--dry-run".as_ref(), "--json".as_ref()]);
     assert_eq!((done.code, &done.json()["committed"]), (Some(0), &false.into()), "{done:?}");
     assert_eq!(done.json()["datasets"]["conferences"]["added"], 3);
-    assert!(!site.db().exists(), "a dry run leaves no file");
-    assert!(!site.path("out").exists(), "a refused export leaves no folder");
+    assert_eq!(site.files(), before, "refused commands and dry runs leave no file and no folder");
 }
 
 #[test]
@@ -197,8 +204,7 @@ fn a_replaced_key_is_listed_with_the_end_of_its_overlap() {
 
 #[test]
 fn import_and_export_commands_have_the_listed_results() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(40, 0));
+    let site = Site::with(40);
     let broken = "id,name,start_date,nmae\n41,X,2026-13-01,x\n,,,\n";
     site.write("broken/conferences.csv", broken);
     site.write("few/conferences.jsonl", conferences_of_version(3, 0));

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use super::site::{SOON, Site, conferences_of_version, version_of, wait_until};
+use super::site::{Site, conferences_of_version, version_of, wait_for};
 
 #[test]
 fn a_compaction_changes_nothing_but_the_size() {
@@ -19,7 +19,7 @@ fn a_compaction_changes_nothing_but_the_size() {
     let cursor = page["next_cursor"].as_str().expect("a cursor").to_owned();
     site.import("conferences.jsonl", conferences_of_version(400, 6));
     let since = format!("/v1/conferences/changes?since={old}&limit=1000");
-    wait_until("the import", SOON, || (client.get(&since).items().len() == 400).then_some(()));
+    wait_for("the import", || client.get(&since).items().len() == 400);
     let targets =
         [since.clone(), format!("/v1/conferences?limit=5&cursor={cursor}"), "/v1/exports/conferences".to_owned()];
     let data = |answer: super::client::Answer| {
@@ -46,9 +46,7 @@ fn a_compaction_changes_nothing_but_the_size() {
         assert!(again == *before, "{target}: {:.2000} became {:.2000}", text(before), text(&again));
     }
     site.import("conferences.jsonl", conferences_of_version(400, 7));
-    wait_until("the running server shows the commit", SOON, || {
-        (version_of(&client.get(&since).items()) == 7).then_some(())
-    });
+    wait_for("the running server shows the commit", || version_of(&client.get(&since).items()) == 7);
     let fresh = site.serve();
     assert_eq!(version_of(&fresh.client(&key).get(&since).items()), 7);
     fresh.stop();

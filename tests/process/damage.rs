@@ -13,25 +13,25 @@ use crate::properties::variable;
 
 /// The number of damaged files by default.
 const CASES: u64 = 12;
-const RECORDS: u64 = 700;
+const RECORDS: u64 = 260;
 
 const TARGETS: [&str; 17] = [
     "/v1/status",
-    "/v1/conferences?limit=500",
-    "/v1/conferences?limit=500&updated_since=2020-01-01",
-    "/v1/conferences?year=2026&limit=500",
-    "/v1/conferences?country=Japan&limit=500",
-    "/v1/conferences?q=conference%203&limit=500",
+    "/v1/conferences?limit=200",
+    "/v1/conferences?limit=200&updated_since=2020-01-01",
+    "/v1/conferences?year=2026&limit=200",
+    "/v1/conferences?country=Japan&limit=200",
+    "/v1/conferences?q=conference%203&limit=200",
     "/v1/conferences/changes?updated_since=2020-01-01&limit=1000",
-    "/v1/conferences/changes?updated_since=2020-01-01&limit=100",
+    "/v1/conferences/changes?updated_since=2020-01-01&limit=40",
     "/v1/conferences/1",
-    "/v1/conferences/349",
-    "/v1/conferences/700",
+    "/v1/conferences/129",
+    "/v1/conferences/260",
     "/v1/exports/conferences",
     "/v1/exports/conferences?format=csv",
     "/v1/reference/therapy-areas",
     "/v1/reference/organizations?dataset=conferences",
-    "/v1/journals?limit=500",
+    "/v1/journals?limit=200",
     "/v1/journals/changes?updated_since=2020-01-01",
 ];
 
@@ -78,7 +78,7 @@ fn walk(client: &mut Client, first: &str) -> Vec<Answer> {
         let next = if answer.status == 200 && !first.contains("exports") {
             let page = answer.json();
             let base = first.split_once('?').map_or(first, |(path, _)| path);
-            let limit = first.split('&').find(|pair| pair.contains("limit=")).unwrap_or("limit=500");
+            let limit = first.split('&').find(|pair| pair.contains("limit=")).unwrap_or("limit=200");
             let limit = limit.rsplit_once('?').map_or(limit, |(_, pair)| pair);
             let cursor = page["next_cursor"].as_str();
             let token = page["next_sync_token"].as_str().filter(|_| page["has_more"] == true);

@@ -69,11 +69,10 @@ fn assert_reported(what: &str, done: &Done) {
 #[test]
 fn commands_on_a_damaged_file_report_an_error() {
     let (cases, seed) = cases_and_seed(12, 11);
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(700, 0));
+    let site = Site::with(250);
     site.license("all", "--dataset conferences");
     site.license("some", "--dataset conferences --year 2026");
-    site.import("conferences.jsonl", conferences_of_version(700, 1));
+    site.import("conferences.jsonl", conferences_of_version(250, 1));
     site.key("all", &[]);
     let backup = site.backup("backup.redb");
     // Without room for growth, most damages hit used bytes.

@@ -1,56 +1,20 @@
 //! `medfeed demo`: the printed lines work when pasted.
 
 use std::io::BufRead;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::client::{Answer, Client};
+use super::manuals::{curl_of, words};
 use super::operators_page::get_from;
-use super::site::{Process, SOON, Server, Site, wait_until, wait_until_every};
-
-/// The words of a printed shell line: blanks separate them, single quotes keep blanks, a backslash keeps the next
-/// character.
-fn words(line: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut quoted = false;
-    let mut letters = line.chars();
-    while let Some(letter) = letters.next() {
-        match letter {
-            '\\' if !quoted => words.last_mut().unwrap().extend(letters.next()),
-            '\'' => quoted = !quoted,
-            ' ' if !quoted => words.push(String::new()),
-            _ => words.last_mut().unwrap().push(letter),
-        }
-    }
-    assert!(!quoted, "an open quote: {line}");
-    words.retain(|word| !word.is_empty());
-    words
-}
+use super::site::{Process, SOON, Server, Site, wait_for, wait_until_every};
 
 /// Sends the request of a printed curl line.
-fn curl(line: &str, server: &Server) -> Answer {
-    let base = format!("http://{}", server.address);
-    let mut key = None;
-    let mut target = None;
-    let mut words = words(line).into_iter().skip(1);
-    while let Some(word) = words.next() {
-        match word.as_str() {
-            "-H" => {
-                let header = words.next().expect("a header");
-                let (name, value) = header.split_once(": ").expect("a header");
-                key = match name {
-                    "Authorization" => Some(value.strip_prefix("Bearer ").expect("a bearer").to_owned()),
-                    "X-API-Key" => Some(value.to_owned()),
-                    _ => panic!("an unexpected header: {header}"),
-                };
-            }
-            "-D" | "-o" => drop(words.next().expect("a file")),
-            url => target = url.strip_prefix(&base).map(str::to_owned),
-        }
-    }
-    let target = target.unwrap_or_else(|| panic!("no URL of this server: {line}"));
-    Client::new(server.address, key.as_deref()).get(&target)
+pub fn curl(line: &str, server: &Server) -> Answer {
+    let (url, key) = curl_of(line);
+    let target = url.strip_prefix(&server.url()).unwrap_or_else(|| panic!("no URL of this server: {line}"));
+    Client::new(server.address, key.as_deref()).get(target)
 }
 
 /// The lines that a demo prints before its first edit.
@@ -67,7 +31,7 @@ fn introduction(server: &mut Server) -> Vec<String> {
 #[test]
 fn demo_edits_reach_the_feeds_of_both_licenses() {
     let site = Site::new();
-    let server = site.start(site.command(["demo", "--listen", "127.0.0.1:0", "--log", "warn"]));
+    let mut server = site.start(demo_inside(&site, site.folder(), &["--log", "warn"]));
     let anyone = || Client::new(server.address, None);
     let told = anyone().get("/demo.json").json();
     let clients = [0, 1].map(|at| told["licenses"][at]["key"].as_str().unwrap().to_owned());
@@ -104,7 +68,7 @@ fn demo_edits_reach_the_feeds_of_both_licenses() {
         expected.iter().all(|kind| seen.contains(*kind)).then_some(())
     });
     assert!(has_curator(&server));
-    server.stop();
+    end(&mut server.process, "TERM", site.folder());
 }
 
 /// Whether the server has the thread that makes edits.
@@ -115,37 +79,33 @@ fn has_curator(server: &Server) -> bool {
     names.any(|name| name.trim() == "curator")
 }
 
-/// A demo whose temporary folder is in the site's folder.
-fn demo_inside(site: &Site) -> Command {
-    let mut command = site.command(["demo", "--listen", "127.0.0.1:0", "--quiet-data"]);
-    command.env("TMPDIR", site.folder());
+/// A demo whose temporary folder is in a folder.
+fn demo_inside(site: &Site, folder: &Path, options: &[&str]) -> Command {
+    let mut command = site.command(["demo", "--listen", "127.0.0.1:0"]);
+    command.args(options).env("TMPDIR", folder);
     command
 }
 
-fn has_folder(site: &Site) -> bool {
-    site.files().iter().any(|name| name.starts_with("medfeed-demo-"))
+fn has_database(folder: &Path) -> bool {
+    let mut entries = std::fs::read_dir(folder).unwrap();
+    entries.any(|entry| entry.unwrap().file_name().to_string_lossy().starts_with("medfeed-demo-"))
 }
 
-#[test]
-fn a_demo_ends_with_its_terminal_and_leaves_nothing() {
-    let site = Site::new();
-    for signal in ["HUP", "INT", "TERM"] {
-        let mut server = site.start(demo_inside(&site));
-        assert!(has_folder(&site));
-        server.process.signal(signal);
-        let status = server.process.ended_within(SOON).unwrap_or_else(|| panic!("SIG{signal}: it is still running"));
-        assert_eq!((status.code(), has_folder(&site)), (Some(0), false), "SIG{signal}");
-    }
+/// Ends a demo by a signal. Its temporary folder vanishes.
+fn end(process: &mut Process, signal: &str, folder: &Path) {
+    assert!(has_database(folder));
+    process.signal(signal);
+    let status = process.ended_within(SOON).unwrap_or_else(|| panic!("SIG{signal}: it is still running"));
+    assert_eq!((status.code(), has_database(folder)), (Some(0), false), "SIG{signal}");
 }
 
 #[test]
 fn a_demo_that_is_stopped_while_it_starts_leaves_nothing() {
     let site = Site::new();
-    let mut process = Process::spawn(demo_inside(&site).stdout(Stdio::null()).stderr(Stdio::null()));
-    wait_until("its folder", SOON, || has_folder(&site).then_some(()));
-    process.signal("INT");
-    let status = process.ended_within(SOON).expect("it ends");
-    assert_eq!((status.code(), has_folder(&site)), (Some(0), false));
+    let mut demo = demo_inside(&site, site.folder(), &["--quiet-data"]);
+    let mut process = Process::spawn(demo.stdout(Stdio::null()).stderr(Stdio::null()));
+    wait_for("its folder", || has_database(site.folder()));
+    end(&mut process, "INT", site.folder());
 }
 
 #[test]
@@ -178,9 +138,7 @@ fn a_quiet_demo_edits_nothing_and_works_in_any_folder() {
     let site = Site::new();
     let folder = site.path("it's; touch pwned; $(touch pwned)`touch pwned` \"\\ here");
     std::fs::create_dir(&folder).unwrap();
-    let mut command = site.command(["demo", "--listen", "127.0.0.1:0", "--quiet-data"]);
-    command.env("TMPDIR", &folder);
-    let mut server = site.start(command);
+    let mut server = site.start(demo_inside(&site, &folder, &["--quiet-data"]));
     let lines = introduction(&mut server);
     assert!(!lines.iter().any(|line| line.contains("curator")) && !has_curator(&server), "{lines:?}");
     let told = Client::new(server.address, None).get("/demo.json").json();
@@ -215,14 +173,12 @@ fn a_quiet_demo_edits_nothing_and_works_in_any_folder() {
 
     let line = |part: &str| lines.iter().find(|line| line.contains(part)).expect("a line").as_str();
     assert_eq!(made_by_shell(&[line("echo "), line(" import ")].join("\n")), <[&str; 0]>::default());
-    let key = |line: &str| words(line).into_iter().find_map(|word| Some(word.split_once(": ")?.1.to_owned()));
-    let record = line("/v1/conferences/1");
-    let key = key(record).unwrap().trim_start_matches("Bearer ").to_owned();
-    wait_until("the change is served", SOON, || {
-        let shown = server.client(&key).get("/v1/conferences?q=ASCO").items();
-        shown.iter().any(|record| record["venue"] == "Hall 7").then_some(())
+    let (_, key) = curl_of(line("/v1/conferences/1"));
+    wait_for("the change is served", || {
+        let shown = server.client(key.as_ref().unwrap()).get("/v1/conferences?q=ASCO").items();
+        shown.iter().any(|record| record["venue"] == "Hall 7")
     });
-    server.stop();
+    end(&mut server.process, "HUP", &folder);
 }
 
 #[test]
@@ -261,9 +217,7 @@ fn the_lines_that_a_demo_prints_work() {
         "no file is written to the current folder"
     );
     let record = curls.iter().find(|line| line.contains("/v1/conferences/")).expect("a single record");
-    wait_until("the change is served", SOON, || {
-        (curl(record, &server).json()["data"]["venue"] == "Hall 7").then_some(())
-    });
+    wait_for("the change is served", || curl(record, &server).json()["data"]["venue"] == "Hall 7");
 
     let database = words(import).into_iter().find(|word| word.ends_with(".redb")).map(PathBuf::from).unwrap();
     assert!(database.exists());

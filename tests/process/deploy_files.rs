@@ -1,9 +1,9 @@
 //! The files for containers in `deploy`: the program knows their variables, and their commands run with them.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::process::Command;
 
+use super::manuals;
 use super::monitoring::admin_address;
 use super::operators_page::get_from;
 use super::origin::url_of;
@@ -11,7 +11,7 @@ use super::site::{SOON, Site, conferences_of_version, wait_until};
 use crate::layers::all_sources;
 
 fn read(name: &str) -> String {
-    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(name)).unwrap()
+    manuals::read(&format!("deploy/{name}"))
 }
 
 /// The words of a list such as `[serve, --from, "file:///feed"]`.

@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::site::{Site, conferences_of_version};
+use super::site::Site;
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o7777
@@ -12,8 +12,7 @@ fn mode(path: &Path) -> u32 {
 
 #[test]
 fn exports_are_as_private_as_the_database() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let site = Site::with(3);
     assert_eq!(mode(&site.db()), 0o600, "a new database");
     let cases = [(0o600, 0o700), (0o640, 0o750), (0o644, 0o755), (0o664, 0o775), (0o400, 0o700)];
     for (database, folder) in cases {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::answer_faults::{Exchange, FAULTS, Fault, Received, Sent};
+use super::answer_faults::{Exchange, Fault, Received, Sent, all_faults};
 use super::client::{Answer, read_head};
 use super::site::Random;
 use crate::properties::variable;
@@ -212,7 +212,7 @@ fn exchange(sent: &Sent, server: SocketAddr, state: &Mutex<RelayState>) -> std::
     let other = state.memory.answers.get(&last[1]);
     let exchange = Exchange { sent, answer: &answer, previous, other };
     if let Some(recorded) = state.exchanges.get_mut(number) {
-        recorded.faults = FAULTS.into_iter().filter(|fault| fault.apply(exchange).is_some()).collect();
+        recorded.faults = all_faults().filter(|fault| fault.apply(exchange).is_some()).collect();
     }
     let changed = fault.and_then(|fault| fault.apply(exchange));
     if changed.is_some() {

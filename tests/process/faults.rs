@@ -10,7 +10,7 @@ use memchr::memmem;
 use serde_json::json;
 
 use super::monitoring::{scrape, serve_watched};
-use super::site::{SOON, STATUSES, Site, conferences_of_version, version_of, wait_until};
+use super::site::{SOON, STATUSES, Site, conferences_of_version, version_of, wait_for, wait_until};
 
 /// A small disk of its own over a folder.
 pub struct Disk(PathBuf);
@@ -81,16 +81,14 @@ fn a_removed_file_is_served_until_another_replaces_it() {
     // The file is back.
     fs::rename(&away, site.db()).unwrap();
     site.import("conferences.jsonl", conferences_of_version(5, 8));
-    wait_until("the server reads the file again", SOON, || {
-        (version_of(&client.get("/v1/conferences").items()) == 8).then_some(())
-    });
+    wait_for("the server reads the file again", || version_of(&client.get("/v1/conferences").items()) == 8);
 
     // An import without a file makes a new one, with other content and without this key.
     fs::rename(site.db(), &away).unwrap();
     site.import("conferences.jsonl", conferences_of_version(2, 9));
-    wait_until("the server shows the new file", SOON, || {
+    wait_for("the server shows the new file", || {
         let status = client.get("/v1/status").json();
-        (status["datasets"]["conferences"]["records"] == 2).then_some(())
+        status["datasets"]["conferences"]["records"] == 2
     });
     let refused = client.get("/v1/conferences");
     assert_eq!((refused.status, refused.problem().as_str()), (401, "invalid_api_key"));
@@ -159,11 +157,11 @@ fn a_damaged_row_fails_only_the_answers_that_need_it() {
         let answer = client.get(target);
         assert_eq!((answer.status, answer.problem().as_str()), (500, "internal_error"), "{target}");
         let id = answer.header("x-request-id").unwrap().to_owned();
-        wait_until("log lines", SOON, || {
+        wait_for("log lines", || {
             let logged = fresh.logged();
             let request = logged.lines().any(|line| line.contains(&id) && line.contains("internal_error"));
             let reason = logged.lines().any(|line| line.contains("ERROR") && line.contains("table `log`"));
-            (request && reason).then_some(())
+            request && reason
         });
         let told = answer.json().to_string();
         assert!(!told.contains("venue") && !told.contains("redb"), "{told}");
@@ -178,9 +176,7 @@ fn a_damaged_row_fails_only_the_answers_that_need_it() {
     // A commit to another dataset makes the running server read the file again.
     site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
     for server in [&running, &fresh] {
-        wait_until("the commit is served", SOON, || {
-            (server.client(&key).get("/v1/journals/1").status == 200).then_some(())
-        });
+        wait_for("the commit is served", || server.client(&key).get("/v1/journals/1").status == 200);
         assert_eq!(server.client(&key).get("/v1/conferences/8").status, 200);
     }
     fresh.stop();
@@ -193,9 +189,7 @@ fn a_damaged_row_fails_only_the_answers_that_need_it() {
 #[test]
 fn a_server_recovers_from_damage_at_which_the_engine_panics() {
     const HEADER: usize = 4096;
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(300, 0));
-    let key = site.open_key();
+    let (site, key) = Site::open(300);
     let (server, mut admin) = serve_watched(&site, &[]);
     let mut client = server.client(&key);
     assert_eq!(version_of(&client.get("/v1/conferences").items()), 0);
@@ -222,11 +216,11 @@ fn a_server_recovers_from_damage_at_which_the_engine_panics() {
     assert_eq!(client.get("/docs").status, 200);
 
     file.write_all_at(&newer, 0).unwrap();
-    wait_until("the server reads the file again", SOON, || {
+    wait_for("the server reads the file again", || {
         let answer = client.get("/v1/conferences?year=2025");
-        (answer.status == 200 && version_of(&answer.items()) == 1).then_some(())
+        answer.status == 200 && version_of(&answer.items()) == 1
     });
-    wait_until("readiness", SOON, || (admin.get("/readyz").status == 200).then_some(()));
+    wait_for("readiness", || admin.get("/readyz").status == 200);
     server.stop();
     site.check();
 }

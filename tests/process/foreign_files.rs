@@ -64,8 +64,7 @@ pub fn are_refused(commands: &[&str], site: &Site, what: &str, expected: &[&str]
 
 #[test]
 fn a_newer_format_is_refused() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(2, 0));
+    let site = Site::with(2);
     set_format(&site.db(), SCHEMA + 1);
     let version = env!("CARGO_PKG_VERSION");
     let expected =
@@ -86,8 +85,7 @@ fn a_newer_format_is_refused() {
 fn older_formats_are_refused_with_a_remedy() {
     let version = env!("CARGO_PKG_VERSION");
     for format in 1..SCHEMA {
-        let site = Site::new();
-        site.import("conferences.jsonl", conferences_of_version(2, 0));
+        let site = Site::with(2);
         set_format(&site.db(), format);
         let expected = format!(
             "{FILE} has format {format}, of a program before the first release; medfeed {version} reads format {SCHEMA}"
@@ -95,8 +93,7 @@ fn older_formats_are_refused_with_a_remedy() {
         is_refused(&site, "older format", &[&expected, "`medfeed export FOLDER`", "import the files here"]);
 
         // As a backup it does not count as damaged.
-        let other = Site::new();
-        other.import("conferences.jsonl", conferences_of_version(2, 0));
+        let other = Site::with(2);
         let backup = site.db();
         let done = other.run(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
         assert!(done.code == Some(1) && done.stderr.contains(&expected), "{done:?}");
@@ -123,8 +120,7 @@ pub fn of_another_program() -> Vec<u8> {
 
 #[test]
 fn other_files_are_refused() {
-    let made = Site::new();
-    made.import("conferences.jsonl", conferences_of_version(500, 0));
+    let made = Site::with(500);
     let (other, whole) = (of_another_program(), fs::read(made.db()).unwrap());
     let foreign = "is not a medfeed database";
     let cases: [(&str, &[u8], &str); 9] = [

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::client::{Answer, connect, read_answer};
 use super::https::{Authority, shake_hands, site_with};
 use super::monitoring::{scrape, serve_watched};
-use super::site::{SOON, Server, Site, conferences_of_version, wait_until};
+use super::site::{SOON, Server, Site, wait_for, wait_until};
 
 /// Sends a request, and closes the sending half. The server must end the connection after its answer.
 fn ask_and_close(server: &Server, request: &str) -> Answer {
@@ -28,9 +28,7 @@ fn read_to_end(stream: impl Read) -> Answer {
 
 #[test]
 fn a_half_closed_connection_is_answered() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(300, 0));
-    let key = site.open_key();
+    let (site, key) = Site::open(300);
     let (server, mut admin) = serve_watched(&site, &[]);
     let client = server.client(&key);
     let begun = Instant::now();
@@ -51,7 +49,7 @@ fn a_half_closed_connection_is_answered() {
     stream.shutdown(Shutdown::Write).unwrap();
     assert_eq!(read_to_end(stream).status, 200);
     // No connection is left, and no caller had to wait for a time limit.
-    wait_until("no connection", SOON, || (scrape(&mut admin)["medfeed_connections"] == 0.0).then_some(()));
+    wait_for("no connection", || scrape(&mut admin)["medfeed_connections"] == 0.0);
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     // An incomplete request gets no answer.
     for request in ["", "GET /v1/status HTTP/1.1\r\n", "GET /v1/status HTTP/1.1\r\nhost: x\r\n"] {
@@ -67,9 +65,7 @@ fn a_half_closed_connection_is_answered() {
 
 #[test]
 fn closing_the_sending_half_ends_a_wait() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
-    let key = site.open_key();
+    let (site, key) = Site::open(3);
     let (server, mut admin) = serve_watched(&site, &[]);
     let token = server.client(&key).get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
     let request = server.client(&key).request(&format!("/v1/conferences/changes?since={token}&wait=60"));
@@ -99,7 +95,7 @@ fn closing_the_sending_half_ends_a_wait() {
     socket2::SockRef::from(&gone[0]).set_linger(Some(Duration::ZERO)).unwrap();
     drop(gone);
     wait_until("they left", SOON, || is_waiting(0.0)(&mut admin));
-    wait_until("no connection", SOON, || (scrape(&mut admin)["medfeed_connections"] == 0.0).then_some(()));
+    wait_for("no connection", || scrape(&mut admin)["medfeed_connections"] == 0.0);
     server.stop();
 }
 

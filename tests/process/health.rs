@@ -4,12 +4,11 @@ use std::net::TcpListener;
 
 use super::https::Authority;
 use super::monitoring::serve_watched;
-use super::site::{SOON, Site, conferences_of_version, wait_until};
+use super::site::{Site, conferences_of_version, wait_for};
 
 #[test]
 fn a_server_is_healthy_as_long_as_it_answers() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let site = Site::with(3);
     let (server, mut admin) = serve_watched(&site, &[]);
     let health = |listen: &str, more: &[(&str, &str)]| {
         let mut command = site.command(["health"]);
@@ -33,7 +32,7 @@ fn a_server_is_healthy_as_long_as_it_answers() {
     let ready = [("MEDFEED_ADMIN_LISTEN", monitored.as_str()), ("MEDFEED_TLS_CERT", "none.pem")];
     assert_eq!(health("127.0.0.1:1", &ready), ok);
     std::fs::rename(site.db(), site.path("away")).unwrap();
-    wait_until("/readyz 503", SOON, || (admin.get("/readyz").status == 503).then_some(()));
+    wait_for("/readyz 503", || admin.get("/readyz").status == 503);
     let (code, told) = health(&api, &ready);
     assert!(code == Some(1) && told.contains("503") && told.contains("cannot be followed"), "{told}");
     assert_eq!(health(&api, &[]), ok);
@@ -58,8 +57,7 @@ fn a_server_is_healthy_as_long_as_it_answers() {
 
 #[test]
 fn health_accepts_only_the_servers_own_certificate() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let site = Site::with(3);
     for name in ["own", "other"] {
         // The certificate has expired long ago. Only its key counts.
         let pair = Authority::new().pair_for_years(1975, 2001);
@@ -87,24 +85,18 @@ fn health_accepts_only_the_servers_own_certificate() {
 #[test]
 fn a_server_may_start_before_the_first_import() {
     let site = Site::new();
-    let done = site.run(["serve", "--listen", "127.0.0.1:0"]);
-    assert_eq!(done.code, Some(1), "{done:?}");
-    for piece in ["there is no database at", "medfeed import", "--create", "--db"] {
-        assert!(done.stderr.contains(piece), "{piece} in {done:?}");
-    }
-    assert!(!site.db().exists());
     let mut command = site.serve_command("");
     command.env("MEDFEED_CREATE", "1");
     let server = site.start(command);
-    wait_until("the log names the remedy", SOON, || {
+    wait_for("the log names the remedy", || {
         let log = server.logged();
-        ["medfeed import", "license set", "key create"].iter().all(|piece| log.contains(piece)).then_some(())
+        ["medfeed import", "license set", "key create"].iter().all(|piece| log.contains(piece))
     });
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     let key = site.open_key();
-    wait_until("the import", SOON, || {
+    wait_for("the import", || {
         let answer = server.client(&key).get("/v1/conferences");
-        (answer.status == 200 && answer.items().len() == 3).then_some(())
+        answer.status == 200 && answer.items().len() == 3
     });
     server.stop();
     // The database exists now, and stays as it is.

@@ -14,7 +14,7 @@ use tokio_rustls::rustls::{
 
 use super::client::{Answer, Client, connect, is_closed, read_answer};
 use super::monitoring::{scrape, serve_watched};
-use super::site::{SOON, Server, Site, wait_until};
+use super::site::{SOON, Server, Site, wait_for, wait_until};
 
 /// The authority that signs the certificates of tests.
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
@@ -210,7 +210,7 @@ fn a_renewed_certificate_is_loaded() {
         if hangup {
             server.process.signal("HUP");
         }
-        wait_until(way, SOON, || shows(&server, &caller, &next).then_some(()));
+        wait_for(way, || shows(&server, &caller, &next));
     }
     stays.flush().unwrap();
     assert_eq!(get(stays, "/v1/status").status, 200, "connections outlive the certificate that they began with");
@@ -225,7 +225,7 @@ fn sighup_reloads_files_that_seem_unchanged() {
     for times in 1..=2 {
         server.process.signal("HUP");
         let reloaded = || server.logged().matches("the certificate was reloaded").count();
-        wait_until("it is reloaded", SOON, || (reloaded() == times).then_some(()));
+        wait_for("it is reloaded", || reloaded() == times);
     }
     server.stop();
 }
@@ -274,7 +274,7 @@ fn a_broken_pair_leaves_the_old_one_in_use() {
     let last = authority.pair();
     write(&site, &last);
     server.process.signal("HUP");
-    wait_until("a sound pair after broken ones", SOON, || shows(&server, &caller, &last).then_some(()));
+    wait_for("a sound pair after broken ones", || shows(&server, &caller, &last));
     server.stop();
 }
 
@@ -299,10 +299,10 @@ fn metrics_show_the_end_of_the_certificate_and_failed_reloads() {
         // The old pair stays in use, and the metrics report the failure until a good pair comes.
         site.write("cert.pem", "");
         server.process.signal("HUP");
-        wait_until("a failure", SOON, || (seen(&mut admin) == [end, 1.0]).then_some(()));
+        wait_for("a failure", || seen(&mut admin) == [end, 1.0]);
         write(&site, &authority.pair_for_years(1975, 2050));
         server.process.signal("HUP");
-        wait_until("the new pair", SOON, || (seen(&mut admin) == [2_524_608_000.0, 0.0]).then_some(()));
+        wait_for("the new pair", || seen(&mut admin) == [2_524_608_000.0, 0.0]);
         assert_eq!(warnings(), usize::from(!warning.is_empty()), "{}", server.logged());
         server.stop();
     }

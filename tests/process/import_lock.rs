@@ -1,23 +1,15 @@
 //! An import reads, checks and asks without the writer's lock. If there was another commit meanwhile, it checks the
 //! rows that it has read again, under the lock.
 
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use medfeed::store::Writer;
 use medfeed::store::write::licensing::KeySettings;
 
-use super::site::{STATUSES, Site, conferences_of_version};
+use super::site::{Process, SOON, STATUSES, Site, conferences_of_version};
 use super::terminals::Terminal;
-
-/// A site with a few conferences, a license and a key.
-fn keyed_site() -> Site {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(5, 1));
-    site.license("acme", "--dataset conferences");
-    site.key("acme", &[]);
-    site
-}
 
 /// A conference with a certain name.
 fn named_both(id: u64) -> String {
@@ -39,17 +31,38 @@ fn commit_another(site: &Site, writer: Writer) {
 
 #[test]
 fn an_import_is_checked_again_if_another_commit_came_in_between() {
-    let site = keyed_site();
-    site.write("new/conferences.jsonl", named_both(900));
-    let writer = Writer::open(&site.db(), Duration::ZERO).unwrap();
-    let Some(mut import) = Terminal::start(&site, "import new --yes --wait 5m") else { return };
-    import.wait_for("waiting for the writer's lock");
-    commit_another(&site, writer);
-    let (code, told) = import.end();
     // It is checked against the state that it changes: the other row of this name came first.
-    assert!(code == Some(0) && told.contains("is also the name of conference 901"), "{told}");
-    assert!(told.contains("1 added") && told.contains("Committed, with 1 warning."), "{told}");
-    site.check();
+    let warning = "is also the name of conference 901";
+    let committed = ["1 added", "Committed, with 1 warning.", warning];
+    let cases = [
+        ("import new --yes", 0, &committed[..]),
+        ("import new --strict", 1, &["--strict refuses warnings", warning]),
+        // A pipe can be read only once.
+        ("import pipe --dataset conferences --yes", 0, &committed),
+    ];
+    for (line, code, pieces) in cases {
+        let site = Site::new();
+        site.import("conferences.jsonl", conferences_of_version(5, 1));
+        site.license("acme", "--dataset conferences");
+        site.key("acme", &[]);
+        site.write("new/conferences.jsonl", named_both(900));
+        let pipe = site.path("pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let writer = Writer::open(&site.db(), Duration::ZERO).unwrap();
+        let Some(mut import) = Terminal::start(&site, &format!("{line} --wait 5m")) else { return };
+        if line.contains("pipe") {
+            // Opening it waits for the reader.
+            std::thread::spawn(move || std::fs::write(pipe, named_both(900)));
+        }
+        // The import has read the rows, and has found no fault.
+        import.wait_for("waiting for the writer's lock");
+        commit_another(&site, writer);
+        let (ended, told) = import.end();
+        assert_eq!(ended, Some(code), "{line}: {told}");
+        assert!(pieces.iter().all(|piece| told.contains(piece)), "{line}: {told}");
+        assert_eq!(site.run(["show", "conferences", "900"]).code, Some(code), "{line}");
+        site.check();
+    }
 }
 
 /// Commands that change the file while an import asks. Afterwards the seqs and the numbers of records may be the same.
@@ -96,35 +109,21 @@ fn an_import_is_merged_with_the_state_that_it_changes() {
 }
 
 #[test]
-fn a_warning_that_another_commit_causes_is_refused_by_strict() {
-    let site = keyed_site();
-    site.write("new/conferences.jsonl", named_both(900));
-    let writer = Writer::open(&site.db(), Duration::ZERO).unwrap();
-    let Some(mut import) = Terminal::start(&site, "import new --strict --wait 5m") else { return };
-    // The import has read the rows, and has found no fault.
-    import.wait_for("waiting for the writer's lock");
-    commit_another(&site, writer);
-    let (code, told) = import.end();
-    assert_eq!(code, Some(1), "{told}");
-    assert!(
-        told.contains("is also the name of conference 901") && told.contains("--strict refuses warnings"),
-        "{told}"
-    );
-    assert_eq!(site.run(["show", "conferences", "900"]).code, Some(1));
-}
-
-#[test]
-fn a_named_pipe_is_read_once_though_another_commit_came_between() {
-    let site = keyed_site();
-    let pipe = site.path("pipe");
-    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let writer = Writer::open(&site.db(), Duration::ZERO).unwrap();
-    let Some(mut import) = Terminal::start(&site, "import pipe --dataset conferences --yes --wait 5m") else { return };
-    // The pipe can be read only once. Opening it waits for the reader.
-    std::thread::spawn(move || std::fs::write(pipe, named_both(900)));
-    import.wait_for("waiting for the writer's lock");
-    commit_another(&site, writer);
-    let (code, told) = import.end();
-    assert!(code == Some(0) && told.contains("1 added") && told.contains("Committed, with 1 warning."), "{told}");
-    site.check();
+fn two_first_imports_come_one_after_the_other() {
+    let site = Site::new();
+    let conferences = site.write("conferences.jsonl", conferences_of_version(200, 0));
+    let journals = site.write("journals.jsonl", "{\"id\": 1, \"name\": \"J\"}\n");
+    let spawn = |file: &Path| {
+        let mut command = site.command(["import", "--create", file.to_str().unwrap()]);
+        Process::spawn(command.stdout(Stdio::null()))
+    };
+    let mut imports = [spawn(&conferences), spawn(&journals)];
+    for import in &mut imports {
+        let ended = import.ended_within(SOON).expect("the import ends");
+        assert!(ended.success(), "{ended}");
+    }
+    let out = site.path("out");
+    site.json(["export", out.to_str().unwrap()]);
+    let lines = |name: &str| std::fs::read_to_string(out.join(name)).unwrap().lines().count();
+    assert_eq!((lines("conferences.jsonl"), lines("journals.jsonl")), (200, 1));
 }

@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::serving::read_whole_states;
-use super::site::{Process, Random, SOON, Site, cases_and_seed, conferences_of_version, version_of, wait_until};
+use super::site::{
+    Process, Random, SOON, Site, cases_and_seed, conferences_of_version, version_of, wait_for, wait_until,
+};
 use crate::harness::counted;
 
 #[test]
 fn a_killed_import_leaves_the_state_before_or_after() {
-    const COUNT: u64 = 800;
+    const COUNT: u64 = 300;
     let (rounds, seed) = cases_and_seed(6, 20_261_121);
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(COUNT, 0));
-    let key = site.open_key();
+    let (site, key) = Site::open(COUNT);
     let begun = Instant::now();
     site.import("conferences.jsonl", conferences_of_version(COUNT, 1));
     let usual = begun.elapsed();
@@ -25,7 +25,7 @@ fn a_killed_import_leaves_the_state_before_or_after() {
     let stop = AtomicBool::new(false);
     let (mut killed, mut lost) = (0, 0);
     std::thread::scope(|scope| {
-        let reader = scope.spawn(|| read_whole_states(&mut server.client(&key), 800, &stop));
+        let reader = scope.spawn(|| read_whole_states(&mut server.client(&key), 300, &stop));
         let mut stands = 1;
         for round in 0..rounds {
             let next = stands + 1;
@@ -45,9 +45,9 @@ fn a_killed_import_leaves_the_state_before_or_after() {
             lost += u32::from(found == stands);
             stands = found;
             site.check();
-            wait_until("the running server shows the commit", SOON, || {
+            wait_for("the running server shows the commit", || {
                 let seen = version_of([&server.client(&key).get("/v1/conferences/1").json()["data"]]);
-                (seen == stands || reader.is_finished()).then_some(())
+                seen == stands || reader.is_finished()
             });
             fresh.stop();
         }
@@ -60,9 +60,7 @@ fn a_killed_import_leaves_the_state_before_or_after() {
 
     // After all kills, the next writer continues.
     site.import("conferences.jsonl", conferences_of_version(COUNT, 999));
-    wait_until("the last import", SOON, || {
-        (version_of([&server.client(&key).get("/v1/conferences/1").json()["data"]]) == 999).then_some(())
-    });
+    wait_for("the last import", || version_of([&server.client(&key).get("/v1/conferences/1").json()["data"]]) == 999);
     site.check();
     server.stop();
 }
@@ -88,9 +86,7 @@ fn a_killed_first_import_leaves_no_file_or_a_whole_one() {
 
 #[test]
 fn a_token_of_one_server_works_at_the_other_at_once() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(20, 0));
-    let key = site.open_key();
+    let (site, key) = Site::open(20);
     let servers = [site.serve(), site.serve()];
     let mut clients = [servers[0].client(&key), servers[1].client(&key)];
     let mut token = clients[0].get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();

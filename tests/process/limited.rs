@@ -2,7 +2,6 @@
 //! binary of the tests.
 
 use std::process::{Command, ExitCode};
-use std::time::Duration;
 
 use medfeed::serve::Limits;
 
@@ -58,11 +57,4 @@ fn serves() -> ExitCode {
     };
     let arguments = std::iter::once("medfeed").chain(arguments.split(SEPARATOR)).map(Into::into).collect();
     medfeed::cli::run(arguments, limits_of(&limits))
-}
-
-#[test]
-fn limits_without_a_value_are_those_of_the_program() {
-    let limits = limits_of("connections=3 request=300ms");
-    assert_eq!((limits.connections, limits.request), (3, Duration::from_millis(300)));
-    assert_eq!(limits.connections_per_address, Limits::default().connections_per_address);
 }

@@ -10,16 +10,9 @@ use super::client::{ask, connect, connect_from, is_closed, read_answer, read_hea
 use super::limited::{command, serve};
 use super::monitoring::{scrape, start_watched};
 use super::restarts::large_site;
-use super::site::{SOON, Server, Site, conferences_of_version, version_of, wait_until};
+use super::site::{SOON, Server, Site, conferences_of_version, version_of, wait_for, wait_until};
 
 const STATUS: &str = "GET /v1/status HTTP/1.1\r\nhost: x\r\n\r\n";
-
-/// A site with a few records.
-fn small_site() -> Site {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
-    site
-}
 
 /// Checks that 300 ms have passed, with room for a busy machine.
 fn assert_300ms(since: Instant, case: &str) {
@@ -29,7 +22,7 @@ fn assert_300ms(since: Instant, case: &str) {
 
 #[test]
 fn a_connection_without_a_whole_head_in_time_is_closed() {
-    let site = small_site();
+    let site = Site::with(3);
     let server = serve(&site, "request=300ms", "");
     for begun in ["", "G", "GET /v1/status HTTP/1.1\r\n", "GET /v1/status HTTP/1.1\r\nhost: x\r\n"] {
         let mut stream = connect(server.address).unwrap();
@@ -166,7 +159,7 @@ fn assert_one_closed(held: &mut Vec<BufReader<TcpStream>>, case: &str) {
 #[test]
 fn an_address_makes_room_among_its_own() {
     const HERE: [u8; 4] = [127, 0, 0, 1];
-    let site = small_site();
+    let site = Site::with(3);
     let server = serve(&site, "per-address=2", "");
     let mut others = [[127, 0, 0, 2], [127, 0, 0, 3]].map(|source| served_from(&server, source).unwrap());
     let mut held = vec![served_from(&server, HERE).unwrap(), served_from(&server, HERE).unwrap()];
@@ -191,8 +184,7 @@ fn an_address_makes_room_among_its_own() {
 
 #[test]
 fn half_open_connections_do_not_block_new_callers() {
-    let site = small_site();
-    let key = site.open_key();
+    let (site, key) = Site::open(3);
     let begun = ["", "G", "GET /v1/status HTTP/1.1\r\n", "GET /v1/status HTTP/1.1\r\nhost: x\r\n"];
     // From the customer's own address, and from many. No time limit of a connection ends during the test.
     for (limits, addresses, message) in [
@@ -282,8 +274,7 @@ fn a_reader_below_the_least_rate_is_closed() {
 
 #[test]
 fn slow_readers_do_not_block_new_callers() {
-    let site = small_site();
-    let key = site.open_key();
+    let (site, key) = Site::open(3);
     let (server, mut admin) =
         start_watched(&site, command(&site, "connections=24", "--admin-listen 127.0.0.1:0 --log warn,medfeed=info"));
     let requests = "GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n".repeat(350);
@@ -304,9 +295,7 @@ fn slow_readers_do_not_block_new_callers() {
                 }
             });
         }
-        wait_until("slow readers hold all slots", SOON, || {
-            (scrape(&mut admin)["medfeed_connections"] >= 24.0).then_some(())
-        });
+        wait_for("slow readers hold all slots", || scrape(&mut admin)["medfeed_connections"] >= 24.0);
         let asked = Instant::now();
         for round in 0..20 {
             let mut fresh = server.client(&key);
@@ -314,10 +303,10 @@ fn slow_readers_do_not_block_new_callers() {
             assert_eq!(answer.status, 200, "round {round}");
         }
         assert!(asked.elapsed() < SOON, "20 callers waited {:?}", asked.elapsed());
-        wait_until("slow ones are closed", SOON, || {
+        wait_for("slow ones are closed", || {
             let samples = scrape(&mut admin);
             let slow = samples["medfeed_connections_given_up_total{reason=\"slow\",cause=\"capacity\"}"];
-            (slow > 0.0 && samples["medfeed_connections_at_limit_total{limit=\"total\"}"] > 0.0).then_some(())
+            slow > 0.0 && samples["medfeed_connections_at_limit_total{limit=\"total\"}"] > 0.0
         });
         done.store(true, Ordering::Relaxed);
     });
@@ -327,7 +316,7 @@ fn slow_readers_do_not_block_new_callers() {
 
 #[test]
 fn the_connection_that_idles_longest_makes_room() {
-    let site = small_site();
+    let site = Site::with(3);
     let server = serve(&site, "connections=3", "");
     let mut held = Vec::new();
     for number in 0..3 {
@@ -368,44 +357,8 @@ fn a_connection_that_is_served_keeps_its_slot() {
 }
 
 #[test]
-fn heads_and_targets_beyond_their_sizes_are_refused() {
-    let site = small_site();
-    let server = site.serve();
-    let headers = |count: usize| (1..count).map(|number| format!("x-{number}: 1\r\n")).collect::<String>();
-    let long = |bytes: usize| format!("x-long: {}\r\n", "x".repeat(bytes));
-    let target = |bytes: usize| format!("/v1/status?{}", "x".repeat(bytes - "/v1/status?".len()));
-    let status = "/v1/status".to_owned();
-    let cases = [
-        ("64 headers", status.clone(), headers(64), 200),
-        ("65 headers", status.clone(), headers(65), 431),
-        ("500 headers", status.clone(), headers(500), 431),
-        ("15,000 bytes", status.clone(), long(15_000), 200),
-        ("17,000 bytes", status.clone(), long(17_000), 431),
-        ("100,000 bytes", status, long(100_000), 431),
-        ("a target of 4,096 bytes", target(4096), String::new(), 400),
-        ("a target of 4,097 bytes", target(4097), String::new(), 414),
-        ("a target of 9,000 bytes", target(9000), String::new(), 414),
-    ];
-    for (case, target, headers, expected) in cases {
-        let mut stream = BufReader::new(connect(server.address).unwrap());
-        let request = format!("GET {target} HTTP/1.1\r\nhost: x\r\n{headers}\r\n");
-        // The server may answer before everything is sent.
-        let _ = stream.get_mut().write_all(request.as_bytes());
-        let answer = read_answer(&mut stream, false).unwrap_or_else(|error| panic!("{case}: {error}"));
-        assert_eq!(answer.status, expected, "{case}: {}", String::from_utf8_lossy(&answer.body));
-        if expected != 200 {
-            answer.problem();
-        }
-    }
-    let mut after = BufReader::new(connect(server.address).unwrap());
-    assert_eq!(ask(&mut after, STATUS).unwrap().status, 200);
-    server.stop();
-}
-
-#[test]
 fn connections_leave_open_files_for_the_database() {
-    let site = small_site();
-    let key = site.open_key();
+    let (site, key) = Site::open(3);
     let start = |command| site.start(site.in_shell("ulimit -n 80; exec \"$@\"", &command));
     let server = start(site.serve_command(""));
     let crowd: Vec<_> = (0..120)
@@ -414,9 +367,9 @@ fn connections_leave_open_files_for_the_database() {
     let mut served = server.client(&key);
     for version in 1..=3 {
         site.import("conferences.jsonl", conferences_of_version(3, version));
-        wait_until("the import is served", SOON, || {
+        wait_for("the import is served", || {
             let answer = served.get("/v1/conferences/1");
-            (version_of([&answer.json()["data"]]) == version).then_some(())
+            version_of([&answer.json()["data"]]) == version
         });
     }
     // A command that reads and one that writes, while the server is full.

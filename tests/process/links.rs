@@ -12,7 +12,7 @@ use medfeed::store::replication::PublishedNote;
 use super::monitoring::start_watched;
 use super::published::Place;
 use super::replicas::readyz;
-use super::site::{SOON, Site, conferences_of_version, version_of, wait_until};
+use super::site::{Site, conferences_of_version, version_of, wait_for};
 
 /// A site whose database's path is a link into a folder of its own.
 fn linked() -> Site {
@@ -54,9 +54,9 @@ fn replacing_a_linked_file_keeps_the_link() {
         site.import("conferences.jsonl", conferences_of_version(50, version));
         assert_eq!(version_of(&site.conferences_in(&real)), version, "{command:?}");
         for server in &servers {
-            wait_until("the server shows the file", SOON, || {
+            wait_for("the server shows the file", || {
                 let seen = server.client(&key).get("/v1/conferences/1").json();
-                (version_of([&seen["data"]]) == version).then_some(())
+                version_of([&seen["data"]]) == version
             });
         }
     }
@@ -109,8 +109,7 @@ fn a_dangling_link_is_an_error_until_an_import_fills_it() {
 
 #[test]
 fn a_file_with_two_names_is_not_replaced() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(5, 0));
+    let site = Site::with(5);
     site.backup("backup.redb");
     fs::hard_link(site.db(), site.path("second name")).unwrap();
     let (files, inode) = (site.files(), fs::metadata(site.db()).unwrap().ino());
@@ -130,9 +129,7 @@ fn a_file_with_two_names_is_not_replaced() {
 
 #[test]
 fn a_link_with_a_new_target_uses_the_notes_of_the_new_file() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(5, 0));
-    let key = site.open_key();
+    let (site, key) = Site::open(5);
     let place = Place::folder(&site);
     place.once(&site);
     let files = ["feed.redb", "feed.redb.published"];
@@ -158,17 +155,15 @@ fn a_link_with_a_new_target_uses_the_notes_of_the_new_file() {
     assert!(shows(0));
     for (folder, version) in [("new", 1), ("old", 0)] {
         point(folder);
-        wait_until("the server shows the file", SOON, || shows(version).then_some(()));
+        wait_for("the server shows the file", || shows(version));
     }
     point("new");
-    wait_until("the server shows the file", SOON, || shows(1).then_some(()));
+    wait_for("the server shows the file", || shows(1));
     // The use of keys is recorded next to the new file.
-    wait_until("the use is noted", SOON, || {
-        names(&site.path("new")).iter().any(|name| name.starts_with("feed.redb.usage-")).then_some(())
-    });
+    wait_for("the use is noted", || names(&site.path("new")).iter().any(|name| name.starts_with("feed.redb.usage-")));
     // The server notices a takeover in the note there.
     let note = PublishedNote::read(&site.db()).unwrap().unwrap();
     PublishedNote { fenced: Some("host b".to_owned()), ..note }.write(&site.db()).unwrap();
-    wait_until("it is reported", SOON, || readyz(&mut admin).1.contains("will answer 503 soon: host b").then_some(()));
+    wait_for("it is reported", || readyz(&mut admin).1.contains("will answer 503 soon: host b"));
     server.stop();
 }

@@ -7,19 +7,12 @@ use std::time::{Duration, Instant};
 
 use super::client::{Client, ask, connect};
 use super::monitoring::scrape;
-use super::site::{Process, SOON, Server, Site, conferences_of_version, wait_until};
+use super::site::{Process, SOON, Server, Site, wait_until};
 
 /// More lines than a pipe holds.
 const REQUESTS: usize = 3_000;
 /// The capacity of a pipe (pipe(7)).
 const PIPE_BYTES: usize = 64 << 10;
-
-fn small_site() -> (Site, String) {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(5, 0));
-    let key = site.open_key();
-    (site, key)
-}
 
 /// A port that is free now, of an address on which no other test listens.
 fn free_port(host: u8) -> SocketAddr {
@@ -56,7 +49,7 @@ fn fill_log(server: &Server, key: &str) -> usize {
 
 #[test]
 fn a_log_that_cannot_be_written_fails_no_answer() {
-    let (site, key) = small_site();
+    let (site, key) = Site::open(5);
     let gone = || Stdio::from(pipe().unwrap().1);
     // Whether its lines are lost: a closed standard error is opened on /dev/null at the start.
     let cases: [(&str, Option<&str>, Stdio, bool); 3] = [
@@ -79,7 +72,7 @@ fn a_log_that_cannot_be_written_fails_no_answer() {
 
 #[test]
 fn a_log_without_a_reader_delays_no_answer() {
-    let (site, key) = small_site();
+    let (site, key) = Site::open(5);
     let (_reader, writer) = pipe().unwrap();
     let (server, mut admin) = serve(&site, 10, None, writer.into());
     assert_eq!(fill_log(&server, &key), 0, "failed answers");
@@ -91,7 +84,7 @@ fn a_log_without_a_reader_delays_no_answer() {
 
 #[test]
 fn the_log_is_complete_at_the_end() {
-    let (site, key) = small_site();
+    let (site, key) = Site::open(5);
     let server = site.serve_with("--log info");
     assert_eq!(fill_log(&server, &key), 0);
     let log = server.stop_and_read();
@@ -101,7 +94,7 @@ fn the_log_is_complete_at_the_end() {
 
 #[test]
 fn a_first_line_without_a_reader_delays_no_answer() {
-    let (site, key) = small_site();
+    let (site, key) = Site::open(5);
     let (_reader, mut writer) = pipe().unwrap();
     writer.write_all(&vec![b'.'; PIPE_BYTES]).unwrap();
     let address = free_port(11);

@@ -4,7 +4,7 @@ use std::io::{BufReader, Read, Write};
 use std::net::Shutdown;
 
 use super::client::{Answer, connect, read_answer};
-use super::site::{Server, Site, conferences_of_version};
+use super::site::{Server, Site};
 
 /// The state of the connection after the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,9 +15,7 @@ enum After {
 use After::{Closed, Open};
 
 fn setup() -> (Site, Server, String) {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(30, 0));
-    let key = site.open_key();
+    let (site, key) = Site::open(30);
     let server = site.serve();
     (site, server, key)
 }
@@ -83,6 +81,7 @@ fn malformed_requests_are_problems() {
         (with_headers(64), 404, "not_found", Open),
         (with_headers(65), 431, "invalid_request", Closed),
         (with_headers(201), 431, "invalid_request", Closed),
+        (format!("GET /v1/none HTTP/1.1|host: x|x-long: {}", long(15_000)), 404, "not_found", Open),
         (format!("GET /v1/status HTTP/1.1|host: {}", long(17_000)), 431, "invalid_request", Closed),
         (format!("GET /v1/conferences?q={} HTTP/1.1|AUTH", long(4200)), 414, "invalid_request", Closed),
         (format!("GET /v1/{} HTTP/1.1|AUTH", long(5000)), 414, "invalid_request", Closed),

@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::site::Site;
+use crate::layers::sources;
 
 /// The manuals of users, each with its maximum number of words.
 pub const MANUALS: [(&str, usize); 12] = [
@@ -189,8 +190,18 @@ pub fn words(line: &str) -> Vec<String> {
             _ => words.last_mut().unwrap().push(letter),
         }
     }
+    assert_eq!(quote, None, "an open quote: {line}");
     let ends = |word: &String| ["#", "|", ">", "<", ";"].contains(&word.as_str());
     words.into_iter().filter(|word| !word.is_empty()).take_while(|word| !ends(word)).collect()
+}
+
+/// The URL and the key of a curl line.
+pub fn curl_of(line: &str) -> (String, Option<String>) {
+    let words = words(line);
+    let key =
+        |word: &str| Some(word.split_once("Authorization: Bearer ").or(word.split_once("X-API-Key: "))?.1.to_owned());
+    let url = words.iter().find(|word| word.starts_with("http://")).unwrap_or_else(|| panic!("no URL: {line}"));
+    (url.clone(), words.iter().find_map(|word| key(word)))
 }
 
 /// The commands of the program in a manual, in code blocks and between backticks.
@@ -264,31 +275,18 @@ fn options_and_variables_in_manuals_are_those_of_the_program() {
     assert!(options > 80, "{options}");
 }
 
-/// The paths of all sources.
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            sources(&path, found);
-        } else {
-            found.push(path);
-        }
-    }
-}
-
 #[test]
 fn files_that_the_architecture_names_are_there() {
-    let mut found = Vec::new();
-    for folder in ["src", "tests"] {
-        sources(&root().join(folder), &mut found);
-    }
+    let found = ["src", "tests"].map(|folder| {
+        sources(&root().join(folder)).into_keys().map(|path| Path::new(folder).join(path)).collect::<Vec<_>>()
+    });
     for name in ["ARCHITECTURE.md", "CONTRIBUTING.md"] {
         let text = read(name);
         let spans = text.split('`').skip(1).step_by(2).filter(|span| span.ends_with(".rs") && !span.contains(' '));
         for span in spans {
             // Steps of future upgrades are named too.
             assert!(
-                span.contains("from_3") || found.iter().any(|path| path.ends_with(span)),
+                span.contains("from_3") || found.concat().iter().any(|path| path.ends_with(span)),
                 "{name}: there is no file {span}"
             );
         }

@@ -13,7 +13,7 @@ use medfeed::store::{Batch, Writer};
 use serde_json::json;
 
 use super::client::{Client, connect, read_answer};
-use super::site::{SOON, Server, Site, conferences_of_version, wait_until, wait_until_every};
+use super::site::{SOON, Server, Site, conferences_of_version, wait_for, wait_until, wait_until_every};
 use crate::harness::{World, conference};
 
 const DAY_S: i64 = 86_400;
@@ -172,9 +172,7 @@ fn requests(route: &str, status: u16, license: &str) -> String {
 
 #[test]
 fn counters_rise_by_the_requests() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(10, 0));
-    let key = site.open_key();
+    let (site, key) = Site::open(10);
     site.json(["license", "set", "tight", "--yes", "--dataset", "conferences", "--rate-limit", "3"]);
     let tight = site.key("tight", &[]).1;
     let elsewhere = site.key("all", &["--allow-ip", "192.0.2.1"]).1;
@@ -234,9 +232,7 @@ fn counters_rise_by_the_requests() {
 
 #[test]
 fn metrics_contain_version_and_process_figures() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(10, 0));
-    let key = site.open_key();
+    let (site, key) = Site::open(10);
     let (server, mut admin) = serve_watched(&site, &[]);
     let version = site.run(["--version"]).stdout;
     let version = version.trim().trim_start_matches("medfeed ");
@@ -253,12 +249,12 @@ fn metrics_contain_version_and_process_figures() {
     let during = scrape(&mut admin);
     assert!(during["process_open_fds"] >= before["process_open_fds"] + 5.0, "{during:#?}");
     assert_eq!((before["medfeed_connections"], during["medfeed_connections"]), (0.0, 5.0));
-    wait_until("time on the processor", SOON, || {
+    wait_for("time on the processor", || {
         clients[0].get("/v1/conferences");
-        (scrape(&mut admin)["process_cpu_seconds_total"] > before["process_cpu_seconds_total"]).then_some(())
+        scrape(&mut admin)["process_cpu_seconds_total"] > before["process_cpu_seconds_total"]
     });
     drop(clients);
-    wait_until("no connection", SOON, || (scrape(&mut admin)["medfeed_connections"] == 0.0).then_some(()));
+    wait_for("no connection", || scrape(&mut admin)["medfeed_connections"] == 0.0);
     server.stop();
 }
 
@@ -276,7 +272,7 @@ fn metrics_show_a_feed_that_falls_behind() {
     assert_eq!((samples[&position] > 0.0, samples[&behind]), (true, 0.0));
     let stood = samples[&position];
     site.import("conferences.jsonl", conferences_of_version(3, 1));
-    wait_until("a feed that is behind", SOON, || (scrape(&mut admin)[&behind] >= 1.0).then_some(()));
+    wait_for("a feed that is behind", || scrape(&mut admin)[&behind] >= 1.0);
     // A response to HEAD has no entries.
     let head = client.request(&since(&token)).replacen("GET", "HEAD", 1);
     let mut connection = BufReader::new(connect(server.address).unwrap());
@@ -299,9 +295,7 @@ fn metrics_show_a_feed_that_falls_behind() {
     let mut edit = writer.begin_at(now().plus_s(DAY_S)).unwrap();
     edit.revoke_key(&id).unwrap();
     edit.commit().unwrap();
-    wait_until("no figure of the revoked key", SOON, || {
-        scrape(&mut admin).keys().all(|name| !name.contains(&id)).then_some(())
-    });
+    wait_for("no figure of the revoked key", || scrape(&mut admin).keys().all(|name| !name.contains(&id)));
     server.stop();
 }
 
@@ -367,10 +361,10 @@ fn a_client_that_died_is_behind_by_the_age_of_the_oldest_entry_that_it_lacks() {
     old.remove(old.visible[0], 7);
     let lag = old.behind_days(&mut admin);
     assert!(is_about(lag, 7.0), "{lag:?}");
-    wait_until("the entry is noted", SOON, || {
+    wait_for("the entry is noted", || {
         let files = old.site.files().into_iter().filter(|name| name.starts_with("feed.redb.usage-"));
         let texts: String = files.map(|name| fs::read_to_string(old.site.path(&name)).unwrap_or_default()).collect();
-        (texts.contains("behind_since") && !texts.contains("\"behind_since\":null")).then_some(())
+        texts.contains("behind_since") && !texts.contains("\"behind_since\":null")
     });
     // The record changes again. Its old entry is gone, and the client still lacks the record.
     let record = conference(old.visible[0], json!({"therapy_areas": ["Oncology"]}));
@@ -397,10 +391,10 @@ fn a_client_that_died_is_behind_by_the_age_of_the_oldest_entry_that_it_lacks() {
     old.site
         .import("conferences.jsonl", conference(old.visible[0], json!({"therapy_areas": ["Oncology"], "venue": "V"})));
     let later = since(page["next_sync_token"].as_str().unwrap());
-    wait_until("the later commit", SOON, || (client.get(&later).items().len() == 1).then_some(()));
+    wait_for("the later commit", || client.get(&later).items().len() == 1);
     old.site.json(["restore", backup.to_str().unwrap(), "--yes"]);
     // The restore takes one seq, so the seq of the token exists again.
-    wait_until("no figure of a lost history", SOON, || old.behind_days(&mut admin).is_none().then_some(()));
+    wait_for("no figure of a lost history", || old.behind_days(&mut admin).is_none());
     let listed = old.site.json(["key", "list"]);
     let keys = listed["keys"].as_array().unwrap();
     let key = keys.iter().find(|key| key["id"] == old.id.as_str()).unwrap();
@@ -410,13 +404,11 @@ fn a_client_that_died_is_behind_by_the_age_of_the_oldest_entry_that_it_lacks() {
 
 #[test]
 fn readyz_gets_503_while_the_database_file_is_missing() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
-    let key = site.open_key();
+    let (site, key) = Site::open(3);
     let (server, mut admin) = serve_watched(&site, &[]);
     let mut client = server.client(&key);
     let ready = |admin: &mut Client, status: u16, followed: f64| {
-        wait_until(&format!("/readyz {status}"), SOON, || (admin.get("/readyz").status == status).then_some(()));
+        wait_for(&format!("/readyz {status}"), || admin.get("/readyz").status == status);
         assert_eq!(admin.get("/livez").status, 200);
         assert_eq!(scrape(admin)["medfeed_database_followed"], followed);
     };
@@ -451,8 +443,7 @@ fn readyz_gets_503_while_the_database_file_is_missing() {
 
 #[test]
 fn the_log_names_the_address_of_monitoring() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(2, 0));
+    let site = Site::with(2);
     for (address, format) in [("127.0.0.1:0", "json"), ("127.0.0.2:0", "pretty")] {
         let (server, mut admin) = serve_on(&site, address, &["--log-format", format]);
         let told = admin.address();

@@ -1,17 +1,16 @@
 //! The dashboard and the alerts in `deploy/monitoring`: servers have all metrics that they use.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use serde_json::Value;
 
 use super::https::{Authority, site_with};
 use super::manuals;
 use super::monitoring::serve_watched;
-use super::site::{Site, conferences_of_version};
+use super::site::Site;
 
 fn read(name: &str) -> String {
-    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/monitoring").join(name)).unwrap()
+    manuals::read(&format!("deploy/monitoring/{name}"))
 }
 
 /// The names of metrics in a text.
@@ -23,9 +22,7 @@ fn metrics_in(text: &str) -> BTreeSet<&str> {
 /// The names of the samples of a server after requests of every counted kind, of a server with a certificate, and of a
 /// replica.
 fn samples() -> BTreeSet<String> {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
-    let key = site.open_key();
+    let (site, key) = Site::open(3);
     let (server, mut admin) = serve_watched(&site, &[]);
     let mut client = server.client(&key);
     let token = client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();

@@ -11,7 +11,7 @@ use super::monitoring::scrape;
 use super::origin::Replica;
 use super::replicas::{COUNT, mirror, origin, serve};
 use super::s3::{Fault, S3};
-use super::site::{SOON, Site, conferences_of_version, version_of, wait_until};
+use super::site::{Site, conferences_of_version, version_of, wait_for};
 
 fn made_up() -> String {
     ApiKey::generate().unwrap().reveal().to_owned()
@@ -46,8 +46,7 @@ fn expect_only_valid_keys(address: SocketAddr, valid: &str) {
 
 #[test]
 fn a_new_key_works_at_once_from_an_address_beyond_its_limit() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let site = Site::with(3);
     site.json(["license", "set", "all", "--yes", "--dataset", "conferences", "--rate-limit", "2"]);
     let server = site.serve();
     flood(server.address);
@@ -123,7 +122,7 @@ fn unknown_keys_end_no_change_delay() {
     origin.site.import("conferences.jsonl", conferences_of_version(COUNT, 1));
     let (_, new) = origin.site.key("all", &[]);
     origin.publish();
-    wait_until("the commit is held back", SOON, || (scrape(&mut admin)["medfeed_held_back"] == 1.0).then_some(()));
+    wait_for("the commit is held back", || scrape(&mut admin)["medfeed_held_back"] == 1.0);
     for (key, status) in [(&made_up(), 401), (&new, 200), (&made_up(), 401)] {
         assert_eq!(server.client(key).get("/v1/conferences").status, status);
         assert_eq!(version_of(&client.get("/v1/conferences").items()), 0);
@@ -166,7 +165,7 @@ fn made_up_keys_cause_few_polls_and_delay_no_caller() {
     store.fail("GET", &name, Fault::Held, 1);
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| server.client(&made_up()).get("/v1/conferences"));
-        wait_until("a poll that is held back", SOON, || (polls() > before).then_some(()));
+        wait_for("a poll that is held back", || polls() > before);
         for _ in 0..20 {
             assert_eq!(server.client(&key).get("/v1/conferences").status, 200);
         }

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::client::{Answer, Client, ask, connect, is_closed, read_answer};
 use super::limited::command;
 use super::monitoring::{scrape, serve_watched, start_watched};
-use super::site::{SOON, Server, Site, conferences_of_version, version_of, wait_until};
+use super::site::{SOON, Server, Site, conferences_of_version, version_of, wait_for};
 
 const FEED: &str = "/v1/conferences/changes";
 
@@ -50,7 +50,7 @@ fn is_silent(stream: &Stream) -> bool {
 
 /// Waits until `count` requests are waiting.
 fn until_waiting(admin: &mut Client, count: u32) {
-    wait_until("requests that wait", SOON, || (scrape(admin)["medfeed_waiting"] == f64::from(count)).then_some(()));
+    wait_for("requests that wait", || scrape(admin)["medfeed_waiting"] == f64::from(count));
 }
 
 /// The number of waits that ended for a reason.
@@ -64,9 +64,7 @@ fn is_empty_page(answer: &Answer) -> bool {
 
 #[test]
 fn an_entry_ends_the_wait() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
-    let key = site.open_key();
+    let (site, key) = Site::open(3);
     let (server, mut admin) = serve_watched(&site, &[]);
     let remaining = |answer: &Answer| answer.header("ratelimit-remaining").unwrap().parse::<u64>().unwrap();
     let since = token(&server, &key);
@@ -77,7 +75,7 @@ fn an_entry_ends_the_wait() {
     let before = remaining(&server.client(&key).get(FEED));
     assert!(waiters.iter().all(is_silent));
     let named = now().plus_s(2);
-    wait_until("the second that `updated_since` names", SOON, || (now() >= named).then_some(()));
+    wait_for("the second that `updated_since` names", || now() >= named);
     site.import("conferences.jsonl", conferences_of_version(3, 1));
     let mut next = String::new();
     for waiter in &mut waiters {
@@ -105,8 +103,7 @@ fn an_entry_ends_the_wait() {
 
 #[test]
 fn a_hidden_change_ends_no_wait() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(6, 0));
+    let site = Site::with(6);
     let of = |area: &str| {
         site.license(area, &format!("--dataset conferences --therapy-area {area}"));
         site.key(area, &[]).1
@@ -161,8 +158,7 @@ fn a_hidden_change_ends_no_wait() {
 
 #[test]
 fn a_change_of_key_or_license_ends_the_wait_at_once() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(9, 0));
+    let site = Site::with(9);
     type Change = fn(&Site, &str, &str);
     let narrow: Change = |site, name, _| drop(site.license(name, "--dataset conferences --therapy-area Oncology"));
     let more: Change = |site, name, _| drop(site.license(name, "--dataset conferences --dataset journals"));
@@ -185,7 +181,7 @@ fn a_change_of_key_or_license_ends_the_wait_at_once() {
         waiters.push(wait(&server, key, more));
     }
     let expiring = site.key("revoked", &["--expires", &now().plus_s(6).to_string()]).1;
-    wait_until("the key", SOON, || (server.client(&expiring).get(FEED).status == 200).then_some(()));
+    wait_for("the key", || server.client(&expiring).get(FEED).status == 200);
     let mut expires = wait(&server, &expiring, "");
     until_waiting(&mut admin, 8);
     for (at, (name, change, _, status, code)) in cases.iter().enumerate() {
@@ -209,9 +205,7 @@ fn a_change_of_key_or_license_ends_the_wait_at_once() {
 
 #[test]
 fn a_restore_ends_waits_with_410_at_once() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
-    let key = site.open_key();
+    let (site, key) = Site::open(3);
     let backup = site.backup("backup.redb");
     let (server, mut admin) = serve_watched(&site, &[]);
     let mut waiters = ["", "&resync=diff"].map(|more| wait(&server, &key, more));
@@ -225,8 +219,7 @@ fn a_restore_ends_waits_with_410_at_once() {
 
 #[test]
 fn commits_that_are_held_back_end_no_wait() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let site = Site::with(3);
     site.license("all", "--dataset conferences");
     let ((id, key), (_, other)) = (site.key("all", &[]), site.key("all", &[]));
     let (server, mut admin) = serve_watched(&site, &["--change-delay", "1h"]);
@@ -244,9 +237,7 @@ fn commits_that_are_held_back_end_no_wait() {
 
 #[test]
 fn a_server_that_stops_answers_waiting_requests() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
-    let key = site.open_key();
+    let (site, key) = Site::open(3);
     let (mut server, mut admin) = serve_watched(&site, &[]);
     let mut waiters: Vec<Stream> = (0..3).map(|_| wait(&server, &key, "")).collect();
     until_waiting(&mut admin, 3);
@@ -261,14 +252,12 @@ fn a_server_that_stops_answers_waiting_requests() {
 
 #[test]
 fn the_longest_wait_ends_when_its_connection_is_needed() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
-    let key = site.open_key();
+    let (site, key) = Site::open(3);
     let limited = command(&site, "per-address=2 request=1s", "--admin-listen 127.0.0.1:0 --log info");
     let (server, mut admin) = start_watched(&site, limited);
     let target = waiting_target(&server, &key, "");
     // On a busy machine the connection of the token may still use one of the two slots.
-    wait_until("no connection", SOON, || (scrape(&mut admin)["medfeed_connections"] == 0.0).then_some(()));
+    wait_for("no connection", || scrape(&mut admin)["medfeed_connections"] == 0.0);
     let mut first = send(&server, &key, &target);
     until_waiting(&mut admin, 1);
     let second = send(&server, &key, &target);
@@ -281,9 +270,9 @@ fn the_longest_wait_ends_when_its_connection_is_needed() {
     assert!(is_empty_page(&told), "{told:?}");
     assert_eq!(told.header("connection"), Some("close"));
     assert!(is_closed(&mut first, SOON) && is_silent(&second));
-    wait_until("it is counted", SOON, || {
+    wait_for("it is counted", || {
         let given_up = "medfeed_connections_given_up_total{reason=\"waiting\",cause=\"capacity\"}";
-        (scrape(&mut admin).get(given_up) == Some(&1.0)).then_some(())
+        scrape(&mut admin).get(given_up) == Some(&1.0)
     });
     assert_eq!((ended(&mut admin, "capacity"), ended(&mut admin, "change")), (1.0, 0.0));
     server.stop();

@@ -10,7 +10,7 @@ use medfeed::store::Writer;
 
 use super::client::{Answer, Client, ask, connect};
 use super::monitoring::{scrape, serve_watched};
-use super::site::{SOON, Site, conferences_of_version, wait_until};
+use super::site::{SOON, Site, conferences_of_version, wait_for};
 
 fn page(admin: &mut Client) -> String {
     let answer = admin.get("/");
@@ -37,8 +37,7 @@ fn row(page: &str, piece: &str) -> String {
 
 #[test]
 fn the_page_lists_datasets_licenses_and_keys() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(1235, 0));
+    let site = Site::with(1235);
     site.license("all", "--dataset conferences --dataset journals");
     site.license("none", "--dataset conferences --country Nowhere");
     // A removed record is not counted, although the feed has its tombstone.
@@ -91,16 +90,13 @@ fn the_page_lists_datasets_licenses_and_keys() {
     // The license loses the dataset of which the key has asked.
     assert!(row(&shown, &id).ends_with("| journals | up to date"), "{}", row(&shown, &id));
     site.license("all", "--dataset conferences");
-    wait_until("the lag is unknown", SOON, || {
-        row(&page(&mut admin), &id).ends_with("| journals | unknown").then_some(())
-    });
+    wait_for("the lag is unknown", || row(&page(&mut admin), &id).ends_with("| journals | unknown"));
     server.stop();
 }
 
 #[test]
 fn the_page_is_shown_only_under_its_own_names() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let site = Site::with(3);
     let (server, admin) = serve_watched(&site, &["--admin-host", "feed-1.internal"]);
     let address = admin.address();
     let port = address.port();
@@ -139,8 +135,7 @@ fn the_page_is_shown_only_under_its_own_names() {
 
 #[test]
 fn a_key_with_two_feeds_is_sorted_by_its_largest_lag() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let site = Site::with(3);
     site.license("all", "--dataset conferences --dataset journals");
     let [(less, _), (more, _), (least, _), (lost, _)] = [(); 4].map(|()| site.key("all", &[]));
     let commit = Writer::open(&site.db(), SOON).unwrap().snapshot().unwrap().commit();
@@ -176,11 +171,10 @@ fn a_key_with_two_feeds_is_sorted_by_its_largest_lag() {
 
 #[test]
 fn a_commit_that_waits_for_the_change_delay_is_no_failure() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let site = Site::with(3);
     let (server, mut admin) = serve_watched(&site, &["--change-delay", "1h"]);
     site.import("conferences.jsonl", conferences_of_version(3, 1));
-    wait_until("it is held back", SOON, || (scrape(&mut admin)["medfeed_held_back"] == 1.0).then_some(()));
+    wait_for("it is held back", || scrape(&mut admin)["medfeed_held_back"] == 1.0);
     let shown = page(&mut admin);
     assert!(shown.contains("ready; a newer commit waits for the change delay"), "{shown}");
     assert_eq!(admin.get("/readyz").body, b"ok\n");

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::added_fields::OlderFile;
-use super::site::{Done, Site, conferences_of_version};
+use super::site::{Done, Site};
 
 /// The user and the group `nobody`.
 const NOBODY: u32 = 65_534;
@@ -37,24 +37,20 @@ pub fn can_be_nobody(test: &str) -> bool {
     can
 }
 
-/// A database that `nobody` may write to, and a backup of it.
-fn shared_site() -> Site {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(30, 0));
+/// A database that `nobody` may write to, and a backup of it. `None` if tests cannot run commands as `nobody`.
+fn shared_site(test: &str) -> Option<Site> {
+    let site = can_be_nobody(test).then(|| Site::with(30))?;
     site.license("all", "--dataset conferences");
     share(&site.backup("backup.redb"));
     share(&site.db());
     share(site.folder());
-    site
+    Some(site)
 }
 
 #[test]
 fn a_publisher_that_does_not_own_the_file_writes_its_note() {
     use super::published::{Place, note};
-    if !can_be_nobody("a_publisher_that_does_not_own_the_file_writes_its_note") {
-        return;
-    }
-    let site = shared_site();
+    let Some(site) = shared_site("a_publisher_that_does_not_own_the_file_writes_its_note") else { return };
     let place = Place::folder(&site);
     // A user who does not own the files may also replace them, because the folder is writable for them.
     for slot in 1..3 {
@@ -70,10 +66,7 @@ fn a_publisher_that_does_not_own_the_file_writes_its_note() {
 
 #[test]
 fn only_its_owner_replaces_a_database() {
-    if !can_be_nobody("only_its_owner_replaces_a_database") {
-        return;
-    }
-    let site = shared_site();
+    let Some(site) = shared_site("only_its_owner_replaces_a_database") else { return };
     let done = Done::of(as_nobody(&mut site.command(["key", "create", "--license", "all"])));
     assert_eq!(done.code, Some(0), "others may write to it: {done:?}");
     let older = OlderFile::new().site;
@@ -92,10 +85,7 @@ fn only_its_owner_replaces_a_database() {
 /// A user cannot sync a folder that they cannot read. A command fails before it gives a file its name, not after.
 #[test]
 fn a_folder_that_cannot_be_read_gets_no_file() {
-    if !can_be_nobody("a_folder_that_cannot_be_read_gets_no_file") {
-        return;
-    }
-    let site = shared_site();
+    let Some(site) = shared_site("a_folder_that_cannot_be_read_gets_no_file") else { return };
     let drop = site.path("drop");
     fs::create_dir(&drop).unwrap();
     fs::copy(site.path("backup.redb"), drop.join("older.redb")).unwrap();
@@ -124,10 +114,7 @@ fn check_as_nobody(site: &Site, file: &str) -> (Done, Done) {
 
 #[test]
 fn a_file_is_checked_without_the_right_to_write() {
-    if !can_be_nobody("a_file_is_checked_without_the_right_to_write") {
-        return;
-    }
-    let site = shared_site();
+    let Some(site) = shared_site("a_file_is_checked_without_the_right_to_write") else { return };
     let backup = site.path("backup.redb");
     fs::set_permissions(&backup, Permissions::from_mode(0o444)).unwrap();
     // The folder is not writable for them either.
@@ -180,7 +167,7 @@ fn in_own_mounts(site: &Site, script: &str, args: &[&str]) -> Option<Done> {
 
 #[test]
 fn a_file_on_a_read_only_mount_is_checked() {
-    let site = shared_site();
+    let Some(site) = shared_site("a_file_on_a_read_only_mount_is_checked") else { return };
     let folder = site.folder().display();
     let read_only = format!("mount --bind {folder} {folder} && mount -o remount,ro,bind {folder}");
     let backup = site.path("backup.redb");
@@ -193,7 +180,7 @@ fn a_file_on_a_read_only_mount_is_checked() {
 
 #[test]
 fn a_file_that_is_mounted_by_itself_keeps_its_name() {
-    let site = shared_site();
+    let Some(site) = shared_site("a_file_that_is_mounted_by_itself_keeps_its_name") else { return };
     let before = (site.json(["log"]), fs::metadata(site.db()).unwrap().ino());
     for command in [&["compact"][..], &["restore", "backup.redb", "--yes"]] {
         let Some(done) = in_own_mounts(&site, &format!("mount --bind {0} {0}", site.db().display()), command) else {

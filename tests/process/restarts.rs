@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::client::{Answer, ask, connect, connect_from, read_answer, read_head};
-use super::site::{Process, Random, SOON, STATUSES, Server, Site, wait_until};
+use super::site::{Process, Random, SOON, STATUSES, Server, Site, noise, wait_until};
 
 const STATUS: &str = "GET /v1/status HTTP/1.1\r\nhost: x\r\n\r\n";
 
@@ -20,12 +20,11 @@ const LARGE_RECORDS: usize = 150;
 /// A site whose export is too large for the buffers of sockets, because its venues hardly compress. Also returns a key
 /// for it.
 pub fn large_site() -> (Site, String) {
-    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-";
     static LARGE: OnceLock<(Vec<u8>, String)> = OnceLock::new();
     let (database, key) = LARGE.get_or_init(|| {
         let mut random = Random::new(1);
         let mut line = |id: usize| {
-            let venue: String = (0..60_000).map(|_| char::from(ALPHABET[random.below(64)])).collect();
+            let venue = noise(&mut random, 60_000);
             format!("{{\"id\":{id},\"name\":\"C\",\"venue\":\"{venue}\",{STATUSES}}}\n")
         };
         let site = Site::new();

@@ -22,6 +22,7 @@ use sha2::{Digest as _, Sha256};
 /// A response of a [`Scripted`] service.
 #[derive(Clone)]
 pub struct Reply {
+    /// 0 if the connection ends without a response.
     status: u16,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
@@ -54,6 +55,11 @@ impl Reply {
     /// An error with a code of the contract.
     pub fn problem(status: u16, code: &str) -> Reply {
         Reply::new(status, format!("{{\"type\":\"https://docs.example/errors/{code}\",\"detail\":\"No.\"}}"))
+    }
+
+    /// The redirect of a request to the same path of another server.
+    pub fn redirect(status: u16, server: &str, asked: &Asked) -> Reply {
+        Reply::new(status, "").with("location", &format!("{server}{}", asked.target()))
     }
 
     pub fn with(mut self, name: &str, value: &str) -> Reply {
@@ -89,6 +95,10 @@ pub struct Asked {
 }
 
 impl Asked {
+    pub fn target(&self) -> &str {
+        self.line.split_once(' ').expect("a method and a target").1
+    }
+
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(String::as_str)
     }
@@ -102,8 +112,13 @@ pub struct Scripted {
 
 impl Scripted {
     /// `answer` takes a request and the number of those before it.
-    pub fn new(mut answer: impl FnMut(&Asked, usize) -> Reply + Send + 'static) -> Scripted {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    pub fn new(answer: impl FnMut(&Asked, usize) -> Reply + Send + 'static) -> Scripted {
+        Scripted::at("127.0.0.1", answer)
+    }
+
+    /// A service at another address of this machine.
+    pub fn at(host: &str, mut answer: impl FnMut(&Asked, usize) -> Reply + Send + 'static) -> Scripted {
+        let listener = TcpListener::bind((host, 0)).unwrap();
         let scripted = Scripted { address: listener.local_addr().unwrap(), asked: Arc::default() };
         let noted = Arc::clone(&scripted.asked);
         std::thread::spawn(move || {
@@ -113,6 +128,9 @@ impl Scripted {
                 let before = noted.lock().unwrap().len();
                 noted.lock().unwrap().push(asked.clone());
                 let reply = answer(&asked, before);
+                if reply.status == 0 {
+                    continue;
+                }
                 let mut head = format!("HTTP/1.1 {} X\r\nconnection: close\r\n", reply.status);
                 head.extend(reply.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")));
                 head += &format!("content-length: {}\r\n\r\n", reply.body.len());
@@ -156,7 +174,7 @@ fn read(reader: &mut impl BufRead) -> Option<Asked> {
     loop {
         let mut header = String::new();
         reader.read_line(&mut header).ok()?;
-        let Some((name, value)) = header.trim_end().split_once(": ") else { break };
+        let Some((name, value)) = header.trim_end_matches("\r\n").split_once(": ") else { break };
         headers.insert(name.to_ascii_lowercase(), value.to_owned());
     }
     Some(Asked { line, headers })

@@ -9,8 +9,8 @@ use super::site::{SOON, Site, conferences_of_version, version_of, wait_until, wa
 /// The maximum time until a commit is visible.
 const VISIBLE_WITHIN: Duration = Duration::from_secs(2);
 
-/// Sends all requests in turn. Each answer must be of one state, and none older than the one before. Returns the number
-/// of answers.
+/// Sends all requests in turn, with pauses that leave the processor to others. Each answer must be of one state, and
+/// none older than the one before. Returns the number of answers.
 pub fn read_whole_states(client: &mut Client, count: usize, stop: &AtomicBool) -> usize {
     let targets = [
         "/v1/conferences?limit=500",
@@ -38,6 +38,7 @@ pub fn read_whole_states(client: &mut Client, count: usize, stop: &AtomicBool) -
             newest = version;
             answers += 1;
         }
+        std::thread::sleep(Duration::from_millis(5));
     }
     answers
 }
@@ -45,9 +46,7 @@ pub fn read_whole_states(client: &mut Client, count: usize, stop: &AtomicBool) -
 #[test]
 fn imports_become_visible_soon_and_whole() {
     const COUNT: u64 = 300;
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(COUNT, 0));
-    let key = site.open_key();
+    let (site, key) = Site::open(COUNT);
     let server = site.serve();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -76,8 +75,7 @@ fn imports_become_visible_soon_and_whole() {
 
 #[test]
 fn changes_of_keys_take_effect_while_serving() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let site = Site::with(3);
     let (first_id, first) = {
         site.license("all", "--dataset conferences");
         site.key("all", &[])

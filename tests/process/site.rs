@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use data_encoding::BASE64;
 use serde_json::{Value, json};
 use tempfile::{TempDir, TempPath};
 
@@ -24,6 +25,11 @@ pub const SOON: Duration = Duration::from_secs(20);
 /// Polls until `ask` returns a value.
 pub fn wait_until<T>(what: &str, within: Duration, ask: impl FnMut() -> Option<T>) -> T {
     wait_until_every(Duration::from_millis(10), what, within, ask)
+}
+
+/// Polls until a condition holds, which should be soon.
+pub fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
+    wait_until(what, SOON, || holds().then_some(()));
 }
 
 /// Polls at intervals until `ask` returns a value.
@@ -76,6 +82,14 @@ impl Random {
     pub fn part_of(&mut self, whole: Duration) -> Duration {
         whole.mul_f64((self.next() % 1000) as f64 / 1000.0)
     }
+}
+
+/// Letters that hardly compress.
+pub fn noise(random: &mut Random, letters: usize) -> String {
+    let bytes: Vec<u8> = (0..=letters / 8).flat_map(|_| random.next().to_le_bytes()).collect();
+    let mut text = BASE64.encode(&bytes);
+    text.truncate(letters);
+    text
 }
 
 /// A child process that is killed when the test ends.
@@ -164,6 +178,20 @@ impl Site {
         Site { folder: tempfile::Builder::new().prefix("medfeed-test-").tempdir().expect("a temporary folder") }
     }
 
+    /// A site with this number of conferences, of version 0.
+    pub fn with(count: u64) -> Site {
+        let site = Site::new();
+        site.import("conferences.jsonl", conferences_of_version(count, 0));
+        site
+    }
+
+    /// The same, and a key for all of its content.
+    pub fn open(count: u64) -> (Site, String) {
+        let site = Site::with(count);
+        let key = site.open_key();
+        (site, key)
+    }
+
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -245,7 +273,7 @@ impl Site {
         (record.id, key.reveal().to_owned())
     }
 
-    /// A license that sees all conferences, and a key for it.
+    /// A license that sees everything, and a key for it.
     pub fn open_key(&self) -> String {
         self.license("all", "--dataset conferences --dataset journals");
         self.key("all", &[]).1
@@ -382,6 +410,11 @@ impl Server {
         Client::new(self.address, Some(key))
     }
 
+    /// The URL without a path.
+    pub fn url(&self) -> String {
+        format!("{}://{}", self.scheme, self.address)
+    }
+
     /// The log so far.
     pub fn logged(&self) -> String {
         fs::read_to_string(&self.log).expect("a log")
@@ -389,7 +422,7 @@ impl Server {
 
     /// Waits until the log contains a text.
     pub fn wait_for_log(&self, text: &str) {
-        wait_until(text, SOON, || self.logged().contains(text).then_some(()));
+        wait_for(text, || self.logged().contains(text));
     }
 
     /// Ends the server as an operator does.

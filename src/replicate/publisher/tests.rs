@@ -267,18 +267,27 @@ fn a_running_publisher_checks_the_bucket_again_before_each_heartbeat() {
 
 #[test]
 fn a_heartbeat_that_is_ahead_is_overtaken() {
-    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
-    origin.publish(&log, once()).unwrap();
-    let mut publisher = origin.start(&log, once()).unwrap();
-    // A heartbeat of an earlier publisher, whose clock is ahead, arrives late.
-    let late = Heartbeat { at: now().plus_s(86_400), ..heartbeat(&log) };
-    log.bucket().put(layout::ALIVE, &late.encode().unwrap()).unwrap();
-    for _ in 0..2 {
-        publisher.heartbeat.make_due();
-        publisher.heartbeat_if_due().unwrap();
+    for starts_again in [false, true] {
+        let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
+        origin.publish(&log, once()).unwrap();
+        let mut publisher = origin.start(&log, once()).unwrap();
+        // A heartbeat of an earlier publisher, whose clock is ahead, arrives late.
+        let late = Heartbeat { at: now().plus_s(86_400), ..heartbeat(&log) };
+        log.bucket().put(layout::ALIVE, &late.encode().unwrap()).unwrap();
+        // A running publisher may overwrite it once before it reads it.
+        let mut heartbeats = 2;
+        if starts_again {
+            drop(publisher);
+            publisher = origin.start(&log, once()).unwrap();
+            heartbeats = 1;
+        }
+        for _ in 0..heartbeats {
+            publisher.heartbeat.make_due();
+            publisher.heartbeat_if_due().unwrap();
+        }
+        let found = heartbeat(&log);
+        assert!(found.slot == late.slot && found.at > late.at, "{starts_again}: {found:?}");
     }
-    let found = heartbeat(&log);
-    assert!(found.slot == late.slot && found.at > late.at, "{found:?}");
 }
 
 /// New replicas could not get past the state without a manifest if commits followed it, and a later start would not

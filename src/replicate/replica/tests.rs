@@ -120,6 +120,15 @@ fn an_older_heartbeat_that_is_put_back_decides_nothing() {
         replica.alive = Some(Heartbeat { slot, at: time().plus_s(later_s), ..known.clone() });
         assert_eq!(shown(replica.check_heartbeat()), expected, "{slot} {later_s}");
     }
+    // Old ones that return in their order are each later than the one before, but the publisher is still silent.
+    std::thread::sleep(Duration::from_millis(20));
+    let silent = replica.status.silent_for();
+    for later_s in [-2, -1] {
+        let old = Heartbeat { at: time().plus_s(later_s), ..known.clone() };
+        log.bucket().put(layout::ALIVE, &old.encode().unwrap()).unwrap();
+        assert_eq!(shown(replica.check_heartbeat()), "Unconfirmed", "{later_s}");
+        assert!(replica.status.silent_for() >= silent, "{later_s}");
+    }
     assert_eq!(replica.alive, Some(known));
 }
 

@@ -1,7 +1,7 @@
 // A long random walk: whatever happens at the server, the copy becomes equal to the export.
 
-const EDITS = 1000;
-const SEED = 20270101;
+const EDITS = 400;
+const SEED = 20270102;
 const COUNTRIES = ['Germany', 'Japan', 'Spain', 'United States'];
 const TODAY = '2027-01-01';
 
