@@ -383,8 +383,13 @@ fn a_former_origin_returns_as_a_replica() {
     let other = replica_of(&place);
     commit(&site, 1);
     commit(&site, 2);
-    let promoted = place.ends(&other, &["promote", &place.url, "--yes"]);
+    let promote_other = |yes: &[&str]| place.ends(&other, &[&["promote", &place.url], yes].concat());
+    let refused = promote_other(&[]);
+    assert!(refused.code == Some(1) && refused.stderr.contains("nothing was promoted"), "{refused:?}");
+    let promoted = promote_other(&["--yes"]);
     assert!(promoted.code == Some(0) && promoted.stdout.contains("stop the servers of the old origin"), "{promoted:?}");
+    let again = promote_other(&["--yes"]);
+    assert!(again.code == Some(1) && again.stderr.contains("is not a replica"), "{again:?}");
     // It names the commits that only its own file has.
     let (first, last) = (note(&site).seq + 1, rows_of(&site.db()).1.seq);
     let refused = place.run(&site, "--once");

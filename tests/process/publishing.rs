@@ -132,50 +132,6 @@ pub fn age(folder: &Path, days: u64) {
 }
 
 #[test]
-fn a_sweep_keeps_the_restorable_time_and_two_states() {
-    let site = curated();
-    let place = Place::folder(&site);
-    let (bucket, orphan) = (site.path("bucket"), layout::part(2, "0123456789abcdef", 0));
-    let probe = &layout::probe("0123456789abcdef");
-    let put = |version| {
-        commit(&site, version);
-        // Each round writes a state, because the last one is old enough.
-        place.once_with(&site, "--state-every 0s --keep 30d");
-    };
-    place.once(&site);
-    for version in 1..=5 {
-        put(version);
-    }
-    assert_eq!(place.slots(layout::STATES), [1, 3, 5, 7, 9, 11], "nothing is old");
-    for name in [&orphan, probe] {
-        place.bucket.create(name, b"of a start that was killed").unwrap();
-    }
-    // The first three are 90 days old, the others 40 days, and the next one is new.
-    age(&bucket, 40);
-    for name in (1..=5).map(layout::log).chain([1, 3, 5].map(layout::state)) {
-        File::options().write(true).open(bucket.join(name)).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
-    }
-    put(6);
-    // The state of slot 11 is the newest that is older than 30 days: any instant since can be restored.
-    assert_eq!(place.slots(layout::STATES), [11, 13]);
-    assert_eq!(place.slots(layout::LOG), [11, 12, 13]);
-    assert_eq!([place.bucket.get(&orphan).unwrap(), place.bucket.get(probe).unwrap()], [None, None]);
-    let parts = place.bucket.list(layout::PARTS, None).unwrap();
-    assert!(parts.iter().all(|part| layout::parse_part(&part.name).unwrap().slot >= 11), "{parts:?}");
-    assert_eq!(place.check(&site).slot, 13);
-    // Two states stay, however old they are.
-    put(7);
-    age(&bucket, 90);
-    put(8);
-    assert_eq!(place.slots(layout::STATES), [15, 17]);
-    assert_eq!(place.check(&site).slot, 17);
-    // A start that writes no entry deletes nothing.
-    age(&bucket, 90);
-    assert_eq!(place.once_with(&site, "--state-every 0s --keep 0s"), 0);
-    assert_eq!(place.slots(layout::STATES), [15, 17]);
-}
-
-#[test]
 fn a_publisher_that_cannot_continue_is_refused_with_a_remedy() {
     let site = curated();
     let place = Place::folder(&site);
@@ -296,29 +252,6 @@ fn commits_during_a_state_are_published_after_it() {
     assert!(state.is_state() && !state.replaces(before.head(), before.digest), "{state:?} is that after {before:?}");
     assert!(!place.entry(4).header.is_state());
     place.check(&site);
-}
-
-#[test]
-fn a_state_that_lacks_its_manifest_is_followed_by_another() {
-    let (s3, site) = (S3::start(), curated());
-    let place = Place::s3(&s3);
-    let backup = site.backup("older.redb");
-    let restore = || site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
-    for (before, put) in [(&[][..], 1), (&[2], 3)] {
-        if put > 1 {
-            restore();
-        }
-        s3.fail("PUT", "/states/", Fault::Status(403), usize::MAX);
-        let done = place.run(&site, "--once");
-        assert!(done.code == Some(1) && done.stderr.contains("403"), "{done:?}");
-        assert!(place.entry(put).header.is_state() && place.slots(layout::STATES) == before, "the entry alone");
-        s3.heal();
-        let done = place.run(&site, "--once");
-        assert!(done.code == Some(0) && !done.stderr.contains("missing"), "{done:?}");
-        assert_eq!(place.slots(layout::LOG).last(), Some(&(put + 1)), "another entry");
-        assert_eq!(place.slots(layout::STATES).last(), Some(&(put + 1)), "and its manifest");
-        place.check(&site);
-    }
 }
 
 #[test]

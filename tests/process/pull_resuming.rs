@@ -114,21 +114,3 @@ fn an_export_that_changed_meanwhile_is_loaded_from_its_start() {
     assert!(asked.len() == 3 && asked[0].is_none() && asked[1].is_some() && asked[2].is_none(), "{asked:?}");
     pulled.assert_equal("conferences");
 }
-
-#[test]
-fn an_export_resumes_at_another_server_of_the_database() {
-    let mut broken = broken_site();
-    broken.relay.cut_after(broken.length / 2);
-    let held = broken.relay.hold_cuts();
-    let pull = broken.start("");
-    let half = (broken.length / 2) as u64;
-    wait_until("half of the export", SOON, || (broken.relay.answered() >= half).then_some(()));
-    broken.pulled.server.process.kill();
-    broken.pulled.server = broken.pulled.site.serve();
-    broken.relay.lead_to(broken.pulled.server.address);
-    drop(held);
-    let told = ended(pull);
-    let asked = broken.asked();
-    assert!(asked.len() == 2 && asked[1].is_some(), "{asked:?} {told}");
-    broken.pulled.assert_equal("conferences");
-}

@@ -14,7 +14,7 @@ use super::client::Client;
 use super::monitoring::start_watched;
 use super::origin::Replica;
 use super::published::{Place, note, rows_of};
-use super::replicas::{seq_of, serve};
+use super::replicas::{compare, seq_of, serve};
 use super::site::{Random, SOON, STATUSES, Server, Site, cases_and_seed, wait_until};
 use crate::harness::counted;
 
@@ -378,6 +378,10 @@ fn tokens_work_at_origin_and_replicas_in_turn() {
     let publisher = place.start(&chosen.site, "--every 0s");
     curator = Curator { version: curator.version, next_id: curator.next_id, ..before };
     commits += walk_under_commits((&chosen.site, &mut curator, &mut random), (&mut stops, &mut walkers), polls / 4);
+    // Both servers answer every request alike.
+    let Walker { clients, token, .. } = &mut walkers[0];
+    let [(here, _), (there, _)] = &mut clients[..] else { panic!("two servers") };
+    compare(here, there, std::slice::from_ref(token));
     stop(publisher);
     stops.into_iter().for_each(|stop| stop.0.stop());
     [&chosen.site, &other.site].into_iter().for_each(Site::check);
