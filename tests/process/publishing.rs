@@ -9,8 +9,9 @@ use std::time::{Duration, SystemTime};
 use medfeed::model::time::now;
 use medfeed::replicate::heartbeat::Heartbeat;
 use medfeed::replicate::layout;
-use medfeed::store::Reader;
 use medfeed::store::replication::PublishedNote;
+use medfeed::store::write::licensing::KeySettings;
+use medfeed::store::{Reader, Writer};
 
 use super::published::{Place, follow, note, rows_of};
 use super::s3::{Fault, S3};
@@ -32,6 +33,14 @@ pub fn commit(site: &Site, version: u64) {
 /// A commit of few rows, for buckets that are read many times.
 pub fn commit_few(site: &Site, version: u64) {
     site.import("conferences.jsonl", conferences_of_version(4, version));
+}
+
+/// A commit with about this number of bytes of changes.
+fn commit_bytes(site: &Site, bytes: usize) {
+    let writer = Writer::open(&site.db(), SOON).unwrap();
+    let mut edit = writer.begin().unwrap();
+    edit.create_key("all", KeySettings { label: Some("x".repeat(bytes)), ..KeySettings::default() }).unwrap();
+    edit.commit().unwrap();
 }
 
 /// A copy of a site's database, without the files next to it.
@@ -101,7 +110,7 @@ fn a_whole_state_is_published_if_the_changes_are_missing() {
     commit(&site, 5);
     is_state("a commit after it", false);
     // More than the outbox can hold.
-    site.import("conferences.jsonl", conferences_of_version(6000, 6));
+    commit_bytes(&site, 3 << 20);
     is_state("a commit that is most of the file", true);
     // A restore while the publisher runs.
     let mut publisher = place.start(&site, "--every 0s");
@@ -259,8 +268,7 @@ fn several_parts_are_sent_at_once() {
     let (s3, site) = (S3::start(), curated());
     let place = Place::s3(&s3);
     // More than one part of 8 MiB.
-    let fat = conferences_of_version(2000, 1).replace("version 1", &"hall ".repeat(900));
-    site.import("conferences.jsonl", fat);
+    (0..2).for_each(|_| commit_bytes(&site, 5 << 20));
     s3.fail("PUT", "/parts/", Fault::Held, 1);
     let mut publisher = place.spawn(&site, "--once");
     s3.wait_for_held();

@@ -313,7 +313,7 @@ impl Drop for End<'_> {
 /// `MEDFEED_CASES` sets how often it is killed, `MEDFEED_SEED` when.
 #[test]
 fn a_killed_script_loses_nothing() {
-    let (rounds, seed) = cases_and_seed(20, 20_261_122);
+    let (rounds, seed) = cases_and_seed(8, 20_261_122);
     let mut random = Random::new(seed);
     let Some(site) = site_with_tools() else { return };
     site.import("conferences.jsonl", conferences_of_version(1300, 0));
@@ -335,6 +335,7 @@ fn a_killed_script_loses_nothing() {
                 if is_over.load(Ordering::Relaxed) {
                     break;
                 }
+                std::thread::sleep(Duration::from_millis(20));
             }
         });
         for _ in 0..rounds {
