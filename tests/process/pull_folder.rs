@@ -15,10 +15,7 @@ use super::site::{Process, SOON, Site, conferences_of_version, wait_until};
 
 /// A site whose copy is a folder.
 fn pulled_site() -> Pulled {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(700, 0));
-    site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
-    let mut pulled = Pulled::new(site);
+    let mut pulled = Pulled::with(700);
     pulled.copy = pulled.site.path("copy/");
     pulled
 }

@@ -1,5 +1,4 @@
-//! Proofs of a copy: `medfeed pull --verify` by digests alone, exports that were changed on their way, and the shell
-//! commands of the documentation.
+//! Proofs of a copy: exports that were changed on their way, and the shell commands of the documentation.
 
 use std::io::{BufReader, Write};
 use std::process::Command;
@@ -10,21 +9,14 @@ use flate2::write::GzEncoder;
 use super::client::{connect, read_head};
 use super::pulled::{Pulled, held};
 use super::scripted::{Reply, Scripted};
-use super::site::{Site, conferences_of_version};
 
 const ONE: &str = "{\"id\":1,\"name\":\"A\"}";
 const TWO: &str = "{\"id\":2,\"name\":\"B\"}";
 
-fn pulled_site() -> Pulled {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(300, 0));
-    Pulled::new(site)
-}
-
 #[test]
 fn an_export_that_was_changed_on_its_way_is_refused() {
     // A proxy rewrites the second export, so that it is a correct gzip file.
-    let mut pulled = pulled_site();
+    let mut pulled = Pulled::with(300);
     for place in pulled.places(None) {
         pulled.copy = place;
         let service = Scripted::new(|_, before| {
@@ -51,7 +43,7 @@ fn the_lines_of_the_documentation_prove_a_file() {
     }
     const LINES: &str = "grep -i x-records-digest conferences.headers\n\
         echo \"x-records-digest: sha-256=:$(gzip -dc conferences.jsonl.gz | openssl dgst -sha256 -binary | base64):\"";
-    let pulled = pulled_site();
+    let pulled = Pulled::with(300);
     let page = String::from_utf8(pulled.client().get("/docs").body).unwrap();
     assert!(page.contains(&LINES.replace('"', "&quot;")) || page.contains(LINES), "the guide has the lines");
     let mut stream = BufReader::new(connect(pulled.server.address).unwrap());

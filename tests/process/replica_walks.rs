@@ -17,6 +17,7 @@ use super::published::{Place, note, rows_of};
 use super::replicas::{compare, seq_of, serve};
 use super::site::{Random, SOON, STATUSES, Server, Site, cases_and_seed, wait_until};
 use crate::harness::counted;
+use crate::properties::feeds::apply;
 
 const COUNTRIES: [&str; 3] = ["Japan", "France", "Chile"];
 
@@ -208,11 +209,8 @@ impl Walker {
         for entry in page["data"].as_array().unwrap() {
             let id = entry["id"].as_u64().unwrap();
             assert!(self.seen.insert((id, marker(entry))), "{}: an entry twice: {entry}", told());
-            match entry["deleted"] == true {
-                true => self.records.remove(&id),
-                false => self.records.insert(id, entry.clone()),
-            };
         }
+        apply(&mut self.records, page["data"].as_array().unwrap());
         self.token = page["next_sync_token"].as_str().unwrap().to_owned();
         self.from = (at, seq_of(admin));
         page["has_more"] == false
