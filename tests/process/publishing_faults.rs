@@ -131,6 +131,7 @@ fn a_request_without_an_answer_times_out_and_is_repeated() {
                     let noted = PublishedNote::read(&site.db()).unwrap();
                     noted.is_some_and(|note| note.seq == head).then_some(())
                 });
+                wait_until("a heartbeat", 3 * SOON, || place.bucket.get(layout::ALIVE).unwrap());
                 publisher.kill();
                 let slots = place.slots(layout::LOG);
                 assert!(slots.iter().copied().eq(1..=place.check(&site).slot), "{method} {name} {fault:?}: {slots:?}");
