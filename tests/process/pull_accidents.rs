@@ -230,23 +230,33 @@ fn wrong_addresses_and_foreign_services_are_reported() {
 
 #[test]
 fn one_pull_at_a_time_works_on_a_copy() {
-    let pulled = Pulled::with(300);
-    let mut follower = Process::spawn(&mut pulled.command(&pulled.url(), "--follow --every 10ms"));
-    wait_until("followed", SOON, || held(&pulled.copy, "journals"));
-    let second = pulled.run("");
-    assert!(second.code == Some(1) && second.stderr.contains("another `medfeed pull` is using"), "{second:?}");
-    // A reader that stays in its transaction keeps its state and blocks no pull.
-    let mut reader = super::pulled::open(&pulled.copy).unwrap();
-    let reading = reader.transaction().unwrap();
-    let count = || -> i64 { reading.query_row("SELECT count(*) FROM conferences", [], |row| row.get(0)).unwrap() };
-    assert_eq!(count(), 300);
-    pulled.site.import("conferences.jsonl", "{\"id\":7,\"deleted\":true}\n");
-    wait_until("applied", SOON, || (pulled.content("conferences").records == 299).then_some(()));
-    assert_eq!(count(), 300);
-    drop(reading);
-    // The pull does not continue to write to a copy that was moved away.
-    fs::rename(&pulled.copy, pulled.site.path("taken.sqlite")).unwrap();
-    assert_eq!(follower.ended_within(SOON).expect("ends").code(), Some(4));
+    let cluster = Cluster::shared("one_pull_at_a_time_works_on_a_copy");
+    let mut pulled = Pulled::with(20);
+    for (place, removed) in pulled.places(cluster.as_ref()).into_iter().zip(1..) {
+        pulled.copy.clone_from(&place);
+        let mut follower = Process::spawn(&mut pulled.command(&pulled.url(), "--follow --every 10ms"));
+        wait_until("followed", SOON, || held(&place, "journals"));
+        let second = pulled.run("");
+        assert!(second.code == Some(1) && second.stderr.contains("another `medfeed pull` is using"), "{second:?}");
+        // A reader that stays in its transaction keeps its state and blocks no pull. A folder has no transactions.
+        let mut reader = (!place.is_dir()).then(|| pulled.reader());
+        let before = reader.as_mut().map(|count| count());
+        pulled.site.import("conferences.jsonl", format!("{{\"id\":{removed},\"deleted\":true}}\n"));
+        wait_until("applied", SOON, || (held(&place, "conferences")?.records == 20 - removed).then_some(()));
+        assert_eq!(reader.map(|mut count| count()), before, "{place:?}");
+        if place.exists() {
+            // The pull does not continue to write to a copy that was moved away.
+            fs::rename(&place, pulled.site.path(&format!("taken{removed}"))).unwrap();
+            assert_eq!(follower.ended_within(SOON).expect("ends").code(), Some(4));
+            continue;
+        }
+        // Another schema of the same database is another copy.
+        let elsewhere = pulled.run_to(&format!("{}&schema=second", place.display()), ("X", ""), "");
+        assert_eq!(elsewhere.code, Some(0), "{elsewhere:?}");
+        follower.kill();
+        // The lock of a killed pull is released.
+        assert_eq!(pulled.pull("").stdout.matches("nothing new").count(), 2);
+    }
 }
 
 #[test]

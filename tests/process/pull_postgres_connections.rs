@@ -4,36 +4,10 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use postgres::IsolationLevel;
-
 use super::postgres_server::{Cluster, PASSWORD, USER};
 use super::pull::{RECORDS, site_with_both};
 use super::pulled::{Pulled, exported, first_line, held};
 use super::site::{Process, SOON, conferences_of_version, wait_until};
-
-#[test]
-fn one_pull_at_a_time_works_on_a_copy_in_postgresql() {
-    let Some(cluster) = Cluster::shared("one_pull_at_a_time_works_on_a_copy_in_postgresql") else { return };
-    let pulled = Pulled::in_postgres(&cluster, site_with_both(RECORDS));
-    let mut follower = Process::spawn(&mut pulled.command(&pulled.url(), "--follow --every 10ms"));
-    wait_until("followed", SOON, || held(&pulled.copy, "journals"));
-    let second = pulled.run("");
-    assert!(second.code == Some(1) && second.stderr.contains("another `medfeed pull` is using"), "{second:?}");
-    // Another schema of the same database is another copy.
-    let elsewhere = pulled.run_to(&format!("{}&schema=second", pulled.copy.display()), ("X", ""), "");
-    assert_eq!(elsewhere.code, Some(0), "{elsewhere:?}");
-    // A reader that stays in its transaction keeps its state and blocks no pull.
-    let mut reader = pulled.postgres();
-    let mut reading = reader.build_transaction().isolation_level(IsolationLevel::RepeatableRead).start().unwrap();
-    let mut count = || reading.query_one("SELECT count(*) FROM conferences", &[]).unwrap().get::<_, i64>(0);
-    assert_eq!(count(), 520);
-    pulled.site.import("conferences.jsonl", "{\"id\":7,\"deleted\":true}\n");
-    wait_until("applied", SOON, || (held(&pulled.copy, "conferences")?.records == 519).then_some(()));
-    assert_eq!(count(), 520);
-    follower.kill();
-    // The lock of a killed pull is released.
-    assert_eq!(pulled.pull("").stdout.matches("nothing new").count(), 2);
-}
 
 #[test]
 fn a_follower_continues_over_a_restart_of_postgresql() {

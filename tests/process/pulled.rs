@@ -269,6 +269,19 @@ impl Pulled {
         self.assert_equal("conferences");
     }
 
+    /// Begins to read a copy in a database. Each call counts the conferences, in the same transaction.
+    pub fn reader(&self) -> Box<dyn FnMut() -> i64> {
+        const COUNT: &str = "SELECT count(*) FROM conferences";
+        if is_url(&self.copy) {
+            let mut client = self.postgres();
+            client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ").unwrap();
+            return Box::new(move || client.query_one(COUNT, &[]).unwrap().get(0));
+        }
+        let connection = open(&self.copy).unwrap();
+        connection.execute_batch("BEGIN").unwrap();
+        Box::new(move || connection.query_row(COUNT, [], |row| row.get(0)).unwrap())
+    }
+
     /// The rows of a query's first column, as texts.
     pub fn column(&self, sql: &str) -> Vec<String> {
         if is_url(&self.copy) {
