@@ -30,6 +30,7 @@ walks      300   2 process::replica_walks
 licenses   100   1 process::pull_licenses::histories
 kills      10    2 process::killed process::replica_kills process::promotion::a_promotion_that_is_killed_at_any process::upgrades::a_killed process::pull_kills process::shell_example::a_killed
 publishers 4     1 process::publishing_doubles process::races
+timeouts   1     1 process::publishing_watched::a_publisher_is_unready process::publishing_faults::a_request_without
 takeovers  30    1 process::promotion process::revocation
 instants   12    1 process::replica_instants
 power      1000  1 power::

@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn keys_are_found_in_both_headers() {
         let one = |text: &'static str| SentKey::One(text.as_bytes());
-        let cases: [(&[(&str, &str)], SentKey); 14] = [
+        let cases: [(&[(&str, &str)], SentKey); 20] = [
             (&[], SentKey::None),
             (&[("authorization", "Bearer k")], one("k")),
             (&[("authorization", "bearer   k ")], one("k")),
@@ -169,6 +169,12 @@ mod tests {
             (&[("authorization", "Bearer k"), ("x-api-key", "k")], one("k")),
             (&[("authorization", "Bearer k"), ("x-api-key", "l")], SentKey::Different),
             (&[("x-api-key", "k"), ("x-api-key", "l")], SentKey::Different),
+            (&[("x-api-key", "k"), ("x-api-key", "k")], one("k")),
+            (&[("authorization", "Bearer k"), ("authorization", "Bearer l")], SentKey::Different),
+            (&[("x-api-key", "Bearer k")], one("Bearer k")),
+            (&[("x-api-key", "k,k")], one("k,k")),
+            (&[("api-key", "k")], SentKey::None),
+            (&[("authorization", "k")], SentKey::None),
             (&[("authorization", "Basic k")], SentKey::None),
             (&[("authorization", "Bearerk")], SentKey::None),
             (&[("authorization", "Bearer")], SentKey::None),

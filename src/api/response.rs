@@ -199,6 +199,10 @@ mod tests {
         let cases = [
             ("gzip", true),
             ("GZip", true),
+            ("x-gzip", true),
+            ("gzip;q=1.0", true),
+            ("identity;q=0, *;q=0.5", true),
+            ("gzip;q=0.000, *", false),
             ("br, gzip;q=0.5", true),
             ("*", true),
             ("gzip;q=0", false),

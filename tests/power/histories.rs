@@ -3,15 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use medfeed::model::{
-    CommitInfo, ConferenceFields, Curated, Dataset, DateStatus, Fields, Head, Id, JournalFields, OrganizationFields,
-    RowDigest, Scope, TagFields,
+    ConferenceFields, Curated, Dataset, DateStatus, Fields, Id, JournalFields, OrganizationFields, Scope, TagFields,
 };
 use medfeed::store::file::replace::{backup, compact};
-use medfeed::store::replication::{ApplyError, OriginView, PublishedNote, ReplicaDraft, ReplicaMark, ReplicaWriter};
+use medfeed::store::replication::{ApplyError, OriginView, PublishedNote, ReplicaWriter};
 use medfeed::store::restore::Restoration;
 use medfeed::store::upgrade::upgrade;
 use medfeed::store::{Batch, Edit, Reader, Writer};
@@ -21,12 +20,16 @@ use super::disk::{Action, Disk};
 use super::examine::{State, state_of};
 use crate::process::added_fields::take_field;
 use crate::process::site::Random;
+use crate::properties::replicas::{apply, load, view, waiting};
 
 /// The files whose states are compared.
 pub const FEED: &str = "feed.redb";
 pub const BACKUP: &str = "backup.redb";
 pub const NOTE: &str = "feed.redb.published";
 pub const OLD: &str = "feed.redb.format-5";
+
+/// The length of a part of a state that a replica loads.
+const PART_BYTES: usize = 5_000;
 
 /// The states of files, by name.
 pub type States = BTreeMap<&'static str, State>;
@@ -278,46 +281,10 @@ pub fn upgraded(site: &mut Site, random: &mut Random) {
     site.commit(random, |edit, random| drop(edit.set_license("one", scope(random), None).unwrap()));
 }
 
-fn view(path: &Path) -> OriginView {
-    Reader::open(path).unwrap().origin().unwrap()
-}
-
-fn mark(origin: &OriginView, slot: u64, digest: RowDigest) -> ReplicaMark {
-    let id = origin.id().unwrap().unwrap();
-    ReplicaMark { url: "file:///srv/feed".to_owned(), id, slot, hash: [7; 32], digest }
-}
-
-fn load(origin: &OriginView, path: &Path, replaced: Option<ReplicaWriter>) -> ReplicaWriter {
-    let mut draft = ReplicaDraft::create_for(path).unwrap();
-    let digest = origin.dump(5_000, &mut |part| {
-        draft.add_part(&part).unwrap();
-        Ok(())
-    });
-    let mark = mark(origin, 1, digest.unwrap());
-    draft.finish(&mark, origin.head().unwrap().head()).unwrap().persist(replaced).unwrap()
-}
-
-fn waiting(origin: &OriginView, end: Head) -> Vec<(CommitInfo, Vec<u8>)> {
-    let commits =
-        origin.pending_after(end, u64::MAX).unwrap().unwrap_or_else(|| panic!("the outbox holds all since {end:?}"));
-    commits.into_iter().map(|commit| (commit, origin.changes(&commit).unwrap())).collect()
-}
-
-fn apply(
-    replica: &mut ReplicaWriter,
-    origin: &OriginView,
-    commits: &[(CommitInfo, Vec<u8>)],
-) -> Result<(), ApplyError> {
-    let before = replica.mark()?;
-    let digest = commits.last().map_or(before.digest, |(commit, _)| commit.digest);
-    let commits: Vec<_> = commits.iter().map(|(commit, changes)| (*commit, changes.as_slice())).collect();
-    replica.apply(&commits, &mark(origin, before.slot + 1, digest))
-}
-
 /// Brings a replica to the state of its origin.
 pub fn follow(replica: &mut ReplicaWriter, origin: &OriginView) -> Result<(), ApplyError> {
     let end = replica.head()?.head();
-    apply(replica, origin, &waiting(origin, end))
+    apply(replica, &waiting(origin, end))
 }
 
 /// A replica is loaded, applies commits, is replaced by a whole state, and is promoted.
@@ -352,17 +319,17 @@ pub fn replica(site: &mut Site, random: &mut Random) {
         }
         views.push(view(&path));
     });
-    let mut replica = load(&views[0], &site.path(), None);
+    let mut replica = load(&views[0], &site.path(), PART_BYTES, None);
     site.done();
     for (index, origin) in views.iter().enumerate().skip(1) {
         if index == 2 && random.percent(50) {
-            replica = load(origin, &site.path(), Some(replica));
+            replica = load(origin, &site.path(), PART_BYTES, Some(replica));
             site.done();
         }
         let mut commits = waiting(origin, replica.head().unwrap().head());
         while !commits.is_empty() {
             let later = commits.split_off(1 + random.below(commits.len()));
-            apply(&mut replica, origin, &commits).unwrap();
+            apply(&mut replica, &commits).unwrap();
             site.done();
             commits = later;
         }

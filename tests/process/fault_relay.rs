@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::answer_faults::{Exchange, Fault, Received, Sent, all_faults};
 use super::client::{Answer, read_head};
 use super::site::Random;
+use crate::harness::counted;
 use crate::properties::variable;
 
 /// The delay of [`Fault::Delayed`].
@@ -119,14 +120,14 @@ impl Recorded {
 }
 
 /// The seed, and the number of cases if it is set.
-pub fn chosen_size() -> (u64, Option<usize>) {
+fn chosen_size() -> (u64, Option<usize>) {
     let (seed, cases) = (variable("MEDFEED_SEED").unwrap_or(1), variable("MEDFEED_CASES"));
     println!("MEDFEED_SEED={seed} MEDFEED_CASES={cases:?}");
     (seed, cases.map(|cases| usize::try_from(cases).unwrap()))
 }
 
 /// Chooses cases at random: `most`, or else one of each fault, up to `quick`.
-pub fn choose<C>(
+fn choose<C>(
     mut cases: Vec<C>,
     fault_of: impl Fn(&C) -> Fault,
     seed: u64,
@@ -150,8 +151,32 @@ pub fn choose<C>(
     cases
 }
 
+/// Runs the cases of `always`, and others that are chosen at random: as many as `MEDFEED_CASES`, or else one of each
+/// fault, up to `quick`. `lane_of` returns the index of a case's lane. It also gets the number of the case.
+pub fn run_cases<L: Sync, C: Send>(
+    (always, others): (Vec<C>, Vec<C>),
+    fault_of: impl Fn(&C) -> Fault,
+    quick: usize,
+    lanes: &[L],
+    lane_of: impl Fn(usize, &C) -> usize,
+    run: impl Fn(&L, C) + Sync,
+) {
+    let (seed, most) = chosen_size();
+    let all = always.len() + others.len();
+    let mut cases = always;
+    cases.extend(choose(others, fault_of, seed, most, quick));
+    let count = cases.len();
+    println!("{count} of {all} cases");
+    let mut of_lanes: Vec<(&L, Vec<C>)> = lanes.iter().map(|lane| (lane, Vec::new())).collect();
+    for (number, case) in cases.into_iter().enumerate() {
+        of_lanes[lane_of(number, &case)].1.push(case);
+    }
+    run_lanes(of_lanes, run);
+    counted(count, "faults on the way");
+}
+
 /// Runs the cases of each lane in a thread. Panics at the end if a case did.
-pub fn run_lanes<L: Sync, C: Send>(lanes: Vec<(&L, Vec<C>)>, run: impl Fn(&L, C) + Sync) {
+fn run_lanes<L: Sync, C: Send>(lanes: Vec<(&L, Vec<C>)>, run: impl Fn(&L, C) + Sync) {
     let failures = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for (lane, cases) in lanes {

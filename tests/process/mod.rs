@@ -78,7 +78,6 @@ mod pull_resuming;
 mod pull_rounds;
 pub mod pulled;
 mod races;
-mod readers;
 mod readme;
 mod real_lists;
 mod recipes;

@@ -17,8 +17,6 @@ use super::site::{Server, Site};
 pub struct Origin {
     pub site: Site,
     place: Place,
-    /// The former site of the database, which has the bucket.
-    former: Option<Site>,
     pub slot: u64,
 }
 
@@ -26,7 +24,7 @@ impl Origin {
     /// Publishes a site's database in the folder `bucket` next to it.
     pub fn new(site: Site) -> Origin {
         let place = Place::folder(&site);
-        let mut origin = Origin { site, place, former: None, slot: 0 };
+        let mut origin = Origin { site, place, slot: 0 };
         origin.publish();
         origin
     }
@@ -36,7 +34,7 @@ impl Origin {
     }
 
     pub fn folder(&self) -> PathBuf {
-        self.former.as_ref().unwrap_or(&self.site).path("bucket")
+        self.site.path("bucket")
     }
 
     pub fn url(&self) -> String {
@@ -88,12 +86,6 @@ impl Origin {
         let created = self.bucket().create(&layout::log(header.slot), &bytes).expect("the bucket is there");
         assert_eq!(created, Created::New);
         self.slot = header.slot;
-    }
-
-    /// Continues with another file of the database, which wrote the last entry.
-    pub fn move_to(&mut self, site: Site) {
-        self.former = Some(std::mem::replace(&mut self.site, site));
-        self.slot = note(&self.site).slot;
     }
 
     /// A site for a replica of this origin.

@@ -1,13 +1,15 @@
-//! Commands of a user that does not own the database, but may write to it and to its folder.
+//! Commands of a user that does not own the database: one who may write to it and to its folder, or one who may only
+//! read it.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use super::added_fields::OlderFile;
-use super::site::{Done, Site};
+use super::site::{Done, Process, SOON, Site, conferences_of_version, wait_until};
 
 /// The user and the group `nobody`.
 const NOBODY: u32 = 65_534;
@@ -193,4 +195,45 @@ fn a_file_that_is_mounted_by_itself_keeps_its_name() {
         );
         assert_eq!((site.json(["log"]), fs::metadata(site.db()).unwrap().ino()), before, "{command:?}");
     }
+}
+
+#[test]
+fn a_user_without_write_permission_learns_who_can_repair_after_a_kill() {
+    if !can_be_nobody("a_user_without_write_permission_learns_who_can_repair_after_a_kill") {
+        return;
+    }
+    let site = Site::new();
+    fs::set_permissions(site.folder(), Permissions::from_mode(0o755)).unwrap();
+    site.import("conferences.jsonl", conferences_of_version(1500, 0));
+    let key = site.open_key();
+    fs::set_permissions(site.db(), Permissions::from_mode(0o640)).unwrap();
+    chown(site.db(), None, Some(NOBODY)).unwrap();
+    let reads = |args: &[&str]| as_nobody(&mut site.command(args)).output().unwrap();
+    assert!(reads(&["license", "list"]).status.success(), "it may read");
+
+    // A server of a user who may only read keeps running while an import is killed and until the file is repaired.
+    let mut serving = site.serve_command("");
+    as_nobody(&mut serving);
+    let server = site.start(serving);
+    let file = site.write("conferences.jsonl", conferences_of_version(1500, 1));
+    let mut import = Process::spawn(site.command(["import"]).arg(&file).stdout(Stdio::null()));
+    wait_until("the import writes", SOON, || site.path("feed.redb.writer").exists().then_some(()));
+    assert_eq!(import.ended_within(Duration::ZERO), None);
+    import.kill();
+    assert_eq!(server.client(&key).get("/v1/conferences/1").status, 200);
+
+    for args in
+        [&["license", "list"][..], &["key", "list"], &["serve", "--listen", "127.0.0.1:0"], &["backup", "/dev/null"]]
+    {
+        let done = reads(args);
+        assert_eq!(done.status.code(), Some(1), "{args:?}: {done:?}");
+        let told = String::from_utf8_lossy(&done.stderr);
+        let expected = ["feed.redb was left by a killed command", "by a user who may write to it", "`medfeed check`"];
+        for expected in expected {
+            assert!(told.contains(expected), "{args:?}: no {expected:?} in {told}");
+        }
+    }
+    site.check();
+    assert!(reads(&["license", "list"]).status.success(), "as the message advised");
+    server.stop();
 }

@@ -66,13 +66,11 @@ fn assert_fenced(place: &Place, site: &Site) {
 
 /// Checks that a database is the end of the log, that the log is one line, and that the next commit can be published.
 fn assert_continues(place: &Place, site: &Site) {
-    place.check(site);
     commit(site, 100 + note(site).slot);
     assert_eq!(place.once(site), 1, "{}", place.kind);
     let slots = place.slots(layout::LOG);
     assert_eq!(slots, (1..=note(site).slot).collect::<Vec<_>>(), "{}", place.kind);
     place.check(site);
-    place.json(site, &["check", "--from", &place.url]);
     site.check();
 }
 
@@ -383,8 +381,13 @@ fn a_former_origin_returns_as_a_replica() {
     let other = replica_of(&place);
     commit(&site, 1);
     commit(&site, 2);
-    let promoted = place.ends(&other, &["promote", &place.url, "--yes"]);
+    let promote_other = |yes: &[&str]| place.ends(&other, &[&["promote", &place.url], yes].concat());
+    let refused = promote_other(&[]);
+    assert!(refused.code == Some(1) && refused.stderr.contains("nothing was promoted"), "{refused:?}");
+    let promoted = promote_other(&["--yes"]);
     assert!(promoted.code == Some(0) && promoted.stdout.contains("stop the servers of the old origin"), "{promoted:?}");
+    let again = promote_other(&["--yes"]);
+    assert!(again.code == Some(1) && again.stderr.contains("is not a replica"), "{again:?}");
     // It names the commits that only its own file has.
     let (first, last) = (note(&site).seq + 1, rows_of(&site.db()).1.seq);
     let refused = place.run(&site, "--once");
@@ -407,5 +410,6 @@ fn a_former_origin_returns_as_a_replica() {
     place.once(&other);
     promote(&place, &site);
     assert_continues(&place, &site);
+    place.json(&site, &["check", "--from", &place.url]);
     assert_fenced(&place, &other);
 }

@@ -11,13 +11,12 @@ use medfeed::replicate::layout;
 use medfeed::replicate::replica::audit::audit;
 
 use super::answer_faults::Fault;
-use super::fault_relay::{FaultRelay, Recorded, choose, chosen_size, run_lanes};
+use super::fault_relay::{FaultRelay, Recorded, run_cases};
 use super::published::{Place, follow, note, rows_of};
 use super::publishing::commit_few;
 use super::pull_network::copy_folder;
 use super::s3::S3;
 use super::site::{Done, Process, SOON, Site, wait_until};
-use crate::harness::counted;
 
 const LANES: usize = 6;
 /// The number of exchanges of a running publisher that get faults.
@@ -198,22 +197,22 @@ fn run_case(prepared: &Prepared, Case { run, at, fault, .. }: Case) {
 
 #[test]
 fn a_fault_of_any_exchange_loses_no_commit_and_fences_no_publisher() {
-    let (seed, most) = chosen_size();
     let prepared = RUNS.map(Prepared::new);
-    let mut cases = cases(&prepared);
-    let all = cases.len();
-    let always = cases.extract_if(.., |case| case.is_always_run).collect::<Vec<_>>();
+    let mut others = cases(&prepared);
+    let always = others.extract_if(.., |case| case.is_always_run).collect::<Vec<_>>();
     assert!(always.len() >= ALWAYS.len(), "{} of {}", always.len(), ALWAYS.len());
-    let cases = [always, choose(cases, |case| case.fault, seed, most, QUICK)].concat();
-    let count = cases.len();
-    println!("{count} of {all} cases");
-    let of = |lane: usize| cases.iter().copied().skip(lane).step_by(LANES).collect::<Vec<_>>();
-    let lanes = (0..LANES).map(|lane| (&prepared, of(lane))).collect();
-    run_lanes(lanes, |prepared, case| {
-        let at = RUNS.iter().position(|run| *run == case.run).expect("a run");
-        run_case(&prepared[at], case);
-    });
-    counted(count, "faults on the way");
+    let lane_of = |number: usize, _: &Case| number % LANES;
+    run_cases(
+        (always, others),
+        |case| case.fault,
+        QUICK,
+        &[(); LANES],
+        lane_of,
+        |(), case| {
+            let at = RUNS.iter().position(|run| *run == case.run).expect("a run");
+            run_case(&prepared[at], case);
+        },
+    );
 }
 
 #[test]

@@ -1,52 +1,25 @@
 //! Broken or hostile services: `medfeed pull` stays within its bounds of memory, bytes and time, and names the bound
 //! that was reached.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::Stdio;
-use std::sync::{Arc, Mutex};
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use medfeed::model::Dataset;
 use medfeed::pull::body::ReadLimits;
-use medfeed::pull::client::PullClient;
 
-use super::site::{Process, SOON, Site};
+use super::pulled::first_line;
+use super::scripted::Scripted;
+use super::site::{SOON, Site};
 
 /// Answers one request. A caller that leaves early ends the answer.
 type Answer = fn(&str, &mut TcpStream) -> std::io::Result<()>;
 
-/// A service that answers every request in its own way, and records the requests.
-struct Fake {
-    address: SocketAddr,
-    asked: Arc<Mutex<Vec<String>>>,
-}
-
-impl Fake {
-    fn new(answer: Answer) -> Fake {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let fake = Fake { address: listener.local_addr().unwrap(), asked: Arc::default() };
-        let asked = Arc::clone(&fake.asked);
-        std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                let mut reader = BufReader::new(stream.unwrap());
-                let (mut line, mut rest) = (String::new(), String::new());
-                if reader.read_line(&mut line).is_err() {
-                    continue;
-                }
-                while reader.read_line(&mut rest).is_ok_and(|length| length > 2) {}
-                asked.lock().unwrap().push(line.clone());
-                let _ = answer(&line, reader.get_mut());
-            }
-        });
-        fake
-    }
-
-    fn url(&self) -> String {
-        format!("http://{}", self.address)
-    }
+/// A service that answers every request in its own way.
+fn serve(answer: Answer) -> Scripted {
+    Scripted::raw("127.0.0.1", move |asked, _, stream| answer(&asked.line, stream))
 }
 
 /// A head without a length: the end of the connection ends the body.
@@ -153,9 +126,9 @@ fn a_broken_service_is_bounded_in_bytes_and_items() {
         for (index, (name, answer, message)) in cases.into_iter().enumerate() {
             let site = &site;
             scope.spawn(move || {
-                let fake = Fake::new(answer);
+                let service = serve(answer);
                 let copy = format!("{index}.sqlite");
-                let mut inner = site.command(["pull", &fake.url(), "--to", &copy, "--dataset", "conferences"]);
+                let mut inner = site.command(["pull", &service.url(), "--to", &copy, "--dataset", "conferences"]);
                 // The first run may load the export; the second requests the feed. A process that needs more than 1 GiB
                 // of memory is ended.
                 for round in 0..2 {
@@ -173,24 +146,16 @@ fn a_broken_service_is_bounded_in_bytes_and_items() {
     });
 }
 
-/// The first line on standard error; empty if there is none.
-fn first_line(mut command: std::process::Command) -> (String, Process) {
-    let mut process = Process::spawn(command.stdout(Stdio::null()).stderr(Stdio::piped()));
-    let mut line = String::new();
-    BufReader::new(process.child().stderr.take().unwrap()).read_line(&mut line).unwrap();
-    (line, process)
-}
-
 #[test]
 fn after_a_page_that_is_too_long_a_short_one_is_requested() {
-    let fake = Fake::new(|line, stream| match line.contains("limit=3") {
+    let service = serve(|line, stream| match line.contains("limit=3") {
         true => page(stream, "{\"data\":[{\"id\":1}],\"has_more\":true,\"next_sync_token\":\"t1\"}"),
         false => page(stream, &" ".repeat(2048)),
     });
     let limits = ReadLimits { page_bytes: 1024, ..ReadLimits::default() };
-    let client = PullClient::new(fake.url().parse().unwrap(), "k", None, limits).unwrap();
+    let client = service.client_with(limits);
     let page = client.changes(Dataset::Conferences, "t0", 0).unwrap().unwrap();
-    assert_eq!((page.entries.len(), page.token.as_str(), fake.asked.lock().unwrap().len()), (1, "t1", 2));
+    assert_eq!((page.entries.len(), page.token.as_str(), service.take().len()), (1, "t1", 2));
 }
 
 #[test]
@@ -235,8 +200,8 @@ fn a_service_that_sends_too_slowly_is_an_error() {
     let (read_timeout, pace_time) = (Duration::from_secs(3), Duration::from_millis(200));
     let limits = ReadLimits { read_timeout, pace_time, ..ReadLimits::default() };
     let try_one = |(name, answer, message): (&str, Answer, &str)| {
-        let fake = Fake::new(answer);
-        let client = PullClient::new(fake.url().parse().unwrap(), "k", None, limits).unwrap();
+        let service = serve(answer);
+        let client = service.client_with(limits);
         let error = if name.contains("export") {
             let mut export = client.export(Dataset::Conferences, &|_| ()).unwrap();
             export.next_record().unwrap_err()
@@ -256,7 +221,7 @@ fn a_service_that_sends_too_slowly_is_an_error() {
 fn control_characters_in_entries_forge_no_output() {
     const HELD: &str =
         "{\"id\":2,\"name\":\"a\\n{\\\"dataset\\\":1}\u{9b}2J\u{202e}x\u{85}\u{2028}\",\"updated_at\":\"=1+1\"}";
-    let fake = Fake::new(|line, stream| {
+    let service = serve(|line, stream| {
         if line.contains("/exports/") {
             return whole_export(stream);
         }
@@ -266,7 +231,7 @@ fn control_characters_in_entries_forge_no_output() {
     let site = Site::new();
     for copy in ["copy/", "copy.sqlite"] {
         let pull = |args: &str| {
-            let mut command = site.command(["pull", &fake.url(), "--to", copy, "--dataset", "conferences"]);
+            let mut command = site.command(["pull", &service.url(), "--to", copy, "--dataset", "conferences"]);
             command.args(args.split_whitespace()).env("MEDFEED_KEY", "k").output().unwrap()
         };
         assert!(pull("").status.success(), "{copy}");

@@ -15,10 +15,7 @@ use super::site::{Process, SOON, Site, conferences_of_version, wait_until};
 
 /// A site whose copy is a folder.
 fn pulled_site() -> Pulled {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(700, 0));
-    site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
-    let mut pulled = Pulled::new(site);
+    let mut pulled = Pulled::with(700);
     pulled.copy = pulled.site.path("copy/");
     pulled
 }
@@ -151,14 +148,6 @@ fn folders_that_are_no_copy_stay_untouched() {
     assert_eq!(gone, [false, false]);
     pulled.pull("");
     pulled.assert_equal("journals");
-    let mut follower = Process::spawn(&mut pulled.command(&pulled.url(), "--follow --every 10ms"));
-    let before = text(&copy, "conferences.jsonl");
-    pulled.site.import("conferences.jsonl", conferences_of_version(3, 1));
-    wait_until("followed", SOON, || (text(&copy, "conferences.jsonl") != before).then_some(()));
-    let second = pulled.run("");
-    assert!(second.code == Some(1) && second.stderr.contains("another `medfeed pull` is using"), "{second:?}");
-    fs::rename(&copy, pulled.site.path("taken")).unwrap();
-    assert_eq!(follower.ended_within(SOON).expect("ends").code(), Some(4));
 
     pulled.site.write("mine/conferences.jsonl", "mine");
     pulled.copy = pulled.site.path("mine");

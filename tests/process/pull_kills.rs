@@ -16,6 +16,7 @@ use super::pulled::{Content, Pulled, content_of, exported, held, read};
 use super::relay::Relay;
 use super::site::{Process, Random, SOON, STATUSES, Site, cases_and_seed, conferences_of_version, wait_until};
 use crate::harness::counted;
+use crate::properties::feeds::apply;
 
 const EXPORT: &str = "/v1/exports/conferences";
 
@@ -32,14 +33,7 @@ fn brought_forward(client: &mut Client, content: &Content) -> Option<Content> {
             return None;
         }
         let page = answer.json();
-        for entry in page["data"].as_array().unwrap() {
-            let id = entry["id"].as_u64().unwrap();
-            if entry["deleted"] == true {
-                records.remove(&id);
-            } else {
-                records.insert(id, entry.clone());
-            }
-        }
+        apply(&mut records, page["data"].as_array().unwrap());
         token = page["next_sync_token"].as_str().unwrap().to_owned();
         if page["has_more"] == false {
             let lines = records.values().map(Value::to_string).collect();
@@ -57,6 +51,7 @@ fn values(lines: &[String]) -> Vec<Value> {
 fn observe(copy: &Path, key: &str, relay: &Relay, stop: &AtomicBool) -> HashMap<String, Content> {
     let mut seen: HashMap<String, Content> = HashMap::new();
     while !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(3));
         let Some(found) = copy.exists().then(|| read(copy, "conferences").ok().flatten()).flatten() else { continue };
         assert_eq!(found.records, i64::try_from(found.lines.len()).unwrap(), "the count in the copy");
         if let Some(before) = seen.get(&found.token) {
@@ -190,9 +185,7 @@ impl Service<'_> {
 #[test]
 fn a_killed_pull_leaves_the_view_at_its_token() {
     let (rounds, seed) = cases_and_seed(10, 20_261_122);
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(COUNT, 0));
-    let pulled = Pulled::new(site);
+    let pulled = Pulled::with(COUNT);
     let backup = pulled.site.backup("backup.redb");
     let relay = Relay::new(pulled.server.address, seed);
     relay.set_rough(true);

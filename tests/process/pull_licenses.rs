@@ -29,7 +29,7 @@ fn by_id(content: &Content) -> BTreeMap<u64, String> {
 #[test]
 fn a_change_of_the_license_loads_only_the_difference() {
     let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3000, 0));
+    site.import("conferences.jsonl", conferences_of_version(1200, 0));
     let pulled = Pulled::new(site);
     let relay = Relay::new(pulled.server.address, 0);
     let pull = |args: &str| pulled.run_at(&relay.url(), &format!("--dataset conferences {args}"));
@@ -137,7 +137,7 @@ fn set_licenses(site: &Site, scopes: &[(&str, Scope)]) -> Vec<String> {
 fn histories_of_licenses_end_with_the_view() {
     const ROUNDS: u64 = 5;
     const COUNT: u64 = 60;
-    let (histories, seed) = cases_and_seed(50, 20_261_122);
+    let (histories, seed) = cases_and_seed(20, 20_261_122);
     let mut random = Random::new(seed);
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(COUNT, 0));

@@ -11,10 +11,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::answer_faults::Fault;
-use super::fault_relay::{FaultRelay, Recorded, choose, chosen_size, run_lanes};
+use super::fault_relay::{FaultRelay, Recorded, run_cases};
 use super::pulled::{Content, Pulled, exported, held};
 use super::site::{Done, SOON, Site, conferences_of_version, wait_until};
-use crate::harness::counted;
 
 const DATASETS: [&str; 2] = ["conferences", "journals"];
 /// An SQLite file, and a folder.
@@ -304,19 +303,11 @@ pub fn copy_folder(from: &Path, to: &Path) {
 
 #[test]
 fn a_fault_of_any_exchange_leaves_the_copy_at_its_token() {
-    let (seed, most) = chosen_size();
     let network = Network::new();
-    let mut cases = network.cases();
-    let all = cases.len();
-    let always =
-        cases.extract_if(.., |case| ALWAYS.contains(&(network.scenarios[case.scenario].name, case.at, case.fault)));
-    let always: Vec<_> = always.collect();
+    let mut others = network.cases();
+    let is_always = |case: &mut Case| ALWAYS.contains(&(network.scenarios[case.scenario].name, case.at, case.fault));
+    let always: Vec<_> = others.extract_if(.., is_always).collect();
     assert_eq!(always.len(), ALWAYS.len() * COPIES.len());
-    let cases = [always, choose(cases, |case| case.fault, seed, most, QUICK)].concat();
-    let count = cases.len();
-    println!("{count} of {all} cases");
-    let of = |number: usize| cases.iter().copied().filter(|case| case.scenario == number).collect::<Vec<_>>();
-    let lanes = network.scenarios.iter().enumerate().map(|(number, scenario)| (scenario, of(number))).collect();
-    run_lanes(lanes, |scenario, case| network.run(scenario, case));
-    counted(count, "faults on the way");
+    let (lanes, lane_of) = (&network.scenarios, |_: usize, case: &Case| case.scenario);
+    run_cases((always, others), |case| case.fault, QUICK, lanes, lane_of, |scenario, case| network.run(scenario, case));
 }

@@ -1,5 +1,4 @@
-//! Proofs of a copy: `medfeed pull --verify` by digests alone, exports that were changed on their way, and the shell
-//! commands of the documentation.
+//! Proofs of a copy: exports that were changed on their way, and the shell commands of the documentation.
 
 use std::io::{BufReader, Write};
 use std::process::Command;
@@ -10,94 +9,14 @@ use flate2::write::GzEncoder;
 use super::client::{connect, read_head};
 use super::pulled::{Pulled, held};
 use super::scripted::{Reply, Scripted};
-use super::site::{Site, conferences_of_version};
 
 const ONE: &str = "{\"id\":1,\"name\":\"A\"}";
 const TWO: &str = "{\"id\":2,\"name\":\"B\"}";
 
-const HEAD: &str = "HEAD exports/conferences";
-const GET: &str = "GET exports/conferences";
-const CHANGES: &str = "GET conferences/changes?since=t0";
-
-fn pulled_site() -> Pulled {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(300, 0));
-    Pulled::new(site)
-}
-
-#[test]
-fn a_comparison_downloads_nothing_where_the_service_sends_digests() {
-    fn export(_: &str) -> Reply {
-        Reply::export("t0", &[ONE, TWO])
-    }
-    type Way<'a> = (&'a str, fn(&str) -> Reply, &'a [&'a str]);
-    let ways: [Way<'_>; 3] = [
-        ("digests", export, &[CHANGES, HEAD]),
-        ("an older service", |line| export(line).without("x-records-digest"), &[CHANGES, HEAD, GET]),
-        (
-            "no HEAD",
-            |line| if line.starts_with("HEAD") { Reply::new(405, "") } else { export(line) },
-            &[CHANGES, HEAD, GET],
-        ),
-    ];
-    let faults = [
-        ("UPDATE conferences SET json = replace(json, 'A', 'C') WHERE id = 1", "differs from the service's content;"),
-        ("DELETE FROM conferences WHERE id = 2", "1 records instead of 2"),
-        ("INSERT INTO conferences (id, json) VALUES (9000, '{\"id\":9000}')", "3 records instead of 2"),
-    ];
-    let pulled = pulled_site();
-    for (name, answer, asked) in ways {
-        let service = Scripted::new(move |asked, _| match asked.line.contains("/changes") {
-            true => Reply::page("", false, "t0"),
-            false => answer(&asked.line),
-        });
-        let verify = || {
-            let done = pulled.run_at(&service.url(), "--dataset conferences --verify");
-            assert_eq!(done.code, Some(0), "{name}: {done:?}");
-            (done, service.lines())
-        };
-        let done = pulled.run_at(&service.url(), "--dataset conferences --reload");
-        assert_eq!((done.code, service.lines()), (Some(0), vec![GET.to_owned()]), "{name}: {done:?}");
-        let (done, requests) = verify();
-        assert!(done.stdout.ends_with("2 records; equal to the service's\n"), "{name}: {done:?}");
-        assert_eq!(requests, asked, "{name}");
-        for (sql, fault) in faults {
-            pulled.tamper(sql);
-            let (done, requests) = verify();
-            assert!(done.stderr.contains(fault) && done.stdout.contains("; repaired"), "{name}: {sql}: {done:?}");
-            assert_eq!(requests, [asked, &[GET]].concat(), "{name}: {sql}");
-            assert_eq!(pulled.content("conferences").lines, [ONE, TWO], "{name}: {sql}");
-        }
-    }
-}
-
-#[test]
-fn a_comparison_that_fails_for_a_moment_is_repeated_without_a_download() {
-    let pulled = pulled_site();
-    for status in [429, 500, 502, 503] {
-        let mut failures = 1;
-        let service = Scripted::new(move |asked, _| match asked.line.split(' ').next() {
-            Some("HEAD") if failures > 0 => {
-                failures -= 1;
-                Reply::new(status, "").with("retry-after", "0")
-            }
-            _ if asked.line.contains("/changes") => Reply::page("", false, "t0"),
-            _ => Reply::export("t0", &[ONE, TWO]),
-        });
-        let pull = |args: &str| pulled.run_at(&service.url(), &format!("--dataset conferences {args}"));
-        assert_eq!(pull("--reload").code, Some(0));
-        service.lines();
-        let done = pull("--verify");
-        assert!(done.stdout.ends_with("2 records; equal to the service's\n"), "{status}: {done:?}");
-        assert!(done.stderr.contains(&format!("answered {status}")), "{status}: {done:?}");
-        assert_eq!(service.lines(), [CHANGES, HEAD, CHANGES, HEAD], "{status}");
-    }
-}
-
 #[test]
 fn an_export_that_was_changed_on_its_way_is_refused() {
     // A proxy rewrites the second export, so that it is a correct gzip file.
-    let mut pulled = pulled_site();
+    let mut pulled = Pulled::with(300);
     for place in pulled.places(None) {
         pulled.copy = place;
         let service = Scripted::new(|_, before| {
@@ -124,7 +43,7 @@ fn the_lines_of_the_documentation_prove_a_file() {
     }
     const LINES: &str = "grep -i x-records-digest conferences.headers\n\
         echo \"x-records-digest: sha-256=:$(gzip -dc conferences.jsonl.gz | openssl dgst -sha256 -binary | base64):\"";
-    let pulled = pulled_site();
+    let pulled = Pulled::with(300);
     let page = String::from_utf8(pulled.client().get("/docs").body).unwrap();
     assert!(page.contains(&LINES.replace('"', "&quot;")) || page.contains(LINES), "the guide has the lines");
     let mut stream = BufReader::new(connect(pulled.server.address).unwrap());

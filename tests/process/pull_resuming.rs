@@ -3,9 +3,9 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Stdio};
 
-use super::pulled::{Pulled, exported};
+use super::pulled::Pulled;
 use super::relay::Relay;
-use super::site::{Process, SOON, Site, conferences_of_version, wait_until};
+use super::site::{Process, SOON, conferences_of_version, wait_until};
 
 const EXPORT: &str = "GET /v1/exports/conferences HTTP/1.1";
 
@@ -17,9 +17,7 @@ struct Broken {
 }
 
 fn broken_site() -> Broken {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3000, 0));
-    let pulled = Pulled::new(site);
+    let pulled = Pulled::with(3000);
     let relay = Relay::new(pulled.server.address, 0);
     let length = pulled.client().get("/v1/exports/conferences").body.len();
     Broken { pulled, relay, length }
@@ -96,9 +94,7 @@ fn an_export_that_changed_meanwhile_is_loaded_from_its_start() {
     let held = relay.hold_cuts();
     let mut pull = broken.start("");
     wait_until("half of the export", SOON, || (relay.answered() >= (length / 2) as u64).then_some(()));
-    pulled.site.import("conferences.jsonl", conferences_of_version(2500, 1));
-    let mut client = pulled.client();
-    wait_until("served", SOON, || exported(&mut client, "conferences").lines[0].contains("version 1").then_some(()));
+    pulled.import("conferences.jsonl", conferences_of_version(2500, 1));
     drop(held);
     let mut stderr = BufReader::new(pull.child().stderr.take().unwrap());
     let mut line = || {
@@ -113,22 +109,4 @@ fn an_export_that_changed_meanwhile_is_loaded_from_its_start() {
     let asked = broken.asked();
     assert!(asked.len() == 3 && asked[0].is_none() && asked[1].is_some() && asked[2].is_none(), "{asked:?}");
     pulled.assert_equal("conferences");
-}
-
-#[test]
-fn an_export_resumes_at_another_server_of_the_database() {
-    let mut broken = broken_site();
-    broken.relay.cut_after(broken.length / 2);
-    let held = broken.relay.hold_cuts();
-    let pull = broken.start("");
-    let half = (broken.length / 2) as u64;
-    wait_until("half of the export", SOON, || (broken.relay.answered() >= half).then_some(()));
-    broken.pulled.server.process.kill();
-    broken.pulled.server = broken.pulled.site.serve();
-    broken.relay.lead_to(broken.pulled.server.address);
-    drop(held);
-    let told = ended(pull);
-    let asked = broken.asked();
-    assert!(asked.len() == 2 && asked[1].is_some(), "{asked:?} {told}");
-    broken.pulled.assert_equal("conferences");
 }

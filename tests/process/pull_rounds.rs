@@ -477,6 +477,40 @@ fn a_copy_with_a_fault_is_loaded_and_compared_again() {
 }
 
 #[test]
+fn a_copy_is_compared_by_an_export_if_the_service_sends_no_digest() {
+    let without = |lines: &[&str]| Reply::export("t0", lines).without("x-records-digest");
+    let no_head = |lines: &[&str]| vec![Reply::new(405, ""), Reply::export("t0", lines)];
+    for exports in [vec![without(&[ONE])], no_head(&[ONE])] {
+        let (result, methods) = compared(&mut copy_of_one(), exports);
+        assert!(matches!(result, Ok(Verdict::Sound)), "{result:?}");
+        assert_eq!(methods, ["GET", "HEAD", "GET"]);
+    }
+    for exports in [vec![without(&[ONE, TWO])], no_head(&[ONE, TWO])] {
+        let (result, methods) = compared(&mut copy_of_one(), exports);
+        assert!(matches!(result, Ok(Verdict::Repaired(_))), "{result:?}");
+        assert_eq!(methods, ["GET", "HEAD", "GET", "GET"], "it is loaded too");
+    }
+}
+
+#[test]
+fn a_comparison_that_fails_for_a_moment_is_repeated_without_a_download() {
+    for status in [429, 500, 502, 503] {
+        let service = Scripted::new(move |asked, before| match asked.line.contains("/changes") {
+            true => Reply::page("", false, "t0"),
+            false if before == 1 => Reply::new(status, "").with("retry-after", "0"),
+            false => Reply::export("t0", &[ONE]),
+        });
+        let plan = Plan { verify: true, ..plan(&[Conferences], true) };
+        let (result, reports, notes) = once(&service, &mut copy_of_one(), &plan);
+        result.unwrap();
+        assert!(matches!(reports[0].verdict, Some(Verdict::Sound)), "{status}");
+        assert!(notes.len() == 1 && notes[0].contains(&format!("answered {status}")), "{notes:?}");
+        let (changes, head) = ("GET conferences/changes?since=t0", "HEAD exports/conferences");
+        assert_eq!(service.lines(), [changes, head, changes, head], "{status}");
+    }
+}
+
+#[test]
 fn news_of_one_dataset_begins_the_next_round_at_once() {
     for (name, dataset) in [("conferences", Conferences), ("journals", Journals)] {
         // The second round begins at once too, because the requests of the first one do not wait.

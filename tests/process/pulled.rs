@@ -2,8 +2,9 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use postgres::{IsolationLevel, NoTls};
@@ -13,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::client::{Answer, Client};
 use super::postgres_server::Cluster;
-use super::site::{Done, SOON, Server, Site, wait_until};
+use super::site::{Done, Process, SOON, Server, Site, conferences_of_version, wait_until};
 
 /// The content of a copy for a dataset, read in one transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,6 +113,14 @@ impl Pulled {
         Pulled { site, server, key, copy }
     }
 
+    /// The same, with this number of conferences, and a journal.
+    pub fn with(conferences: u64) -> Pulled {
+        let site = Site::new();
+        site.import("conferences.jsonl", conferences_of_version(conferences, 0));
+        site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
+        Pulled::new(site)
+    }
+
     /// A site with a server and a key, and a PostgreSQL database for a copy.
     pub fn in_postgres(cluster: &Cluster, site: Site) -> Pulled {
         let mut pulled = Pulled::new(site);
@@ -202,6 +211,14 @@ impl Pulled {
         }
     }
 
+    /// Imports a file named like its dataset, and waits until the server shows the commit.
+    pub fn import(&self, file: &str, rows: impl AsRef<[u8]>) {
+        let (dataset, mut client) = (file.trim_end_matches(".jsonl"), self.client());
+        let before = exported(&mut client, dataset).token;
+        self.site.import(file, rows);
+        wait_until("served", SOON, || (exported(&mut client, dataset).token != before).then_some(()));
+    }
+
     /// Waits until the server shows the last commit, and pulls it.
     pub fn settle(&self, dataset: &str, args: &str) -> Done {
         let before = self.content(dataset).token;
@@ -229,9 +246,9 @@ impl Pulled {
             let done = self.pull("--verify --dataset conferences");
             assert!(done.stderr.contains(fault) && done.stdout.contains("; repaired"), "{sql}: {done:?}");
             self.assert_equal("conferences");
-            let again = self.pull("--verify --dataset conferences");
-            assert!(again.stdout.contains("nothing new") && !again.stdout.contains("repaired"), "{sql}: {again:?}");
         }
+        let again = self.pull("--verify --dataset conferences");
+        assert!(again.stdout.contains("nothing new") && !again.stdout.contains("repaired"), "{again:?}");
     }
 
     /// Runs statements that create objects which refuse a page. Checks that the message has these parts and that the
@@ -252,6 +269,19 @@ impl Pulled {
         self.assert_equal("conferences");
     }
 
+    /// Begins to read a copy in a database. Each call counts the conferences, in the same transaction.
+    pub fn reader(&self) -> Box<dyn FnMut() -> i64> {
+        const COUNT: &str = "SELECT count(*) FROM conferences";
+        if is_url(&self.copy) {
+            let mut client = self.postgres();
+            client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ").unwrap();
+            return Box::new(move || client.query_one(COUNT, &[]).unwrap().get(0));
+        }
+        let connection = open(&self.copy).unwrap();
+        connection.execute_batch("BEGIN").unwrap();
+        Box::new(move || connection.query_row(COUNT, [], |row| row.get(0)).unwrap())
+    }
+
     /// The rows of a query's first column, as texts.
     pub fn column(&self, sql: &str) -> Vec<String> {
         if is_url(&self.copy) {
@@ -270,6 +300,14 @@ impl Pulled {
         })
         .collect()
     }
+}
+
+/// Runs a command until it writes a line to standard error. The line is empty if it ends without one.
+pub fn first_line(mut command: Command) -> (String, Process) {
+    let mut process = Process::spawn(command.stdout(Stdio::null()).stderr(Stdio::piped()));
+    let mut line = String::new();
+    BufReader::new(process.child().stderr.take().unwrap()).read_line(&mut line).unwrap();
+    (line, process)
 }
 
 /// The service's export of a dataset.

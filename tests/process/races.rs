@@ -15,10 +15,13 @@ use serde_json::Value;
 use super::client::Client;
 use super::site::{SOON, STATUSES, Site, conferences_of_version, wait_until};
 use crate::harness::counted;
+use crate::properties::feeds::apply;
 use crate::properties::variable;
 
 const IMPORTERS: u64 = 2;
 const RECORDS: u64 = 20;
+/// The loader's pause between two pages.
+const PAUSE: Duration = Duration::from_millis(3);
 
 /// An import that was reported as committed: the one record that it added, and when it began.
 struct Acknowledged {
@@ -63,13 +66,7 @@ impl Copy {
             *self = Copy { resyncs: self.resyncs + 1, ..Copy::load(client) };
             return;
         }
-        for entry in answer.items() {
-            let id = entry["id"].as_u64().unwrap();
-            match entry["deleted"] == true {
-                true => self.records.remove(&id),
-                false => self.records.insert(id, entry),
-            };
-        }
+        apply(&mut self.records, &answer.items());
         answer.json()["next_sync_token"].as_str().unwrap().clone_into(&mut self.token);
     }
 }
@@ -92,6 +89,7 @@ fn swap_between_imports(site: &Site, key: &str, swap: impl FnOnce(&AtomicU64)) -
             let mut copy = Copy::load(&mut client);
             while !settled.load(Ordering::Relaxed) {
                 copy.follow(&mut client);
+                std::thread::sleep(PAUSE);
             }
             let fresh = Copy::load(&mut client).records;
             wait_until("the loader's copy", SOON, || {

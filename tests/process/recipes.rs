@@ -408,16 +408,6 @@ fn foreign_files_are_read_with_options() {
                 r#"{"impact_factor":null,"issn_print":"0028-4793"}"#,
             ]),
         ),
-        // Rows that mean the same record.
-        (
-            "journals.csv",
-            "name,issn_print\nHeart A,0028-4793\nHeart B,0028-4793\n",
-            "--match issn",
-            Refused(
-                "journals.csv:3: means the same journal as the row at journals.csv:2: they share `issn`, but are not \
-                 equal; keep one of them, or correct one",
-            ),
-        ),
         // Several columns for one list, and unknown organizations and tags.
         (
             "journals.csv",

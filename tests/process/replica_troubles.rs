@@ -99,7 +99,7 @@ fn a_replica_without_a_usable_bucket_or_file_is_refused_at_the_start() {
 fn a_replicas_file_is_read_like_its_origins_and_written_by_no_command() {
     let (origin, _) = origin();
     let replica = origin.replica();
-    replica.serve("").stop();
+    let server = replica.serve("");
     let (site, url) = (&replica.site, origin.url());
     let rows = site.write("conferences.jsonl", conferences_of_version(COUNT, 1));
     let backup = origin.site.backup("backup.redb");
@@ -111,12 +111,19 @@ fn a_replicas_file_is_read_like_its_origins_and_written_by_no_command() {
         &["compact"],
         &["restore", backup.to_str().unwrap(), "--yes"],
     ];
-    for command in refused {
-        let done = site.run(command);
-        let expected =
-            format!("feed.redb is a replica of {url}; write to its origin. If that is lost, `medfeed promote` makes");
-        assert!(done.code == Some(1) && done.stderr.contains(&expected), "{command:?}: {done:?}");
-    }
+    let assert_refused = |what: &str| {
+        for command in refused {
+            // Longer than a test waits.
+            let done = site.ends([command, &["--wait", "10m"]].concat());
+            let expected = format!(
+                "feed.redb is a replica of {url}; write to its origin. If that is lost, `medfeed promote` makes"
+            );
+            assert!(done.code == Some(1) && done.stderr.contains(&expected), "{what}: {command:?}: {done:?}");
+        }
+    };
+    assert_refused("served");
+    server.stop();
+    assert_refused("not served");
     // Keys may be revoked at the origin, so a server refuses a replica that it would not follow with.
     let done = site.ends(["serve", "--listen", "127.0.0.1:0"]);
     for expected in [&format!("feed.redb is a replica of {url}"), &format!("--from {url}"), "medfeed promote"] {

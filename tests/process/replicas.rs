@@ -174,50 +174,6 @@ fn a_token_that_is_ahead_makes_the_replica_poll_at_once() {
     server.stop();
 }
 
-#[test]
-fn a_promoted_replica_replaces_its_origin_for_callers_and_replicas() {
-    let (mut origin, key) = origin();
-    let replicas = [origin.replica(), origin.replica()];
-    let servers = replicas.each_ref().map(|replica| serve(replica, "--poll 20ms"));
-    let serving = origin.site.serve();
-    let mut client = serving.client(&key);
-    let published = client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
-    origin.site.import("conferences.jsonl", conferences_of_version(COUNT, 1));
-    let lost = wait_until("the origin's server shows the commit", SOON, || {
-        let page = client.get(&format!("/v1/conferences/changes?since={published}")).json();
-        page["next_sync_token"].as_str().map(str::to_owned).filter(|token| *token != published)
-    });
-    serving.stop();
-    let [(first, _), (second, mut admin)] = servers;
-    first.stop();
-    let [chosen, other] = replicas;
-    let url = origin.url();
-    let refused = chosen.site.run(["promote", &url]);
-    assert!(refused.code == Some(1) && refused.stderr.contains("nothing was promoted"), "{refused:?}");
-    let report = chosen.site.json(["promote", &url, "--yes"]);
-    assert_eq!(report["promoted"], true);
-    let again = chosen.site.run(["promote", &url, "--yes"]);
-    assert!(again.code == Some(1) && again.stderr.contains("is not a replica"), "{again:?}");
-    chosen.site.import("journals.jsonl", journals(9));
-    chosen.site.check();
-
-    // Tokens of the lost origin's unpublished commits end, and those of published ones work, at the new origin and at
-    // its replica.
-    origin.move_to(chosen.site);
-    origin.publish();
-    wait_for_seq(&origin, &mut admin);
-    let promoted = origin.site.serve();
-    let (mut here, mut there) = (promoted.client(&key), second.client(&key));
-    for client in [&mut here, &mut there] {
-        assert_eq!(client.get(&format!("/v1/conferences/changes?since={lost}")).problem(), "resync_required");
-        assert_eq!(client.get(&format!("/v1/conferences/changes?since={published}")).status, 200);
-    }
-    compare(&mut here, &mut there, &[published]);
-    promoted.stop();
-    second.stop();
-    other.site.check();
-}
-
 /// Copies all objects of a folder into a store.
 pub fn mirror(origin: &Origin, store: &S3) {
     for folder in [layout::LOG, layout::STATES, layout::PARTS] {

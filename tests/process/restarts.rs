@@ -9,13 +9,16 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use medfeed::model::{Conference, ConferenceFields, DateStatus, Id};
+use medfeed::store::{Batch, Writer};
+
 use super::client::{Answer, ask, connect, connect_from, read_answer, read_head};
-use super::site::{Process, Random, SOON, STATUSES, Server, Site, noise, wait_until};
+use super::site::{Process, Random, SOON, Server, Site, noise, wait_until};
 
 const STATUS: &str = "GET /v1/status HTTP/1.1\r\nhost: x\r\n\r\n";
 
 /// Conferences of a large site.
-const LARGE_RECORDS: usize = 150;
+const LARGE_RECORDS: u64 = 150;
 
 /// A site whose export is too large for the buffers of sockets, because its venues hardly compress. Also returns a key
 /// for it.
@@ -23,12 +26,26 @@ pub fn large_site() -> (Site, String) {
     static LARGE: OnceLock<(Vec<u8>, String)> = OnceLock::new();
     let (database, key) = LARGE.get_or_init(|| {
         let mut random = Random::new(1);
-        let mut line = |id: usize| {
-            let venue = noise(&mut random, 60_000);
-            format!("{{\"id\":{id},\"name\":\"C\",\"venue\":\"{venue}\",{STATUSES}}}\n")
-        };
+        // An import would also search the venues for misspellings.
+        let mut batch = Batch::default();
+        for id in 1..=LARGE_RECORDS {
+            let fields = ConferenceFields {
+                name: Some("C".to_owned()),
+                venue: Some(noise(&mut random, 60_000)),
+                start_date_status: Some(DateStatus::Check),
+                abstract_due_date_status: Some(DateStatus::Check),
+                late_breaking_due_date_status: Some(DateStatus::Check),
+                ..ConferenceFields::default()
+            };
+            let id = Id::try_from(id).unwrap();
+            batch.conferences.insert(id, Some(Conference::new(id, fields).unwrap()));
+        }
         let site = Site::new();
-        site.import("conferences.jsonl", (1..=LARGE_RECORDS).map(&mut line).collect::<String>());
+        let writer = Writer::open_or_create(&site.db(), SOON).unwrap();
+        let mut edit = writer.begin().unwrap();
+        edit.apply(&batch).unwrap();
+        edit.commit().unwrap();
+        drop(writer);
         let key = site.open_key();
         (std::fs::read(site.db()).unwrap(), key)
     });
@@ -154,7 +171,7 @@ fn a_running_download_finishes_before_the_server_ends() {
         for piece in answer.body.chunks_mut(1 << 20) {
             download.read_exact(piece).unwrap_or_else(|error| panic!("SIG{signal}: the download broke: {error}"));
         }
-        assert_eq!(answer.lines().len(), LARGE_RECORDS);
+        assert_eq!(answer.lines().len() as u64, LARGE_RECORDS);
         let status = server.process.ended_within(SOON).expect("the server ends");
         assert_eq!(status.code(), Some(0), "SIG{signal}");
     }

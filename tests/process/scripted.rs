@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -118,6 +118,25 @@ impl Scripted {
 
     /// A service at another address of this machine.
     pub fn at(host: &str, mut answer: impl FnMut(&Asked, usize) -> Reply + Send + 'static) -> Scripted {
+        Scripted::raw(host, move |asked, before, stream| {
+            let reply = answer(asked, before);
+            if reply.status == 0 {
+                return Ok(());
+            }
+            let mut head = format!("HTTP/1.1 {} X\r\nconnection: close\r\n", reply.status);
+            head.extend(reply.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")));
+            head += &format!("content-length: {}\r\n\r\n", reply.body.len());
+            let sent = if asked.line.starts_with("HEAD") { 0 } else { reply.cut.unwrap_or(reply.body.len()) };
+            stream.write_all(head.as_bytes())?;
+            stream.write_all(&reply.body[..sent])
+        })
+    }
+
+    /// `answer` writes the bytes of a response.
+    pub fn raw(
+        host: &str,
+        mut answer: impl FnMut(&Asked, usize, &mut TcpStream) -> std::io::Result<()> + Send + 'static,
+    ) -> Scripted {
         let listener = TcpListener::bind((host, 0)).unwrap();
         let scripted = Scripted { address: listener.local_addr().unwrap(), asked: Arc::default() };
         let noted = Arc::clone(&scripted.asked);
@@ -127,17 +146,8 @@ impl Scripted {
                 let Some(asked) = read(&mut reader) else { continue };
                 let before = noted.lock().unwrap().len();
                 noted.lock().unwrap().push(asked.clone());
-                let reply = answer(&asked, before);
-                if reply.status == 0 {
-                    continue;
-                }
-                let mut head = format!("HTTP/1.1 {} X\r\nconnection: close\r\n", reply.status);
-                head.extend(reply.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")));
-                head += &format!("content-length: {}\r\n\r\n", reply.body.len());
-                let sent = if asked.line.starts_with("HEAD") { 0 } else { reply.cut.unwrap_or(reply.body.len()) };
                 // A caller may leave before the end.
-                let stream = reader.get_mut();
-                let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&reply.body[..sent]));
+                let _ = answer(&asked, before, reader.get_mut());
             }
         });
         scripted

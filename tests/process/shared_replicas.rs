@@ -66,24 +66,10 @@ fn only_one_of_several_replicas_that_load_into_one_file_runs() {
 }
 
 #[test]
-fn commands_that_write_are_refused_at_once_on_a_served_replica() {
+fn a_served_replica_is_not_promoted() {
     let (origin, _) = origin();
     let replica = origin.replica();
     let (server, _) = serve(&replica, "");
-    let rows = replica.site.write("conferences.jsonl", conferences_of_version(COUNT, 1));
-    let commands = [
-        &["license", "set", "other", "--dataset", "journals"][..],
-        &["key", "create", "--license", "all"],
-        &["import", rows.to_str().unwrap()],
-        &["compact"],
-    ];
-    for command in commands {
-        // Longer than a test waits.
-        let done = replica.site.ends([command, &["--wait", "10m"]].concat());
-        assert_eq!(done.code, Some(1), "{command:?}: {done:?}");
-        let expected = format!("feed.redb is a replica of {}; write to its origin", origin.url());
-        assert!(done.stderr.contains(&expected) && done.stderr.contains("medfeed promote"), "{command:?}: {done:?}");
-    }
     let done = replica.site.ends(["promote", &origin.url(), "--yes"]);
     assert!(done.code == Some(1) && done.stderr.contains("stop all servers of this file"), "{done:?}");
     assert!(origin.bucket().get(&layout::log(origin.slot + 1)).unwrap().is_none());

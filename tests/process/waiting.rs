@@ -1,8 +1,6 @@
 //! A second writer waits for the first, up to `--wait`.
 
-use std::fs;
-use std::os::unix::fs::symlink;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use medfeed::store::Writer;
@@ -53,32 +51,4 @@ fn a_second_writer_waits_or_names_the_first() {
     let note = site.path("feed.redb.writer");
     assert!(!note.exists(), "the writer removes its note");
     assert_eq!(site.json(["import", file])["datasets"]["conferences"]["unchanged"], 3);
-}
-
-#[test]
-fn the_writers_note_is_shown_shortened_and_escaped() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
-    let note = site.path("feed.redb.writer");
-    let secret = site.write("secret", "of somebody");
-    let writer = Writer::open(&site.db(), Duration::ZERO).unwrap();
-    let told = || {
-        let done = site.ends(["check", "--wait", "0s"]);
-        assert_eq!(done.code, Some(1), "{done:?}");
-        assert!(done.stderr.trim_end().chars().all(|letter| !letter.is_control()), "{done:?}");
-        assert!(done.stderr.len() < 1000, "{} bytes", done.stderr.len());
-        done.stderr
-    };
-    let mut long = b"process 7\x1b[2J\x1b]0;title\x07 ".to_vec();
-    long.resize(1 << 20, b'x');
-    fs::write(&note, long).unwrap();
-    assert!(told().contains("process 7\\u{1b}[2J"), "{}", told());
-    fs::remove_file(&note).unwrap();
-    symlink(&secret, &note).unwrap();
-    assert!(told().contains("another process"), "{}", told());
-    fs::remove_file(&note).unwrap();
-    // The command does not wait for a pipe without a writer.
-    assert!(Command::new("mkfifo").arg(&note).status().unwrap().success());
-    assert!(told().contains("another process"), "{}", told());
-    drop(writer);
 }

@@ -8,11 +8,11 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod edits;
-mod feeds;
+pub mod feeds;
 mod folding;
 mod inputs;
 mod lists;
-mod replicas;
+pub mod replicas;
 mod resync;
 mod round_trips;
 mod served;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use medfeed::model::{CommitInfo, DatabaseId, Head};
 use medfeed::store::check::check;
-use medfeed::store::replication::{ApplyError, CommitChanges, OriginView, ReplicaDraft, ReplicaMark, ReplicaWriter};
+use medfeed::store::replication::{ApplyError, OriginView, ReplicaDraft, ReplicaMark, ReplicaWriter};
 use medfeed::store::{Edit, Reader, Writer};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -88,7 +88,7 @@ fn rows(view: &OriginView) -> Vec<u8> {
     rows
 }
 
-fn view(path: &Path) -> OriginView {
+pub fn view(path: &Path) -> OriginView {
     Reader::open(path).unwrap().origin().unwrap()
 }
 
@@ -97,7 +97,7 @@ fn mark(id: DatabaseId, slot: u64, digest: medfeed::model::RowDigest) -> Replica
 }
 
 /// Loads the state of an origin. It replaces an existing replica.
-fn load(origin: &OriginView, path: &Path, part_bytes: usize, replaced: Option<ReplicaWriter>) -> ReplicaWriter {
+pub fn load(origin: &OriginView, path: &Path, part_bytes: usize, replaced: Option<ReplicaWriter>) -> ReplicaWriter {
     let mut draft = ReplicaDraft::create_for(path).unwrap();
     let digest = origin.dump(part_bytes, &mut |part| {
         draft.add_part(&part).unwrap();
@@ -108,21 +108,17 @@ fn load(origin: &OriginView, path: &Path, part_bytes: usize, replaced: Option<Re
     loaded.persist(replaced).unwrap()
 }
 
-fn replicated<'a>(commit: &CommitInfo, changes: &'a [u8]) -> CommitChanges<'a> {
-    (*commit, changes)
-}
-
-fn waiting(origin: &OriginView, end: Head) -> Vec<(CommitInfo, Vec<u8>)> {
+pub fn waiting(origin: &OriginView, end: Head) -> Vec<(CommitInfo, Vec<u8>)> {
     let commits =
         origin.pending_after(end, u64::MAX).unwrap().unwrap_or_else(|| panic!("the outbox holds all since {end:?}"));
     commits.into_iter().map(|commit| (commit, origin.changes(&commit).unwrap())).collect()
 }
 
 /// Applies commits in one transaction.
-fn apply(replica: &mut ReplicaWriter, commits: &[(CommitInfo, Vec<u8>)]) -> Result<(), ApplyError> {
-    let before = replica.mark().unwrap();
+pub fn apply(replica: &mut ReplicaWriter, commits: &[(CommitInfo, Vec<u8>)]) -> Result<(), ApplyError> {
+    let before = replica.mark()?;
     let digest = commits.last().map_or(before.digest, |(commit, _)| commit.digest);
-    let commits: Vec<_> = commits.iter().map(|(commit, changes)| replicated(commit, changes)).collect();
+    let commits: Vec<_> = commits.iter().map(|(commit, changes)| (*commit, changes.as_slice())).collect();
     replica.apply(&commits, &mark(before.id, before.slot + 1, digest))
 }
 

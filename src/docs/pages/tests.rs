@@ -138,6 +138,16 @@ fn operator_settings_are_escaped() {
 }
 
 #[test]
+fn every_code_is_in_the_index_and_on_its_page() {
+    let index = error_index(&CONTRACT);
+    for info in CONTRACT.codes {
+        assert!(index.contains(&format!("href=\"errors/{}\"", info.name)), "{}", info.name);
+        let page = error(&CONTRACT, info, PUBLIC_URL);
+        assert!(page.contains(info.name) && page.contains(info.status.as_str()), "{}", info.name);
+    }
+}
+
+#[test]
 fn an_error_page_shows_a_problem() {
     let page = error(&CONTRACT, Code::ResyncRequired.info(), PUBLIC_URL);
     for text in ["410 Gone", "&quot;status&quot;: 410", "https://feed.example.org/docs/errors/resync_required"] {

@@ -477,7 +477,8 @@ fn rows_without_ids_find_their_records() {
         (
             "name,year",
             "A,2026\na,2026",
-            "conferences.csv:3: means the same conference as the row at conferences.csv:2: they share `name`, `year`",
+            "conferences.csv:3: means the same conference as the row at conferences.csv:2: they share `name`, `year`, but are not \
+             equal; keep one of them, or correct one",
         ),
         (
             "name,year",

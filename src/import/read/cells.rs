@@ -315,7 +315,7 @@ mod tests {
             (ValueKind::Date, "3/4/26", Err("no year of four digits")),
             (ValueKind::Date, "31/31/2026", Err("write a date as YYYY-MM-DD, such as 2026-03-15")),
             (ValueKind::Date, "46096", Err("is the number of a day")),
-            (ValueKind::Date, "TBD", Err("leave the cell empty")),
+            (ValueKind::Date, "TBD", Err("leave the cell empty, and use the date's status to say why")),
             (ValueKind::Date, "-", Err("leave the cell empty")),
             (ValueKind::Date, "2026-02-30", Err("write a date as YYYY-MM-DD, such as 2026-03-15")),
             (ValueKind::Date, "29.02.2024", Ok("2024-02-29")),

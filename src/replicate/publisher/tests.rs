@@ -128,8 +128,16 @@ fn a_state_is_an_entry_of_its_own_and_old_objects_are_swept() {
     assert_eq!((slots(&log, layout::LOG), slots(&log, layout::STATES)), (vec![5, 6, 7], vec![5, 7]));
     let (state, before) = (entry(&log, 7).header, entry(&log, 6).header);
     assert!(state.is_state() && !state.replaces(before.head(), before.digest), "{state:?} is that after {before:?}");
-    // Without further entries none is due.
+    // Without further entries none is due, and nothing is deleted.
+    let probe = layout::probe("0123456789abcdef");
+    log.bucket().put(&probe, b"x").unwrap();
+    log.date(&probe, time().plus_s(-86_400 * 1000));
     assert_eq!(origin.publish_counted(&log, sweeping()).unwrap().1, 0);
+    assert!(log.bucket().get(&probe).unwrap().is_some());
+    // A sweep would delete it.
+    origin.commit();
+    origin.publish(&log, sweeping()).unwrap();
+    assert!(log.bucket().get(&probe).unwrap().is_none());
 }
 
 #[test]
@@ -295,7 +303,11 @@ fn a_heartbeat_that_is_ahead_is_overtaken() {
 #[test]
 fn a_state_without_a_manifest_is_followed_by_a_state_before_commits() {
     let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
+    // The first state of a log, without commits after it.
     origin.publish(&log, once()).unwrap();
+    log.remove(&layout::state(1));
+    assert_eq!(origin.publish(&log, once()).unwrap().slot, 2);
+    assert_eq!(slots(&log, layout::STATES), [2]);
     origin.commit();
     origin.publish(&log, PublishSettings { state_every: Duration::ZERO, ..once() }).unwrap();
     let last = slots(&log, layout::LOG).into_iter().max().unwrap();

@@ -39,7 +39,7 @@ fn the_note_of_a_dead_writer_is_replaced() {
 fn a_foreign_note_is_shortened_and_escaped() {
     let folder = tempfile::tempdir().unwrap();
     let (path, note) = (folder.path().join("feed.redb"), folder.path().join("feed.redb.writer"));
-    let long = "x".repeat(300);
+    let long = "x".repeat(1 << 20);
     let cases: [(&[u8], &str); 6] = [
         (b"", "another process"),
         (b" \n ", "another process"),

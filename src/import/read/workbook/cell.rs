@@ -175,7 +175,13 @@ mod tests {
             (number(f64::INFINITY), 0, Err("the cell B7 contains a value that cannot be read")),
             (number(1.0), 9, Err("the cell B7 has a format that the workbook lacks")),
             (number(0.12), 2, Err("the cell B7 shows a percentage, in the format `0%`; write the right number")),
-            (number(0.125), 4, Err("the cell B7 shows fewer digits than it has, in the format `0.00`")),
+            (
+                number(0.125),
+                4,
+                Err(
+                    "the cell B7 shows fewer digits than it has, in the format `0.00`; write the right number, or make the cell show",
+                ),
+            ),
             (number(46_096.0), 1, Ok("2026-03-15")),
             (number(46_096.5), 1, Err("time of day")),
             (number(0.25), 1, Err("not a date")),
@@ -192,7 +198,11 @@ mod tests {
             (text(""), 5, Ok("")),
             (DataRef::String("a".to_owned()), 0, Ok("a")),
             (DataRef::Bool(true), 0, Ok("TRUE")),
-            (DataRef::Error(CellErrorType::Ref), 0, Err("the cell B7 contains a spreadsheet error")),
+            (
+                DataRef::Error(CellErrorType::Ref),
+                0,
+                Err("the cell B7 contains a spreadsheet error; correct or clear it"),
+            ),
         ];
         for (value, style, expected) in cases {
             let cell = styles.cell(&value, style, || "B7".to_owned());
