@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::added_fields::OlderFile;
-use super::site::{Done, Process, SOON, Site, conferences_of_version, wait_until};
+use super::site::{Done, Process, Site, conferences_of_version, wait_for};
 
 /// The user and the group `nobody`.
 const NOBODY: u32 = 65_534;
@@ -217,7 +217,7 @@ fn a_user_without_write_permission_learns_who_can_repair_after_a_kill() {
     let server = site.start(serving);
     let file = site.write("conferences.jsonl", conferences_of_version(1500, 1));
     let mut import = Process::spawn(site.command(["import"]).arg(&file).stdout(Stdio::null()));
-    wait_until("the import writes", SOON, || site.path("feed.redb.writer").exists().then_some(()));
+    wait_for("the import writes", || site.path("feed.redb.writer").exists());
     assert_eq!(import.ended_within(Duration::ZERO), None);
     import.kill();
     assert_eq!(server.client(&key).get("/v1/conferences/1").status, 200);

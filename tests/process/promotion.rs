@@ -13,7 +13,7 @@ use super::origin::Replica;
 use super::published::{Place, follow, note, rows_of, seal_key};
 use super::publishing::{commit, copy_of, curated};
 use super::s3::{Fault, S3};
-use super::site::{Process, Random, SOON, Site, cases_and_seed, wait_until};
+use super::site::{Process, Random, SOON, Site, cases_and_seed, wait_for};
 use crate::harness::counted;
 
 /// A replica that has followed the log to its end, and is not running.
@@ -364,7 +364,7 @@ fn a_wait_for_replicas_ends_when_another_publisher_takes_over() {
     let told = fs::File::create(site.path("told")).unwrap();
     let mut command = site.command(["key", "revoke", &id, "--publish-wait", "1h"]);
     let waiting = Process::spawn(command.stdout(Stdio::null()).stderr(told));
-    wait_until("it is done here", SOON, || (head() > before).then_some(()));
+    wait_for("it is done here", || head() > before);
     promote(&place, &replica);
     assert_fenced(&place, &site);
     ends_with(waiting, 4, "the waiting command");

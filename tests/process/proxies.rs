@@ -2,7 +2,7 @@
 //! in `fixtures/addresses.txt`.
 
 use super::client::Client;
-use super::site::{Site, conferences_of_version};
+use super::site::Site;
 
 /// The address of the trusted proxy, and one of no proxy.
 const PROXY: &str = "127.0.0.1";
@@ -14,8 +14,7 @@ const ALLOWED: &str = "198.51.100.7";
 fn only_the_chosen_header_of_a_trusted_proxy_names_the_caller() {
     const XFF: (&str, &str) = ("X-Forwarded-For", ALLOWED);
     const FORWARDED: (&str, &str) = ("Forwarded", "for=198.51.100.7");
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let site = Site::with(3);
     let open = site.open_key();
     let narrow = site.key("all", &["--allow-ip", ALLOWED]).1;
     // The options of the server, and the cases: the source of the connection, the sent header, the expected caller.

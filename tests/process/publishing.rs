@@ -15,12 +15,11 @@ use medfeed::store::{Reader, Writer};
 
 use super::published::{Place, follow, note, rows_of};
 use super::s3::{Fault, S3};
-use super::site::{Process, SOON, Site, conferences_of_version, wait_until};
+use super::site::{Process, SOON, Site, conferences_of_version, wait_for};
 
 /// A site with records, a license and a key.
 pub fn curated() -> Site {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(30, 0));
+    let site = Site::with(30);
     site.open_key();
     site
 }
@@ -118,7 +117,7 @@ fn a_whole_state_is_published_if_the_changes_are_missing() {
     commit(&site, 7);
     site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
     let (_, head, _) = rows_of(&site.db());
-    wait_until("the restored state is published", SOON, || (note(&site).seq == head.seq).then_some(()));
+    wait_for("the restored state is published", || note(&site).seq == head.seq);
     publisher.kill();
     place.check(&site);
 }
@@ -182,9 +181,9 @@ fn a_publisher_that_cannot_continue_is_refused_with_a_remedy() {
     fs::remove_dir_all(site.path("bucket")).unwrap();
     let log = fs::File::create(site.path("publisher.log")).unwrap();
     let mut publisher = Process::spawn(place.command(&site, "").stderr(log));
-    wait_until("the folder is missed", SOON, || {
+    wait_for("the folder is missed", || {
         let told = fs::read_to_string(site.path("publisher.log")).unwrap();
-        told.contains("whether its disk is mounted").then_some(())
+        told.contains("whether its disk is mounted")
     });
     publisher.kill();
     assert!(!site.path("bucket").exists());
@@ -267,7 +266,7 @@ fn commits_during_a_state_are_published_after_it() {
     assert_eq!((place.slots(layout::LOG), place.slots(layout::STATES)), (vec![1, 2], vec![1]));
     s3.release();
     let (_, head, _) = rows_of(&site.db());
-    wait_until("the commits are published", SOON, || (note(&site).seq == head.seq).then_some(()));
+    wait_for("the commits are published", || note(&site).seq == head.seq);
     publisher.signal("TERM");
     assert_eq!(publisher.ended_within(SOON).and_then(|status| status.code()), Some(0));
     let (state, before) = (place.entry(3).header, place.entry(2).header);
@@ -286,7 +285,7 @@ fn several_parts_are_sent_at_once() {
     let mut publisher = place.spawn(&site, "--once");
     s3.wait_for_held();
     let parts = || s3.requests().iter().filter(|asked| asked.starts_with("PUT feed/some/prefix/parts/")).count();
-    wait_until("another part", SOON, || (parts() > 1).then_some(()));
+    wait_for("another part", || parts() > 1);
     s3.release();
     assert_eq!(publisher.ended_within(SOON).and_then(|status| status.code()), Some(0));
     let parts = place.manifest(1).parts;

@@ -16,7 +16,7 @@ use super::published::{Place, follow, note, rows_of};
 use super::publishing::commit_few;
 use super::pull_network::copy_folder;
 use super::s3::S3;
-use super::site::{Done, Process, SOON, Site, wait_until};
+use super::site::{Done, Process, SOON, Site, wait_for, wait_until};
 
 const LANES: usize = 6;
 /// The number of exchanges of a running publisher that get faults.
@@ -119,11 +119,11 @@ fn publish(run: Run, site: &Site, relay: &FaultRelay, plan: &[(usize, Fault)], s
         Some(Done { code, stdout: String::new(), stderr: std::fs::read_to_string(&log).unwrap() })
     };
     let is_published = |site: &Site| note(site).seq == rows_of(&site.db()).1.seq;
-    wait_until("a heartbeat", SOON, || {
+    wait_for("a heartbeat", || {
         let lines = relay.exchanges();
         let is_alive =
             lines.iter().any(|exchange| exchange.line.starts_with("PUT") && exchange.line.ends_with("/alive"));
-        (is_alive && is_published(site)).then_some(())
+        is_alive && is_published(site)
     });
     relay.begin(plan);
     commit_few(site, 9);

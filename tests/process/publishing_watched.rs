@@ -13,7 +13,7 @@ use super::published::{Place, Watched, note};
 use super::publishing::{commit, copy_of, curated};
 use super::replicas::readyz;
 use super::s3::{Fault, S3};
-use super::site::{SOON, wait_until};
+use super::site::{SOON, wait_for, wait_until};
 
 /// The names of the samples of a publisher.
 pub fn samples() -> Vec<String> {
@@ -66,7 +66,7 @@ fn metrics_show_the_progress_of_publishing() {
     publisher.wait_for("trouble_seconds", |trouble| trouble == 0.0);
     assert!(publisher.logged().contains("publishing continues after "), "{}", publisher.logged());
     let slot = scrape(&mut publisher.admin)["medfeed_publish_slot"];
-    wait_until("it is noted", SOON, || (note(&site).slot as f64 == slot).then_some(()));
+    wait_for("it is noted", || note(&site).slot as f64 == slot);
     // A heartbeat that fails counts as a failure too, although the requests before it succeed.
     s3.fail("PUT", "/alive", Fault::Status(503), usize::MAX);
     publisher.wait_for("trouble_seconds", |trouble| trouble >= 1.0);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::postgres_server::Cluster;
 use super::pulled::{Pulled, exported, held};
-use super::site::{Process, SOON, STATUSES, Site, conferences_of_version, wait_until};
+use super::site::{Process, SOON, STATUSES, Site, conferences_of_version, wait_for, wait_until};
 use crate::properties::feeds::apply;
 
 pub const JOURNALS: &str = r#"{"id":1,"name":"Journal of Öpen Things","publisher":"P","publishing":{"access":"open","apc_usd":1200.5},"impact_factor":3}
@@ -32,8 +32,7 @@ pub fn linked_conference(id: u64, due_in_days: i64) -> String {
 }
 
 pub fn site_with_both(conferences: u64) -> Site {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(conferences, 0));
+    let site = Site::with(conferences);
     site.import("journals.jsonl", JOURNALS);
     site
 }
@@ -270,7 +269,7 @@ fn follow_over_a_restart(pulled: &mut Pulled, every: &str) {
         });
     };
     let import = |pulled: &Pulled, version| pulled.import("conferences.jsonl", conferences_of_version(50, version));
-    wait_until("loaded", SOON, || pulled.copy.exists().then_some(()));
+    wait_for("loaded", || pulled.copy.exists());
     settled(pulled, "loaded");
     import(pulled, 1);
     settled(pulled, "followed");

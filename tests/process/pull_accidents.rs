@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::postgres_server::Cluster;
 use super::pulled::{Pulled, exported, first_line, held};
 use super::scripted::{Reply, Scripted};
-use super::site::{Done, Process, SOON, Site, conferences_of_version, wait_until};
+use super::site::{Done, Process, SOON, Site, conferences_of_version, wait_for, wait_until};
 
 #[test]
 fn a_refusing_service_leaves_the_copy() {
@@ -20,9 +20,9 @@ fn a_refusing_service_leaves_the_copy() {
     let before = pulled.content("conferences");
     pulled.site.json(["key", "revoke", &id]);
     let mut client = pulled.server.client(&key);
-    wait_until("revoked", SOON, || {
+    wait_for("revoked", || {
         let answer = client.get("/v1/journals");
-        (answer.status == 401 && answer.problem() == "revoked_api_key").then_some(())
+        answer.status == 401 && answer.problem() == "revoked_api_key"
     });
     let unknown = "mfk_0000000000000000000000000000000000000x";
     let cases = [
@@ -73,7 +73,7 @@ fn a_dataset_that_leaves_the_license_is_removed_and_later_loaded_again() {
         pulled.pull("");
         assert_eq!(pulled.pull("--json --reload").stdout, "", "{place:?}: all is held");
         pulled.site.license("all", "--dataset journals");
-        wait_until("narrowed", SOON, || (client.get("/v1/conferences").status == 403).then_some(()));
+        wait_for("narrowed", || client.get("/v1/conferences").status == 403);
         let done = pulled.run("--json");
         assert_eq!(done.code, Some(3), "{place:?}: {done:?}");
         let gone = |id| {
@@ -94,7 +94,7 @@ fn a_dataset_that_leaves_the_license_is_removed_and_later_loaded_again() {
             }
         }
         pulled.site.license("all", "--dataset conferences --dataset journals --widen");
-        wait_until("widened", SOON, || (client.get("/v1/conferences").status == 200).then_some(()));
+        wait_for("widened", || client.get("/v1/conferences").status == 200);
         let done = pulled.pull("--verify");
         assert!(done.stdout.contains("conferences: 300 records loaded"), "{place:?}: {done:?}");
         assert!(!done.stdout.contains("repaired"), "{place:?}: {done:?}");
@@ -242,7 +242,7 @@ fn one_pull_at_a_time_works_on_a_copy() {
         let mut reader = (!place.is_dir()).then(|| pulled.reader());
         let before = reader.as_mut().map(|count| count());
         pulled.site.import("conferences.jsonl", format!("{{\"id\":{removed},\"deleted\":true}}\n"));
-        wait_until("applied", SOON, || (held(&place, "conferences")?.records == 20 - removed).then_some(()));
+        wait_for("applied", || held(&place, "conferences").is_some_and(|held| held.records == 20 - removed));
         assert_eq!(reader.map(|mut count| count()), before, "{place:?}");
         if place.exists() {
             // The pull does not continue to write to a copy that was moved away.
@@ -271,10 +271,10 @@ fn a_pull_that_waited_for_the_lock_uses_the_copy_that_is_there_now() {
         let mut command = pulled.command(&pulled.url(), "");
         let mut pull = Process::spawn(command.stdout(Stdio::null()).stderr(Stdio::null()));
         let files = format!("/proc/{}/fd", pull.id());
-        wait_until("the pull waits for the lock", SOON, || {
+        wait_for("the pull waits for the lock", || {
             let mut files = fs::read_dir(&files).into_iter().flatten().flatten();
             let has_lock_file = files.any(|file| fs::read_link(file.path()).is_ok_and(|path| path == lock));
-            (has_lock_file || pull.ended_within(Duration::ZERO).is_some()).then_some(())
+            has_lock_file || pull.ended_within(Duration::ZERO).is_some()
         });
         fs::rename(&made, &pulled.copy).unwrap();
         drop(held);
@@ -394,7 +394,7 @@ fn a_follower_reports_the_result_of_a_comparison() {
     let mut command = pulled.command(&pulled.url(), "--follow --every 10ms --verify");
     let _follower = Process::spawn(command.stdout(fs::File::create(&told).unwrap()));
     let await_told = |expected: &str| {
-        wait_until(expected, SOON, || fs::read_to_string(&told).unwrap().contains(expected).then_some(()));
+        wait_for(expected, || fs::read_to_string(&told).unwrap().contains(expected));
     };
     await_told("conferences: nothing new, 300 records; equal to the service's\n");
     await_told("journals: nothing new, 1 record; equal to the service's\n");
@@ -437,9 +437,7 @@ fn tables_of_another_layout_are_made_anew_from_the_records() {
 
 /// A service over HTTPS, whose certificate is in `own.pem`.
 fn pulled_over_tls(certificate: &rcgen::Certificate, pair: &rcgen::KeyPair) -> Pulled {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(10, 0));
-    let key = site.open_key();
+    let (site, key) = Site::open(10);
     site.write("own.pem", certificate.pem());
     site.write("key.pem", pair.serialize_pem());
     let server = site.serve_with("--tls-cert own.pem --tls-key key.pem");

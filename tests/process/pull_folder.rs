@@ -11,7 +11,7 @@ use sha2::Digest as _;
 
 use super::pulled::{Pulled, exported};
 use super::scripted::{Notes, Reply, Scripted};
-use super::site::{Process, SOON, Site, conferences_of_version, wait_until};
+use super::site::{Process, Site, conferences_of_version, wait_for};
 
 /// A site whose copy is a folder.
 fn pulled_site() -> Pulled {
@@ -105,11 +105,11 @@ fn files_that_another_program_changes_while_they_are_followed_are_loaded_again()
     let _follower = Process::spawn(command.stderr(fs::File::create(&log).unwrap()));
     let follow = |version, what: &str| {
         pulled.site.import("conferences.jsonl", conferences_of_version(3, version));
-        wait_until(what, SOON, || {
+        wait_for(what, || {
             let token = exported(&mut pulled.client(), "conferences").token;
             let lines = fs::read_to_string(path("conferences.jsonl")).unwrap_or_default();
             let is_new = lines.contains(&format!("version {version}\""));
-            (is_new && state(&pulled.copy)["datasets"]["conferences"]["token"] == token.as_str()).then_some(())
+            is_new && state(&pulled.copy)["datasets"]["conferences"]["token"] == token.as_str()
         });
         pulled.assert_equal("conferences");
     };

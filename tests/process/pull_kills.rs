@@ -14,7 +14,9 @@ use super::postgres_server::Cluster;
 use super::pull::{JOURNALS, linked_conference};
 use super::pulled::{Content, Pulled, content_of, exported, held, read};
 use super::relay::Relay;
-use super::site::{Process, Random, SOON, STATUSES, Site, cases_and_seed, conferences_of_version, wait_until};
+use super::site::{
+    Process, Random, SOON, STATUSES, Site, cases_and_seed, conferences_of_version, wait_for, wait_until,
+};
 use crate::harness::counted;
 use crate::properties::feeds::apply;
 
@@ -161,8 +163,8 @@ impl Service<'_> {
         let mark = format!("Round {round}\"");
         rows.push_str(&format!("{{\"id\":9999,\"name\":\"{mark},\"year\":2026,{STATUSES}}}\n"));
         self.pulled.site.import("conferences.jsonl", rows);
-        wait_until("the server shows the commit", SOON, || {
-            self.take_state().lines.last().is_some_and(|line| line.contains(&mark)).then_some(())
+        wait_for("the server shows the commit", || {
+            self.take_state().lines.last().is_some_and(|line| line.contains(&mark))
         });
     }
 
@@ -268,8 +270,7 @@ fn kill_pulls_to(place: impl Fn(&Site) -> PathBuf) {
     let (rounds, seed) = cases_and_seed(8, 20_261_122);
     // One page holds all changes, so each state of the copy is a state of the service.
     const COUNT: u64 = 400;
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(COUNT, 0));
+    let site = Site::with(COUNT);
     site.import("journals.jsonl", JOURNALS);
     let mut pulled = Pulled::new(site);
     pulled.copy = place(&pulled.site);

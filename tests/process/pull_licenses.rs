@@ -16,7 +16,7 @@ use medfeed::store::write::licensing::KeySettings;
 use super::client::Client;
 use super::pulled::{Content, Pulled, exported, held};
 use super::relay::Relay;
-use super::site::{Random, SOON, STATUSES, Server, Site, cases_and_seed, conferences_of_version, wait_until};
+use super::site::{Random, SOON, STATUSES, Server, Site, cases_and_seed, conferences_of_version, wait_for, wait_until};
 use crate::harness::counted;
 
 const BOTH: &str = "--dataset conferences --dataset journals";
@@ -28,8 +28,7 @@ fn by_id(content: &Content) -> BTreeMap<u64, String> {
 
 #[test]
 fn a_change_of_the_license_loads_only_the_difference() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(1200, 0));
+    let site = Site::with(1200);
     let pulled = Pulled::new(site);
     let relay = Relay::new(pulled.server.address, 0);
     let pull = |args: &str| pulled.run_at(&relay.url(), &format!("--dataset conferences {args}"));
@@ -139,8 +138,7 @@ fn histories_of_licenses_end_with_the_view() {
     const COUNT: u64 = 60;
     let (histories, seed) = cases_and_seed(20, 20_261_122);
     let mut random = Random::new(seed);
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(COUNT, 0));
+    let site = Site::with(COUNT);
     let watching = site.open_key();
     let names: Vec<String> = (0..histories).map(|number| format!("history {number}")).collect();
     let all = || Scope { datasets: Dataset::ALL.into_iter().collect(), ..Scope::nothing() };
@@ -178,9 +176,7 @@ fn histories_of_licenses_end_with_the_view() {
         rows.push_str(&format!("{{\"id\":9999,\"name\":\"Round {round}\",{STATUSES}}}\n"));
         site.import("conferences.jsonl", rows);
         let mark = format!("Round {round}\"");
-        wait_until("served", SOON, || {
-            exported(&mut watcher, "conferences").lines.last().unwrap().contains(&mark).then_some(())
-        });
+        wait_for("served", || exported(&mut watcher, "conferences").lines.last().unwrap().contains(&mark));
         let mut exports = 0;
         for (copy, scope) in copies.iter().zip(&scopes) {
             // A copy that skips rounds has more to catch up.

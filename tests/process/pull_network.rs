@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use super::answer_faults::Fault;
 use super::fault_relay::{FaultRelay, Recorded, run_cases};
 use super::pulled::{Content, Pulled, exported, held};
-use super::site::{Done, SOON, Site, conferences_of_version, wait_until};
+use super::site::{Done, Site, conferences_of_version, wait_for};
 
 const DATASETS: [&str; 2] = ["conferences", "journals"];
 /// An SQLite file, and a folder.
@@ -83,8 +83,7 @@ fn conferences(version: u64) -> String {
 
 /// A service of version 0.
 fn service() -> (Pulled, String) {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(COUNT, 0));
+    let site = Site::with(COUNT);
     site.import("journals.jsonl", journals(0));
     site.license("part", "--dataset conferences --dataset journals --year 2024 --year 2025 --year 2026");
     let (_, key) = site.key("part", &[]);
@@ -190,7 +189,7 @@ impl Network {
     fn await_news(&self, dataset: &'static str, is_awaited: impl Fn(&str) -> bool) {
         for scenario in self.scenarios.iter().filter(|scenario| is_awaited(scenario.name)) {
             let is_new = || !self.views.contains_key(&(dataset, self.view(scenario, dataset).token));
-            wait_until("the service shows the commit", SOON, || is_new().then_some(()));
+            wait_for("the service shows the commit", || is_new());
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::postgres_server::{Cluster, PASSWORD, USER};
 use super::pull::{RECORDS, site_with_both};
 use super::pulled::{Pulled, exported, first_line, held};
-use super::site::{Process, SOON, conferences_of_version, wait_until};
+use super::site::{Process, SOON, conferences_of_version, wait_for, wait_until};
 
 #[test]
 fn a_follower_continues_over_a_restart_of_postgresql() {
@@ -52,7 +52,7 @@ fn a_connection_that_breaks_within_a_statement_is_made_again() {
     let pid = wait_until("the follower's statement waits", SOON, || pulled.column(waiting).pop());
     // Its server process cannot end the session properly, so the follower sees only the end of the connection.
     assert!(std::process::Command::new("kill").args(["-9", &pid]).status().unwrap().success());
-    wait_until("the server has ended all sessions", SOON, || holder.simple_query("SELECT 1").is_err().then_some(()));
+    wait_for("the server has ended all sessions", || holder.simple_query("SELECT 1").is_err());
     cluster.stop();
     cluster.start_again();
     wait_until("followed", SOON * 2, || {
@@ -158,11 +158,11 @@ fn connections_to_postgresql_are_refused_with_advice() {
     command.args(["--ca-file".as_ref(), cluster.certificate().as_os_str()]);
     let mut follower =
         Process::spawn(command.env("MEDFEED_KEY", &pulled.key).env("PGPASSWORD", PASSWORD).stdout(Stdio::null()));
-    wait_until("an encrypted session", SOON, || {
+    wait_for("an encrypted session", || {
         let query =
             "SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = 'medfeed pull'
                      AND datname = current_database()";
-        (pulled.column(query) == ["true"]).then_some(())
+        pulled.column(query) == ["true"]
     });
     follower.kill();
 }

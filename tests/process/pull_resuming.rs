@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 
 use super::pulled::Pulled;
 use super::relay::Relay;
-use super::site::{Process, SOON, conferences_of_version, wait_until};
+use super::site::{Process, SOON, conferences_of_version, wait_for};
 
 const EXPORT: &str = "GET /v1/exports/conferences HTTP/1.1";
 
@@ -93,7 +93,7 @@ fn an_export_that_changed_meanwhile_is_loaded_from_its_start() {
     relay.cut_after(length / 2);
     let held = relay.hold_cuts();
     let mut pull = broken.start("");
-    wait_until("half of the export", SOON, || (relay.answered() >= (length / 2) as u64).then_some(()));
+    wait_for("half of the export", || relay.answered() >= (length / 2) as u64);
     pulled.import("conferences.jsonl", conferences_of_version(2500, 1));
     drop(held);
     let mut stderr = BufReader::new(pull.child().stderr.take().unwrap());

@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::client::{Answer, Client};
 use super::postgres_server::Cluster;
-use super::site::{Done, Process, SOON, Server, Site, conferences_of_version, wait_until};
+use super::site::{Done, Process, SOON, Server, Site, wait_for};
 
 /// The content of a copy for a dataset, read in one transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,8 +115,7 @@ impl Pulled {
 
     /// The same, with this number of conferences, and a journal.
     pub fn with(conferences: u64) -> Pulled {
-        let site = Site::new();
-        site.import("conferences.jsonl", conferences_of_version(conferences, 0));
+        let site = Site::with(conferences);
         site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
         Pulled::new(site)
     }
@@ -216,16 +215,14 @@ impl Pulled {
         let (dataset, mut client) = (file.trim_end_matches(".jsonl"), self.client());
         let before = exported(&mut client, dataset).token;
         self.site.import(file, rows);
-        wait_until("served", SOON, || (exported(&mut client, dataset).token != before).then_some(()));
+        wait_for("served", || exported(&mut client, dataset).token != before);
     }
 
     /// Waits until the server shows the last commit, and pulls it.
     pub fn settle(&self, dataset: &str, args: &str) -> Done {
         let before = self.content(dataset).token;
         let mut client = self.client();
-        wait_until("the server shows the commit", SOON, || {
-            (exported(&mut client, dataset).token != before).then_some(())
-        });
+        wait_for("the server shows the commit", || exported(&mut client, dataset).token != before);
         self.pull(args)
     }
 

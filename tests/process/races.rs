@@ -13,7 +13,7 @@ use medfeed::store::{StoreError, Writer};
 use serde_json::Value;
 
 use super::client::Client;
-use super::site::{SOON, STATUSES, Site, conferences_of_version, wait_until};
+use super::site::{STATUSES, Site, wait_for};
 use crate::harness::counted;
 use crate::properties::feeds::apply;
 use crate::properties::variable;
@@ -92,9 +92,9 @@ fn swap_between_imports(site: &Site, key: &str, swap: impl FnOnce(&AtomicU64)) -
                 std::thread::sleep(PAUSE);
             }
             let fresh = Copy::load(&mut client).records;
-            wait_until("the loader's copy", SOON, || {
+            wait_for("the loader's copy", || {
                 copy.follow(&mut client);
-                (copy.records == fresh).then_some(())
+                copy.records == fresh
             });
             copy
         });
@@ -105,7 +105,7 @@ fn swap_between_imports(site: &Site, key: &str, swap: impl FnOnce(&AtomicU64)) -
         let mut client = server.client(key);
         let mut served = || Copy::load(&mut client).records.into_keys().collect::<BTreeSet<u64>>();
         let follows = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            wait_until("the server shows the commits", SOON, || (served() == ids).then_some(()));
+            wait_for("the server shows the commits", || served() == ids);
         }));
         settled.store(true, Ordering::Relaxed);
         let copy = loader.join().expect("the loader");
@@ -126,15 +126,13 @@ fn ids_in(site: &Site) -> BTreeSet<u64> {
 /// Waits for one more import.
 fn after_an_import(done: &AtomicU64) {
     let before = done.load(Ordering::Relaxed);
-    wait_until("another import", SOON, || (done.load(Ordering::Relaxed) > before).then_some(()));
+    wait_for("another import", || done.load(Ordering::Relaxed) > before);
 }
 
 #[test]
 fn compactions_between_imports_lose_nothing() {
     let swaps = variable("MEDFEED_CASES").unwrap_or(8);
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(RECORDS, 0));
-    let key = site.open_key();
+    let (site, key) = Site::open(RECORDS);
     let (acknowledged, resyncs) = swap_between_imports(&site, &key, |done| {
         for _ in 0..swaps {
             after_an_import(done);
@@ -155,9 +153,7 @@ fn compactions_between_imports_lose_nothing() {
 #[test]
 fn restores_between_imports_lose_only_earlier_commits() {
     let swaps = variable("MEDFEED_CASES").unwrap_or(8);
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(RECORDS, 0));
-    let key = site.open_key();
+    let (site, key) = Site::open(RECORDS);
     site.backup("backup.redb");
     let (mut committed, mut stands, mut over) = (0, RECORDS, Instant::now());
     let mut ended: Vec<String> = Vec::new();
@@ -182,9 +178,9 @@ fn restores_between_imports_lose_only_earlier_commits() {
             committed += before.checked_sub(stands).unwrap_or_else(|| panic!("{stands} became {before}"));
             stands = after;
             ended.push(token);
-            wait_until("the end of the lost time's token", SOON, || {
+            wait_for("the end of the lost time's token", || {
                 let answer = client.get(&format!("/v1/conferences/changes?since={}", ended.last().unwrap()));
-                (answer.status == 410).then_some(())
+                answer.status == 410
             });
         }
         for token in &ended {
@@ -210,8 +206,7 @@ fn restores_between_imports_lose_only_earlier_commits() {
 
 #[test]
 fn a_writer_whose_file_was_replaced_gets_an_error() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(RECORDS, 0));
+    let site = Site::with(RECORDS);
     site.open_key();
     let writer = Writer::open(&site.db(), Duration::ZERO).unwrap();
     let mut edit = writer.begin().unwrap();

@@ -180,8 +180,7 @@ fn writes_the_files_of_this_format() {
     let folder = folder_of(SCHEMA);
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(folder.join("bucket")).unwrap();
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(RECORDS, 0));
+    let site = Site::with(RECORDS);
     site.import("journals.jsonl", super::replicas::journals(0));
     let key = site.open_key();
     let (revoked, _) = site.key("all", &[]);

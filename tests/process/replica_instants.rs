@@ -15,7 +15,7 @@ use medfeed::store::Reader;
 use super::published::{Place, note};
 use super::publishing::{commit, curated};
 use super::publishing_damage::damage;
-use super::site::{Random, SOON, Site, cases_and_seed, conferences_of_version, wait_until};
+use super::site::{Random, Site, cases_and_seed, conferences_of_version, wait_for};
 use crate::harness::counted;
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -48,7 +48,7 @@ struct History {
 
 fn wait_for_next_second() {
     let before = now();
-    wait_until("the next second", SOON, || (now() > before).then_some(()));
+    wait_for("the next second", || now() > before);
 }
 
 impl History {

@@ -17,7 +17,7 @@ use super::published::{Place, rows_of};
 use super::publishing::commit_few;
 use super::replica_faults::Rows;
 use super::s3::S3;
-use super::site::{SOON, Site, wait_until};
+use super::site::{SOON, Site, wait_for, wait_until};
 
 const LAST: u64 = 5;
 const LANES: usize = 6;
@@ -166,9 +166,9 @@ impl TestReplica {
     }
 
     fn reach(&mut self, place: &Place, slot: u64) {
-        wait_until("the end of the log", SOON, || {
+        wait_for("the end of the log", || {
             self.step(place);
-            (self.slot == slot && self.status.unfit().is_none()).then_some(())
+            self.slot == slot && self.status.unfit().is_none()
         });
     }
 }

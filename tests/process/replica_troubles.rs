@@ -7,7 +7,7 @@ use super::monitoring::scrape;
 use super::origin::url_of;
 use super::published::Place;
 use super::replicas::{COUNT, origin, readyz, seq_of, serve, wait_for_seq};
-use super::site::{SOON, Site, conferences_of_version, wait_until};
+use super::site::{SOON, Site, conferences_of_version, wait_for, wait_until};
 
 #[test]
 fn a_replica_that_is_cut_off_answers_503_after_max_staleness() {
@@ -19,7 +19,7 @@ fn a_replica_that_is_cut_off_answers_503_after_max_staleness() {
     let mut client = server.client(&key);
     let away = origin.site.path("away");
     std::fs::rename(origin.folder(), &away).unwrap();
-    wait_until("it is reported", SOON, || (readyz(&mut admin).1 != "ok\n").then_some(()));
+    wait_for("it is reported", || readyz(&mut admin).1 != "ok\n");
     let answer = wait_until("the staleness is too much", SOON, || {
         let answer = client.get("/v1/conferences");
         (answer.status != 200).then_some(answer)
@@ -42,8 +42,8 @@ fn a_replica_that_is_cut_off_answers_503_after_max_staleness() {
     assert_eq!(client.get("/v1/conferences").status, 503);
     assert!(readyz(&mut admin).1.contains("since it started"));
     std::fs::rename(&away, origin.folder()).unwrap();
-    wait_until("it is followed again", SOON, || (client.get("/v1/conferences").status == 200).then_some(()));
-    wait_until("it is ready", SOON, || (admin.get("/readyz").status == 200).then_some(()));
+    wait_for("it is followed again", || client.get("/v1/conferences").status == 200);
+    wait_for("it is ready", || admin.get("/readyz").status == 200);
     server.stop();
 }
 
@@ -53,10 +53,10 @@ fn metrics_show_the_silence_of_a_publisher() {
     let replica = origin.replica();
     let (server, mut admin) = serve(&replica, "--poll 50ms --max-staleness 4s");
     let mut silence_s = || scrape(&mut admin)["medfeed_replica_publisher_silence_seconds"];
-    wait_until("there is silence", SOON, || (silence_s() >= 1.0).then_some(()));
+    wait_for("there is silence", || silence_s() >= 1.0);
     // Each heartbeat ends the silence, however long the replica runs.
     let _publisher = Place::folder(&origin.site).start(&origin.site, "--heartbeat 50ms");
-    wait_until("the silence is over", SOON, || (silence_s() == 0.0).then_some(()));
+    wait_for("the silence is over", || silence_s() == 0.0);
     assert_eq!(server.client(&key).get("/v1/conferences").status, 200);
     server.stop();
 }
@@ -147,10 +147,10 @@ fn an_invalid_entry_is_reported_until_a_valid_one_replaces_it() {
     let mut client = server.client(&key);
     // It stays ready, because the failure of the bucket does not affect its callers.
     let await_told = |admin: &mut Client, piece: &str| {
-        wait_until(piece, SOON, || {
+        wait_for(piece, || {
             let (status, told) = readyz(admin);
             assert_eq!(status, 200, "{told}");
-            told.contains(piece).then_some(())
+            told.contains(piece)
         });
     };
     // Bytes that are no entry.
@@ -164,7 +164,7 @@ fn an_invalid_entry_is_reported_until_a_valid_one_replaces_it() {
     std::fs::remove_file(origin.folder().join(&name)).unwrap();
     origin.put(&header, &changes);
     wait_for_seq(&origin, &mut admin);
-    wait_until("it is ready", SOON, || (readyz(&mut admin).1 == "ok\n").then_some(()));
+    wait_for("it is ready", || readyz(&mut admin).1 == "ok\n");
     // Rows that differ from the origin's. A new load does not help either, until there is a state with the right
     // digest.
     origin.publish();

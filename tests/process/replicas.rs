@@ -7,14 +7,13 @@ use super::client::Client;
 use super::monitoring::{scrape, start_watched};
 use super::origin::{Origin, Replica};
 use super::s3::S3;
-use super::site::{SOON, Server, Site, conferences_of_version, wait_until};
+use super::site::{SOON, Server, Site, conferences_of_version, wait_for, wait_until};
 
 pub const COUNT: u64 = 40;
 
 /// A site with conferences, journals and a license for all, and its key.
 pub fn origin() -> (Origin, String) {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(COUNT, 0));
+    let site = Site::with(COUNT);
     site.import("journals.jsonl", journals(0));
     let key = site.open_key();
     (Origin::new(site), key)
@@ -42,7 +41,7 @@ pub fn readyz(admin: &mut Client) -> (u16, String) {
 /// Waits until a replica shows the last commit of an origin.
 pub fn wait_for_seq(origin: &Origin, admin: &mut Client) {
     let seq = origin.view().head().expect("it can be read").seq as f64;
-    wait_until("the replica has caught up", SOON, || (seq_of(admin) == seq).then_some(()));
+    wait_for("the replica has caught up", || seq_of(admin) == seq);
 }
 
 /// Compares the answers of two servers to the same requests. Returns the tokens of both for the next comparison.

@@ -70,8 +70,7 @@ pub struct World {
 
 impl World {
     pub fn new(s3: Option<S3>, is_sealed: bool) -> World {
-        let site = Site::new();
-        site.import("conferences.jsonl", conferences_of_version(30, 0));
+        let site = Site::with(30);
         site.import("journals.jsonl", journals(0));
         let key = site.open_key();
         let place = match &s3 {

@@ -13,7 +13,7 @@ use medfeed::model::{Conference, ConferenceFields, DateStatus, Id};
 use medfeed::store::{Batch, Writer};
 
 use super::client::{Answer, ask, connect, connect_from, read_answer, read_head};
-use super::site::{Process, Random, SOON, Server, Site, noise, wait_until};
+use super::site::{Process, Random, SOON, Server, Site, noise, wait_for};
 
 const STATUS: &str = "GET /v1/status HTTP/1.1\r\nhost: x\r\n\r\n";
 
@@ -92,10 +92,10 @@ fn no_request_fails_while_servers_take_turns() {
             let next = site.start(command);
             std::mem::replace(&mut server, next).stop();
             let counts = answers.each_ref().map(|answers| answers.load(Ordering::Relaxed));
-            wait_until("all callers get answers", SOON, || {
+            wait_for("all callers get answers", || {
                 let now = answers.each_ref().map(|answers| answers.load(Ordering::Relaxed));
                 let failed = callers.iter().any(|caller| caller.is_finished());
-                (failed || now.iter().zip(counts).all(|(now, before)| *now > before)).then_some(())
+                failed || now.iter().zip(counts).all(|(now, before)| *now > before)
             });
             if callers.iter().any(|caller| caller.is_finished()) {
                 eprintln!("a caller failed in round {round}");
@@ -133,11 +133,11 @@ fn a_closing_server_sends_connection_close() {
     assert_eq!(ask(&mut kept, STATUS).unwrap().header("connection"), None);
     let asked = Instant::now();
     server.process.signal("TERM");
-    wait_until("the listener closes", SOON, || TcpStream::connect(server.address).is_err().then_some(()));
-    wait_until("connection: close", SOON, || {
+    wait_for("the listener closes", || TcpStream::connect(server.address).is_err());
+    wait_for("connection: close", || {
         let answer = ask(&mut kept, STATUS).expect("a last request is answered");
         assert_eq!(answer.status, 200);
-        (answer.header("connection") == Some("close")).then_some(())
+        answer.header("connection") == Some("close")
     });
     assert_eq!(kept.read(&mut [0; 1]).unwrap_or(0), 0, "and then it is closed");
     let status = server.process.ended_within(SOON).expect("the server ends");
@@ -161,7 +161,7 @@ fn a_running_download_finishes_before_the_server_ends() {
         assert!(length > 6 << 20, "{length} bytes may fit into buffers");
 
         server.process.signal(signal);
-        wait_until("the listener closes", SOON, || TcpStream::connect(server.address).is_err().then_some(()));
+        wait_for("the listener closes", || TcpStream::connect(server.address).is_err());
         let mut nothing = [0; 1];
         idle.set_read_timeout(Some(SOON)).unwrap();
         assert_eq!(idle.read(&mut nothing).unwrap_or(0), 0, "an idle connection is closed");

@@ -10,7 +10,7 @@ use super::client::Client;
 use super::faults::rot;
 use super::foreign_files::{of_another_program, set_format};
 use super::monitoring::serve_watched;
-use super::site::{SOON, Site, conferences_of_version, version_of, wait_until};
+use super::site::{Site, conferences_of_version, version_of, wait_for};
 
 fn token(client: &mut Client) -> String {
     client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned()
@@ -26,7 +26,7 @@ fn seen(client: &mut Client) -> u64 {
 
 /// Waits until a running server shows a version.
 fn shows(client: &mut Client, version: u64) {
-    wait_until(&format!("version {version}"), SOON, || (seen(client) == version).then_some(()));
+    wait_for(&format!("version {version}"), || seen(client) == version);
 }
 
 fn status_of(site: &Site, id: &str) -> String {
@@ -44,9 +44,7 @@ fn restore(site: &Site, backup: &str) -> Value {
 
 #[test]
 fn a_restore_goes_back_and_ends_every_older_token() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(12, 0));
-    let key = site.open_key();
+    let (site, key) = Site::open(12);
     let server = site.serve();
     let mut client = server.client(&key);
     let mut tokens = vec![token(&mut client)];
@@ -97,9 +95,7 @@ fn history(site: &Site) -> Vec<Value> {
 
 #[test]
 fn a_restore_is_in_the_history_and_in_the_log() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(12, 0));
-    let key = site.open_key();
+    let (site, key) = Site::open(12);
     site.backup("backup.redb");
     let saved = history(&site)[0].clone();
     site.import("conferences.jsonl", conferences_of_version(15, 1));
@@ -143,7 +139,7 @@ fn a_restore_is_in_the_history_and_in_the_log() {
     let before = (status(&mut client), token(&mut client));
     site.backup("same.redb");
     restore(&site, "same.redb");
-    wait_until("the server shows it", SOON, || (server.logged().matches(warned).count() == 2).then_some(()));
+    wait_for("the server shows it", || server.logged().matches(warned).count() == 2);
     assert_eq!(status(&mut client), before.0);
     assert_eq!(client.get(&since(&before.1)).status, 410);
     let whats: Vec<Value> = history(&site).iter_mut().take(3).map(|commit| commit["what"].take()).collect();
@@ -227,8 +223,7 @@ fn a_replica_logs_and_records_a_restore_of_its_origin() {
 
 #[test]
 fn keys_revoked_in_database_or_backup_stay_revoked() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let site = Site::with(3);
     for name in ["kept", "scope", "rate", "removed", "again"] {
         site.license(name, "--dataset conferences");
     }
@@ -292,9 +287,7 @@ fn keys_revoked_in_database_or_backup_stay_revoked() {
     ] {
         assert_eq!(status_of(&site, id), status, "{id}");
     }
-    wait_until("the restored keys", SOON, || {
-        (server.client(&late_key).get("/v1/conferences").status == 401).then_some(())
-    });
+    wait_for("the restored keys", || server.client(&late_key).get("/v1/conferences").status == 401);
     for (key, code) in
         [(&late_key, "invalid_api_key"), (&after_key, "revoked_api_key"), (&orphan_key, "revoked_api_key")]
     {
@@ -307,8 +300,7 @@ fn keys_revoked_in_database_or_backup_stay_revoked() {
 
 #[test]
 fn a_restore_from_no_backup_is_refused() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(5, 0));
+    let site = Site::with(5);
     let before = fs::read(site.db()).unwrap();
     site.write("cut short", &before[..before.len() / 2]);
     let newer = site.backup("newer");
@@ -333,8 +325,7 @@ fn a_restore_from_no_backup_is_refused() {
 
 #[test]
 fn a_revoked_key_stays_revoked_over_a_restore_of_a_backup_without_it() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let site = Site::with(3);
     for name in ["kept", "removed"] {
         site.license(name, "--dataset conferences");
     }
@@ -362,9 +353,7 @@ fn a_revoked_key_stays_revoked_over_a_restore_of_a_backup_without_it() {
 
 #[test]
 fn a_database_that_cannot_be_read_is_replaced_only_with_yes() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(500, 0));
-    let key = site.open_key();
+    let (site, key) = Site::open(500);
     site.backup("backup.redb");
     let whole = fs::read(site.db()).unwrap();
     let cases: [(&str, Vec<u8>); 5] = [
@@ -402,8 +391,7 @@ fn a_database_that_cannot_be_read_is_replaced_only_with_yes() {
 
 #[test]
 fn a_lost_file_is_restored_as_the_database_that_its_note_names() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(9, 0));
+    let site = Site::with(9);
     site.backup("unpublished.redb");
     let mut origin = super::origin::Origin::new(site);
     let id = origin.view().id().unwrap();
@@ -439,9 +427,7 @@ fn a_replaced_file_with_equal_seqs_and_counts_is_noticed() {
         ("in place", |from, to| _ = fs::copy(from, to).unwrap()),
     ];
     for (how, replace) in cases {
-        let site = Site::new();
-        site.import("conferences.jsonl", conferences_of_version(12, 0));
-        let key = site.open_key();
+        let (site, key) = Site::open(12);
         let other = site.path("other.redb");
         fs::copy(site.db(), &other).unwrap();
         site.import("conferences.jsonl", conferences_of_version(12, 1));
@@ -457,9 +443,9 @@ fn a_replaced_file_with_equal_seqs_and_counts_is_noticed() {
         let list = client.get("/v1/conferences");
         let etag = list.header("etag").unwrap().to_owned();
         replace(&other, &site.db());
-        wait_until(how, SOON, || {
+        wait_for(how, || {
             let answer = client.get("/v1/exports/conferences");
-            (answer.status == 200 && version_of(&answer.lines()) == 2).then_some(())
+            answer.status == 200 && version_of(&answer.lines()) == 2
         });
         let mut cached = server.client(&key).with_header("if-none-match", &etag);
         let answer = cached.get("/v1/conferences");

@@ -2,15 +2,13 @@
 
 use std::process::Command;
 
-use super::site::{SOON, Site, conferences_of_version, wait_until};
+use super::site::{Site, conferences_of_version, wait_for};
 
 const EXPORT: &str = "/v1/exports/conferences";
 
 #[test]
 fn curl_resumes_a_download_and_mixes_no_two_exports() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(500, 0));
-    let key = site.open_key();
+    let (site, key) = Site::open(500);
     let server = site.serve();
     let first = server.client(&key).get(EXPORT);
     let (etag, whole) = (first.header("etag").unwrap(), &first.body);
@@ -32,7 +30,7 @@ fn curl_resumes_a_download_and_mixes_no_two_exports() {
     }
     site.import("conferences.jsonl", conferences_of_version(500, 1));
     let mut client = server.client(&key);
-    wait_until("the new export", SOON, || (client.get(EXPORT).header("etag") != Some(etag)).then_some(()));
+    wait_for("the new export", || client.get(EXPORT).header("etag") != Some(etag));
     assert_eq!(go_on(whole.len() / 2, &if_range), Some(33));
     server.stop();
 }

@@ -20,7 +20,7 @@ use super::origin::{Replica, url_of};
 use super::published::{Place, note};
 use super::publishing::curated;
 use super::replicas::seq_of;
-use super::site::{Random, SOON, Server, Site, wait_until, wait_until_every};
+use super::site::{Random, SOON, Server, Site, wait_for, wait_until_every};
 use crate::properties::variable;
 
 const HOUR_S: i64 = 3600;
@@ -56,9 +56,7 @@ impl LinkedReplica {
             clock.apply_to(&mut command);
         }
         let (server, admin) = start_watched(&replica.site, command);
-        wait_until("it answers", SOON, || {
-            (Client::new(server.address, None).get("/v1/status").status == 200).then_some(())
-        });
+        wait_for("it answers", || Client::new(server.address, None).get("/v1/status").status == 200);
         wait_for_clock(&server, ahead_s);
         Some(LinkedReplica { clock, ahead_s, link, away, server, admin, _replica: replica })
     }
@@ -162,7 +160,7 @@ fn a_revoked_key_gets_401_on_every_replica() {
         let made = Reader::open(&site.db()).unwrap().newest().commit().seq;
         for replica in &mut watched {
             // Unknown keys cause only a few polls a minute.
-            wait_until("the keys are known", SOON, || (seq_of(&mut replica.admin) >= made as f64).then_some(()));
+            wait_for("the keys are known", || seq_of(&mut replica.admin) >= made as f64);
             replica.wait_for_status(&connected.1, 200);
             replica.wait_for_status(&cut_off.1, 200);
         }
@@ -213,7 +211,7 @@ fn staleness_does_not_depend_on_the_wall_clock() {
         let Some(mut watched) = LinkedReplica::start(&place, &site, Some(0), &options) else { return };
         watched.wait_for_status(&key, 200);
         watched.cut_off();
-        wait_until("it is cut off", SOON, || (watched.admin.get("/readyz").body != b"ok\n").then_some(()));
+        wait_for("it is cut off", || watched.admin.get("/readyz").body != b"ok\n");
         watched.clock.as_ref().expect("its clock").set(set_s);
         wait_for_clock(&watched.server, set_s);
         watched.wait_for_status(&key, status);

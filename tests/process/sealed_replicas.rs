@@ -10,7 +10,7 @@ use super::promotion::replica_of;
 use super::published::{Place, rows_of, seal_key};
 use super::publishing::{commit, curated};
 use super::replicas::readyz;
-use super::site::{SOON, Site, wait_until};
+use super::site::{Site, wait_for};
 
 /// Checks that the folder's objects contain no known text.
 fn assert_opaque(site: &Site, place: &Place, words: &[&str]) {
@@ -40,7 +40,7 @@ fn a_sealed_bucket_serves_all_commands_that_have_its_key() {
     assert!(site.conferences_in(&backup) == site.conferences_in(&site.db()));
     assert_eq!(place.json(&site, &["check", "--from", url])["slot"], 7);
     let server = replica.start(place.serve_command(&replica, "--log info"));
-    wait_until("it has caught up", SOON, || (rows_of(&replica.db()) == rows_of(&site.db())).then_some(()));
+    wait_for("it has caught up", || rows_of(&replica.db()) == rows_of(&site.db()));
     assert!(!server.logged().contains("not sealed"), "{}", server.logged());
     server.stop();
     place.json(&replica, &["promote", url, "--yes"]);

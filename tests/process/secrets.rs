@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::client::{Client, connect, read_head};
 use super::monitoring::serve_watched;
-use super::site::{Done, SOON, Server, Site, conferences_of_version, wait_until};
+use super::site::{Done, SOON, Server, Site, wait_for, wait_until};
 
 /// The length of the searched substrings. Unrelated random texts share one with negligible probability.
 const PIECE: usize = 12;
@@ -250,8 +250,7 @@ fn run_commands(site: &Site, keys: &[Issued]) -> Vec<Done> {
 
 #[test]
 fn nothing_secret_is_written_anywhere() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(10, 0));
+    let site = Site::with(10);
     for (name, scope) in LICENSES {
         site.license(name, scope);
     }
@@ -313,7 +312,7 @@ fn search_everywhere(site: &Site) -> Secrets {
             }
             assert!(secrets.assert_not_below(site.folder()) >= 6, "{:?}", site.files());
             let since = format!("/v1/conferences/changes?since={token}");
-            wait_until("the restore", SOON, || (client.get(&since).status == 410).then_some(()));
+            wait_for("the restore", || client.get(&since).status == 410);
         }
         let log = server.stop_and_read();
         assert!(log.matches("answered").count() >= 60 * 18, "{format}: {} answers", log.matches("answered").count());

@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 
 use super::client::{Client, connect, connect_from, read_answer};
-use super::site::{SOON, wait_until};
+use super::site::{SOON, wait_for};
 use crate::harness::{World, no_changes, removal};
 
 /// The state of a world's database, whose polls wait until they are released.
@@ -134,7 +134,7 @@ fn a_slow_poll_delays_no_other_answer() {
                 })
             };
             let waiting: Vec<_> = (0..STALE).map(stale).collect();
-            wait_until("a poll", SOON, || (source.polling.load(Ordering::SeqCst) > 0).then_some(()));
+            wait_for("a poll", || source.polling.load(Ordering::SeqCst) > 0);
             let mut client = Client::new(address, Some(&key));
             for target in good.iter().chain(&good) {
                 assert_eq!(client.get(target).status, 200, "{target}");
@@ -168,7 +168,7 @@ fn callers_that_left_block_no_thread_of_others() {
             connection
         };
         let is_polled = |count: usize| {
-            wait_until("a poll", SOON, || (source.polling.load(Ordering::SeqCst) >= count).then_some(()));
+            wait_for("a poll", || source.polling.load(Ordering::SeqCst) >= count);
         };
         // Many callers send the same request and leave, then one sends another request and leaves. The threads keep
         // polling.
@@ -212,10 +212,10 @@ fn serve_with_a_taken_slot(ask: impl FnOnce(SocketAddr, Vec<BufReader<TcpStream>
             BufReader::new(connection)
         };
         let mut taking = send([127, 0, 0, 1], &format!("/v1/conferences/changes?since={token}"));
-        wait_until("a poll", SOON, || (source.polling.load(Ordering::SeqCst) > 0).then_some(()));
+        wait_for("a poll", || source.polling.load(Ordering::SeqCst) > 0);
         let waiting = (2..8).map(|number| send([127, 0, 0, number], "/v1/conferences/2")).collect();
         // The others are in the kernel's queue.
-        wait_until("the first one waits", SOON, || (count.at_limit.load(Ordering::SeqCst) == 1).then_some(()));
+        wait_for("the first one waits", || count.at_limit.load(Ordering::SeqCst) == 1);
         ask(address, waiting, &source, stop);
         assert_eq!(read_answer(&mut taking, false).expect("it keeps its slot").status, 410);
     });
@@ -239,7 +239,7 @@ fn connections_that_wait_for_a_slot_get_it_in_their_order() {
 fn connections_that_wait_for_a_slot_are_served_when_the_server_stops() {
     serve_with_a_taken_slot(|address, waiting, source, stop| {
         drop(stop);
-        wait_until("the listener closes", SOON, || TcpStream::connect(address).is_err().then_some(()));
+        wait_for("the listener closes", || TcpStream::connect(address).is_err());
         for mut connection in waiting {
             let answer = read_answer(&mut connection, false).expect("an answer, though all slots are taken");
             assert_eq!(answer.status, 200);

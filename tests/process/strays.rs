@@ -94,8 +94,7 @@ fn killed_commands_leave_no_file_without_proc() {
 /// The draft of a running backup is not removed, however many writers run meanwhile.
 #[test]
 fn drafts_in_use_are_not_removed() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(600, 0));
+    let site = Site::with(600);
     site.license("all", "--dataset conferences");
     let spawn = |args: &[&str]| Process::spawn(site.command(args).stdout(Stdio::null()));
     let mut backups = [spawn(&["backup", "one.redb"]), spawn(&["backup", "two.redb"])];

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::client::Client;
-use super::site::{SOON, Site, conferences_of_version, wait_until, wait_until_every};
+use super::site::{SOON, Site, conferences_of_version, wait_for, wait_until_every};
 
 /// The time between two reads of the usage record. Servers write it every few seconds.
 const READ_EVERY: Duration = Duration::from_millis(50);
@@ -32,8 +32,7 @@ fn ask_since(client: &mut Client, token: &str) {
 
 /// A site with a license and keys for it: their ids and texts.
 fn with_keys<const N: usize>() -> (Site, [(String, String); N]) {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(5, 0));
+    let site = Site::with(5);
     site.license("all", "--dataset conferences");
     let keys = std::array::from_fn(|_| site.key("all", &[]));
     (site, keys)
@@ -71,9 +70,9 @@ fn the_use_of_keys_is_listed() {
     let line = text.lines().find(|line| line.contains(&first)).unwrap();
     assert!(line.contains("s behind, asked at"), "{line}");
     assert!(text.lines().any(|line| line.contains(&unused) && line.ends_with("never")), "{text}");
-    wait_until("the entries", SOON, || {
+    wait_for("the entries", || {
         let page = client.get(&format!("/v1/conferences/changes?since={old}"));
-        (page.items().len() == 5).then_some(())
+        page.items().len() == 5
     });
     server.stop();
     let feed = use_of(&site, &first)["feeds"]["conferences"].clone();

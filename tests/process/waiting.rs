@@ -9,8 +9,7 @@ use super::site::{Process, SOON, Site, conferences_of_version};
 
 #[test]
 fn a_second_writer_waits_or_names_the_first() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let site = Site::with(3);
     site.open_key();
     let file = site.write("conferences.jsonl", conferences_of_version(3, 1));
     let file = file.to_str().unwrap();

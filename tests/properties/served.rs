@@ -17,7 +17,7 @@ use super::system::System;
 use super::world::{Scope, scopes};
 use crate::harness::counted;
 use crate::process::client::Client;
-use crate::process::site::{SOON, Site, wait_until};
+use crate::process::site::{SOON, Site, wait_for};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -99,7 +99,7 @@ impl Caller {
 
     /// Polls until the token is the one of the present moment.
     fn reach_the_present(&mut self) {
-        wait_until("the present moment", SOON, || {
+        wait_for("the present moment", || {
             let token = self.token.clone();
             self.poll("limit=2");
             let present = self.client.get(&format!("/v1/{}/changes", self.dataset));
@@ -109,7 +109,7 @@ impl Caller {
                 }
                 None => present.status == 403,
             };
-            is_there.then_some(())
+            is_there
         });
     }
 }
