@@ -27,21 +27,21 @@ pub fn share(path: &Path) {
 }
 
 /// Whether tests can run commands as `nobody`. Prints a message if not.
-pub fn can_be_nobody(test: &str) -> bool {
+pub fn can_be_nobody() -> bool {
     let site = Site::new();
     let can = rustix::process::geteuid().is_root() && {
         share(site.folder());
         as_nobody(&mut site.command(["--version"])).output().is_ok_and(|tried| tried.status.success())
     };
     if !can {
-        eprintln!("{test} is left out: only root can run commands as another user");
+        eprintln!("left out: only root can run commands as another user");
     }
     can
 }
 
 /// A database that `nobody` may write to, and a backup of it. `None` if tests cannot run commands as `nobody`.
-fn shared_site(test: &str) -> Option<Site> {
-    let site = can_be_nobody(test).then(|| Site::with(30))?;
+fn shared_site() -> Option<Site> {
+    let site = can_be_nobody().then(|| Site::with(30))?;
     site.license("all", "--dataset conferences");
     share(&site.backup("backup.redb"));
     share(&site.db());
@@ -52,7 +52,7 @@ fn shared_site(test: &str) -> Option<Site> {
 #[test]
 fn a_publisher_that_does_not_own_the_file_writes_its_note() {
     use super::published::{Place, note};
-    let Some(site) = shared_site("a_publisher_that_does_not_own_the_file_writes_its_note") else { return };
+    let Some(site) = shared_site() else { return };
     let place = Place::folder(&site);
     // A user who does not own the files may also replace them, because the folder is writable for them.
     for slot in 1..3 {
@@ -68,7 +68,7 @@ fn a_publisher_that_does_not_own_the_file_writes_its_note() {
 
 #[test]
 fn only_its_owner_replaces_a_database() {
-    let Some(site) = shared_site("only_its_owner_replaces_a_database") else { return };
+    let Some(site) = shared_site() else { return };
     let done = Done::of(as_nobody(&mut site.command(["key", "create", "--license", "all"])));
     assert_eq!(done.code, Some(0), "others may write to it: {done:?}");
     let older = OlderFile::new().site;
@@ -87,7 +87,7 @@ fn only_its_owner_replaces_a_database() {
 /// A user cannot sync a folder that they cannot read. A command fails before it gives a file its name, not after.
 #[test]
 fn a_folder_that_cannot_be_read_gets_no_file() {
-    let Some(site) = shared_site("a_folder_that_cannot_be_read_gets_no_file") else { return };
+    let Some(site) = shared_site() else { return };
     let drop = site.path("drop");
     fs::create_dir(&drop).unwrap();
     fs::copy(site.path("backup.redb"), drop.join("older.redb")).unwrap();
@@ -116,7 +116,7 @@ fn check_as_nobody(site: &Site, file: &str) -> (Done, Done) {
 
 #[test]
 fn a_file_is_checked_without_the_right_to_write() {
-    let Some(site) = shared_site("a_file_is_checked_without_the_right_to_write") else { return };
+    let Some(site) = shared_site() else { return };
     let backup = site.path("backup.redb");
     fs::set_permissions(&backup, Permissions::from_mode(0o444)).unwrap();
     // The folder is not writable for them either.
@@ -169,7 +169,7 @@ fn in_own_mounts(site: &Site, script: &str, args: &[&str]) -> Option<Done> {
 
 #[test]
 fn a_file_on_a_read_only_mount_is_checked() {
-    let Some(site) = shared_site("a_file_on_a_read_only_mount_is_checked") else { return };
+    let Some(site) = shared_site() else { return };
     let folder = site.folder().display();
     let read_only = format!("mount --bind {folder} {folder} && mount -o remount,ro,bind {folder}");
     let backup = site.path("backup.redb");
@@ -182,7 +182,7 @@ fn a_file_on_a_read_only_mount_is_checked() {
 
 #[test]
 fn a_file_that_is_mounted_by_itself_keeps_its_name() {
-    let Some(site) = shared_site("a_file_that_is_mounted_by_itself_keeps_its_name") else { return };
+    let Some(site) = shared_site() else { return };
     let before = (site.json(["log"]), fs::metadata(site.db()).unwrap().ino());
     for command in [&["compact"][..], &["restore", "backup.redb", "--yes"]] {
         let Some(done) = in_own_mounts(&site, &format!("mount --bind {0} {0}", site.db().display()), command) else {
@@ -199,7 +199,7 @@ fn a_file_that_is_mounted_by_itself_keeps_its_name() {
 
 #[test]
 fn a_user_without_write_permission_learns_who_can_repair_after_a_kill() {
-    if !can_be_nobody("a_user_without_write_permission_learns_who_can_repair_after_a_kill") {
+    if !can_be_nobody() {
         return;
     }
     let site = Site::new();

@@ -33,25 +33,25 @@ pub struct Cluster {
 
 impl Cluster {
     /// A server that all tests share that run at the same time. `None`, with a message, if none can be started.
-    pub fn shared(test: &str) -> Option<Arc<Cluster>> {
+    pub fn shared() -> Option<Arc<Cluster>> {
         static SHARED: Mutex<Weak<Cluster>> = Mutex::new(Weak::new());
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(cluster) = shared.upgrade() {
             return Some(cluster);
         }
-        let cluster = Arc::new(Cluster::start(test)?);
+        let cluster = Arc::new(Cluster::start()?);
         *shared = Arc::downgrade(&cluster);
         Some(cluster)
     }
 
     /// A server for one test.
-    pub fn start(test: &str) -> Option<Cluster> {
+    pub fn start() -> Option<Cluster> {
         let Some(programs) = find_programs() else {
-            eprintln!("{test} is left out: there is no PostgreSQL; install postgresql");
+            eprintln!("left out: there is no PostgreSQL; install postgresql");
             return None;
         };
         let started = Cluster::run_in_new_folder(&programs);
-        started.inspect_err(|why| eprintln!("{test} is left out: PostgreSQL cannot be run here: {why}")).ok()
+        started.inspect_err(|why| eprintln!("left out: PostgreSQL cannot be run here: {why}")).ok()
     }
 
     /// Starts a server in a folder of its own. Returns an error if the machine cannot run it.

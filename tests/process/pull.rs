@@ -39,7 +39,7 @@ pub fn site_with_both(conferences: u64) -> Site {
 
 #[test]
 fn a_copy_of_each_kind_is_loaded_and_follows_the_feed() {
-    let cluster = Cluster::shared("a_copy_of_each_kind_is_loaded_and_follows_the_feed");
+    let cluster = Cluster::shared();
     let mut pulled = Pulled::new(site_with_both(1200));
     // Cells that a spreadsheet would take for formulas, numbers or dates, in the CSV of a folder.
     pulled.import(
@@ -88,7 +88,7 @@ fn a_service_on_this_machine_is_reached_without_a_proxy() {
 
 #[test]
 fn a_copy_has_typed_columns_links_and_search() {
-    let cluster = Cluster::shared("a_copy_has_typed_columns_links_and_search");
+    let cluster = Cluster::shared();
     let site = site_with_both(RECORDS);
     site.import("conferences.jsonl", linked_conference(5000, 10) + &linked_conference(5001, 400));
     let mut pulled = Pulled::new(site);
@@ -181,7 +181,7 @@ fn a_copy_has_typed_columns_links_and_search() {
 
 #[test]
 fn a_copy_equals_the_service_after_a_license_change_and_a_restore() {
-    let cluster = Cluster::shared("a_copy_equals_the_service_after_a_license_change_and_a_restore");
+    let cluster = Cluster::shared();
     let mut pulled = Pulled::new(site_with_both(RECORDS));
     let backup = pulled.site.backup("backup.redb");
     let places = pulled.places(cluster.as_ref());

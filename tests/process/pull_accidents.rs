@@ -65,7 +65,7 @@ fn a_refusing_service_leaves_the_copy() {
 
 #[test]
 fn a_dataset_that_leaves_the_license_is_removed_and_later_loaded_again() {
-    let cluster = Cluster::shared("a_dataset_that_leaves_the_license_is_removed_and_later_loaded_again");
+    let cluster = Cluster::shared();
     let mut pulled = Pulled::with(300);
     let mut client = pulled.client();
     for place in pulled.places(cluster.as_ref()) {
@@ -230,7 +230,7 @@ fn wrong_addresses_and_foreign_services_are_reported() {
 
 #[test]
 fn one_pull_at_a_time_works_on_a_copy() {
-    let cluster = Cluster::shared("one_pull_at_a_time_works_on_a_copy");
+    let cluster = Cluster::shared();
     let mut pulled = Pulled::with(20);
     for (place, removed) in pulled.places(cluster.as_ref()).into_iter().zip(1..) {
         pulled.copy.clone_from(&place);

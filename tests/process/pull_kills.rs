@@ -255,7 +255,7 @@ impl<F: Fn()> Drop for OnDrop<F> {
 
 #[test]
 fn a_killed_pull_into_postgresql_leaves_the_view_at_its_token() {
-    let Some(cluster) = Cluster::shared("a_killed_pull_into_postgresql_leaves_the_view_at_its_token") else { return };
+    let Some(cluster) = Cluster::shared() else { return };
     kill_pulls_to(|_| cluster.url(&cluster.database()).into());
 }
 

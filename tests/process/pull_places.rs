@@ -69,7 +69,7 @@ fn only_the_owner_can_read_a_new_copy() {
 
 #[test]
 fn a_copy_that_the_user_cannot_read_is_no_foreign_file() {
-    if !can_be_nobody("a_copy_that_the_user_cannot_read_is_no_foreign_file") {
+    if !can_be_nobody() {
         return;
     }
     let pulled = Pulled::with(20);

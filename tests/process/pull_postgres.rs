@@ -9,7 +9,7 @@ use super::site::{STATUSES, Site, conferences_of_version};
 
 #[test]
 fn a_comparison_finds_and_repairs_changed_rows_in_postgresql() {
-    let Some(cluster) = Cluster::shared("a_comparison_finds_and_repairs_changed_rows_in_postgresql") else {
+    let Some(cluster) = Cluster::shared() else {
         return;
     };
     let site = site_with_both(RECORDS);
@@ -57,7 +57,7 @@ fn a_comparison_finds_and_repairs_changed_rows_in_postgresql() {
 
 #[test]
 fn foreign_schemas_in_postgresql_stay_untouched() {
-    let Some(cluster) = Cluster::shared("foreign_schemas_in_postgresql_stay_untouched") else { return };
+    let Some(cluster) = Cluster::shared() else { return };
     let pulled = Pulled::in_postgres(&cluster, site_with_both(RECORDS));
     let other = Pulled::in_postgres(&cluster, site_with_both(RECORDS));
     let to = |more: &str| format!("{}{more}", pulled.copy.display());
@@ -109,7 +109,7 @@ fn foreign_schemas_in_postgresql_stay_untouched() {
 
 #[test]
 fn tables_of_another_layout_in_postgresql_are_made_anew() {
-    let Some(cluster) = Cluster::shared("tables_of_another_layout_in_postgresql_are_made_anew") else { return };
+    let Some(cluster) = Cluster::shared() else { return };
     let pulled = Pulled::in_postgres(&cluster, site_with_both(RECORDS));
     pulled.pull("");
     let before = held(&pulled.copy, "conferences");
@@ -131,7 +131,7 @@ fn tables_of_another_layout_in_postgresql_are_made_anew() {
 
 #[test]
 fn every_character_is_kept_in_postgresql() {
-    let Some(cluster) = Cluster::shared("every_character_is_kept_in_postgresql") else { return };
+    let Some(cluster) = Cluster::shared() else { return };
     let site = Site::new();
     site.import(
         "conferences.jsonl",
@@ -151,7 +151,7 @@ fn every_character_is_kept_in_postgresql() {
 
 #[test]
 fn objects_of_others_that_refuse_a_write_are_named_in_postgresql() {
-    let Some(cluster) = Cluster::shared("objects_of_others_that_refuse_a_write_are_named_in_postgresql") else {
+    let Some(cluster) = Cluster::shared() else {
         return;
     };
     let pulled = Pulled::in_postgres(&cluster, site_with_both(RECORDS));

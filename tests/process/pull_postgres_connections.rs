@@ -11,7 +11,7 @@ use super::site::{Process, SOON, conferences_of_version, wait_for, wait_until};
 
 #[test]
 fn a_follower_continues_over_a_restart_of_postgresql() {
-    let Some(cluster) = Cluster::start("a_follower_continues_over_a_restart_of_postgresql").map(Arc::new) else {
+    let Some(cluster) = Cluster::start().map(Arc::new) else {
         return;
     };
     let pulled = Pulled::in_postgres(&cluster, site_with_both(RECORDS));
@@ -67,7 +67,7 @@ fn a_connection_that_breaks_within_a_statement_is_made_again() {
 
 #[test]
 fn a_refusal_of_postgresql_is_reported_and_leaves_the_copy() {
-    let Some(cluster) = Cluster::shared("a_refusal_of_postgresql_is_reported_and_leaves_the_copy") else { return };
+    let Some(cluster) = Cluster::shared() else { return };
     let pulled = Pulled::in_postgres(&cluster, site_with_both(RECORDS));
     pulled.pull("");
     let before = held(&pulled.copy, "conferences");
@@ -121,7 +121,7 @@ fn a_refusal_of_postgresql_is_reported_and_leaves_the_copy() {
 
 #[test]
 fn connections_to_postgresql_are_refused_with_advice() {
-    let Some(cluster) = Cluster::shared("connections_to_postgresql_are_refused_with_advice") else { return };
+    let Some(cluster) = Cluster::shared() else { return };
     let pulled = Pulled::in_postgres(&cluster, site_with_both(RECORDS));
     let (port, database) = (cluster.port, pulled.database());
     let tcp = format!("postgres://{USER}@127.0.0.1:{port}/{database}");

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use super::client::Client;
-use super::manuals::{MANUALS, code_lines, read, words};
+use super::manuals::{MANUALS, code_lines, curl_of, read, words};
 use super::postgres_server::Cluster;
 use super::pulled::Pulled;
 use super::site::{Server, Site};
@@ -60,7 +60,7 @@ fn run(site: &Site, line: &str) -> super::site::Done {
 
 /// Sends the request of a curl line, with a key that works.
 fn send(server: &Server, key: &str, line: &str) -> super::client::Answer {
-    let url = words(line).into_iter().find(|word| word.starts_with("http://127.0.0.1:")).expect("a URL");
+    let (url, _) = curl_of(line);
     let (_, target) = url.split_once("/v1").expect("a path of the API");
     Client::new(server.address, Some(key)).get(&format!("/v1{target}"))
 }
@@ -130,7 +130,7 @@ fn the_questions_to_a_copy_find_something() {
 
 #[test]
 fn the_search_of_a_copy_in_postgresql_finds_something() {
-    let Some(cluster) = Cluster::shared("the_search_of_a_copy_in_postgresql_finds_something") else { return };
+    let Some(cluster) = Cluster::shared() else { return };
     let mut pulled = served();
     let database = cluster.database();
     pulled.copy = PathBuf::from(cluster.url(&database));

@@ -212,7 +212,7 @@ fn a_port_in_use_is_refused_with_a_remedy() {
 
 #[test]
 fn a_user_without_permission_gets_the_owner_in_the_error() {
-    if !can_be_nobody("a_user_without_permission_gets_the_owner_in_the_error") {
+    if !can_be_nobody() {
         return;
     }
     let site = site();
