@@ -12,8 +12,7 @@ use std::sync::OnceLock;
 use tempfile::NamedTempFile;
 
 use super::object::{BucketError, BucketObject, Created, ListedObject, OBJECT_BYTES, Store};
-use crate::disk::describe_at;
-use crate::disk::{self, DiskEvent};
+use crate::disk::{self, DiskEvent, describe_at};
 use crate::model::Timestamp;
 use crate::model::time::now;
 

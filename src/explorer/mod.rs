@@ -36,9 +36,8 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::model::Dataset;
-use crate::model::country;
 use crate::model::value::ValueKind;
+use crate::model::{Dataset, country};
 
 /// The page's `Content-Security-Policy`: only files of this server, no inline scripts or styles, no forms.
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \

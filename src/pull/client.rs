@@ -21,8 +21,7 @@ use crate::disk::describe_at;
 use crate::model::Dataset;
 use crate::model::time::{now, parse_http_date};
 use crate::transport::http::{self as transport, RequestBuilder, Response};
-use crate::transport::root_cause;
-use crate::transport::tls;
+use crate::transport::{root_cause, tls};
 
 /// The longest time of a long poll, in seconds. It is shorter than the read timeout, and than the 60 seconds after
 /// which many proxies give up.

@@ -14,8 +14,7 @@ use crate::cli::output::counted;
 use crate::model::printable::Printable;
 use crate::replicate::replica::audit::audit;
 use crate::store::check::{CheckReport, check, check_unwritable};
-use crate::store::panics;
-use crate::store::{StoreError, Writer};
+use crate::store::{StoreError, Writer, panics};
 
 /// Arguments of `medfeed check`.
 #[derive(Debug, Args)]

@@ -1,7 +1,6 @@
 //! Drafts of recipes: the columns of a file, each with its best field.
 
-use crate::import::read::dates::DateOrder;
-use crate::import::read::dates::date_range;
+use crate::import::read::dates::{DateOrder, date_range};
 use crate::import::read::options::{FileSample, column_letters};
 use crate::import::read::source::RowKind;
 use crate::import::read::tabular::joined_header;

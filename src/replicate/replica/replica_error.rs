@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use crate::bucket::BucketError;
-use crate::model::printable::Printable;
-use crate::model::printable::ShellWord;
+use crate::model::printable::{Printable, ShellWord};
 use crate::model::{DatabaseId, Timestamp};
 use crate::replicate::frame::MalformedObject;
 use crate::replicate::layout;

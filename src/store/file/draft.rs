@@ -15,8 +15,7 @@ use tempfile::TempPath;
 
 use crate::disk::{self, DiskEvent};
 use crate::store::StoreError;
-use crate::store::file::metadata::{FileIdentity, copy_owner};
-use crate::store::file::metadata::{folder_of, refuse_irregular};
+use crate::store::file::metadata::{FileIdentity, copy_owner, folder_of, refuse_irregular};
 
 const PREFIX: &str = ".medfeed-draft-";
 const RANDOM_LEN: usize = 12;

@@ -46,11 +46,9 @@ use redb::{
 use crate::disk::{DiskEvent, DiskObserver, observer};
 use crate::store::error::{is_full, opaque_debug};
 use crate::store::file::draft::{self, Draft};
-use crate::store::file::metadata::resolve;
-use crate::store::file::metadata::{FileIdentity, FileStamp};
+use crate::store::file::metadata::{FileIdentity, FileStamp, resolve};
 use crate::store::file::notes::WriterNote;
-use crate::store::format::meta::Version;
-use crate::store::format::meta::{ReplicaMark, find_mark};
+use crate::store::format::meta::{ReplicaMark, Version, find_mark};
 use crate::store::format::tables::META;
 use crate::store::{CommitPoint, Snapshot, StoreError, panics};
 

@@ -4,8 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use super::make_older;
-use super::{Sample, batch, conference, conferences, everything, in_country};
+use super::{Sample, batch, conference, conferences, everything, in_country, make_older};
 use crate::model::key::KeyStatus;
 use crate::model::{DatabaseId, Dataset, KeyRecord, Timestamp};
 use crate::store::StoreError;

@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::make_older;
-use super::{Sample, everything, snapshot};
+use super::{Sample, everything, make_older, snapshot};
 use crate::disk::{DiskEvent, observe};
 use crate::store::file::notes::WriterNote;
 use crate::store::file::replace::compact;

@@ -16,8 +16,7 @@ use crate::store::StoreError;
 use crate::store::format::feed::FeedEntry;
 use crate::store::format::rows::{CLOCK_TOLERANCE_S, RecordRow, for_each_record, load_keys, seal, seal_under};
 use crate::store::format::tables;
-use crate::store::write::edit::Edit;
-use crate::store::write::edit::LicenseEffect;
+use crate::store::write::edit::{Edit, LicenseEffect};
 use crate::store::write::feeds;
 
 /// The effects of a change of a license.

@@ -15,8 +15,7 @@ use crate::store::StoreError;
 use crate::store::format::feed::FeedEntry;
 use crate::store::format::rows::{RecordRow, find_linked, find_record, hash, load_record_ids, seal};
 use crate::store::format::tables;
-use crate::store::write::edit::Edit;
-use crate::store::write::edit::{Batch, BatchOutcome, LicenseEffect, RowCounts};
+use crate::store::write::edit::{Batch, BatchOutcome, Edit, LicenseEffect, RowCounts};
 use crate::store::write::feeds::{self, FeedChange};
 
 /// A record that a commit adds, changes or removes. Each change takes one seq.
