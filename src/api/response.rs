@@ -43,21 +43,21 @@ pub struct Response {
     pub has_key: bool,
 }
 
-/// The headers of every response: the request id, and the rate window under `/v1`.
-fn common_headers(request_id: &str, window: Option<&Window>) -> HeaderMap {
-    let mut headers = HeaderMap::with_capacity(EXPECTED_HEADERS);
-    if let Ok(id) = HeaderValue::from_str(request_id) {
-        headers.insert(X_REQUEST_ID.clone(), id);
-    }
-    if let Some(window) = window {
-        headers.insert(RATELIMIT_LIMIT.clone(), window.limit.into());
-        headers.insert(RATELIMIT_REMAINING.clone(), window.remaining.into());
-        headers.insert(RATELIMIT_RESET.clone(), window.reset_s.into());
-    }
-    headers
-}
-
 impl Response {
+    /// A response without a body, with the headers that all have: the request id, and the rate window under `/v1`.
+    fn begin(status: StatusCode, request_id: &str, window: Option<&Window>) -> Response {
+        let mut headers = HeaderMap::with_capacity(EXPECTED_HEADERS);
+        if let Ok(id) = HeaderValue::from_str(request_id) {
+            headers.insert(X_REQUEST_ID.clone(), id);
+        }
+        if let Some(window) = window {
+            headers.insert(RATELIMIT_LIMIT.clone(), window.limit.into());
+            headers.insert(RATELIMIT_REMAINING.clone(), window.remaining.into());
+            headers.insert(RATELIMIT_RESET.clone(), window.reset_s.into());
+        }
+        Response { status, headers, body: Bytes::new(), problem: None, feed: None, has_key: false }
+    }
+
     /// The response to a request, including 304, partial content (206, or 416 beyond the end), and HEAD.
     pub(super) fn new(
         representation: &Representation,
@@ -65,9 +65,9 @@ impl Response {
         request_id: &str,
         window: Option<&Window>,
     ) -> Result<Response, Problem> {
-        let mut headers = common_headers(request_id, window);
-        let mut response = Response::empty(StatusCode::OK);
+        let mut response = Response::begin(StatusCode::OK, request_id, window);
         response.feed = representation.feed;
+        let headers = &mut response.headers;
         match &representation.etag {
             None => {
                 headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -79,7 +79,8 @@ impl Response {
                 if conditional::matches(request.headers.get_all(IF_NONE_MATCH).iter(), etag) {
                     // Equal bytes may have a newer sync token, which the caller needs after a change of the license.
                     headers.extend(headers_without_body(representation));
-                    return Ok(Response { status: StatusCode::NOT_MODIFIED, headers, ..response });
+                    response.status = StatusCode::NOT_MODIFIED;
+                    return Ok(response);
                 }
             }
         }
@@ -115,8 +116,8 @@ impl Response {
                 }
             }
         }
-        response.put_body(body, request, &mut headers);
-        Ok(Response { headers, ..response })
+        response.put_body(body, request);
+        Ok(response)
     }
 
     pub(super) fn of_problem(
@@ -127,29 +128,25 @@ impl Response {
         window: Option<&Window>,
     ) -> Response {
         problem.log(request_id);
-        let mut headers = common_headers(request_id, window);
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        let mut response = Response { problem: Some(problem.code), ..Response::empty(problem.status) };
-        response.put_body(problem.body(docs_url, request_id).into(), request, &mut headers);
-        headers.extend(problem.headers);
-        Response { headers, ..response }
+        let mut response = Response::begin(problem.status, request_id, window);
+        response.problem = Some(problem.code);
+        response.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        response.headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        response.headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response.put_body(problem.body(docs_url, request_id).into(), request);
+        response.headers.extend(problem.headers);
+        response
     }
 
     pub(super) fn preflight(request: &Request, request_id: &str, window: Option<&Window>) -> Response {
-        let mut headers = common_headers(request_id, window);
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        headers.extend(Cors::preflight_headers(request));
-        Response { headers, ..Response::empty(StatusCode::NO_CONTENT) }
+        let mut response = Response::begin(StatusCode::NO_CONTENT, request_id, window);
+        response.headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response.headers.extend(Cors::preflight_headers(request));
+        response
     }
 
-    fn empty(status: StatusCode) -> Response {
-        Response { status, headers: HeaderMap::new(), body: Bytes::new(), problem: None, feed: None, has_key: false }
-    }
-
-    fn put_body(&mut self, body: Bytes, request: &Request, headers: &mut HeaderMap) {
-        headers.insert(CONTENT_LENGTH, body.len().into());
+    fn put_body(&mut self, body: Bytes, request: &Request) {
+        self.headers.insert(CONTENT_LENGTH, body.len().into());
         if !request.is_head() {
             self.body = body;
         }

@@ -257,12 +257,12 @@ mod tests {
         for (status, expected) in cases {
             let error = generic(format!("request failed with status code: {status}: <Code>Some</Code>"));
             let mapped = mapper(StoreKind::S3).map(Action::Create, "log/1", &error);
-            assert_eq!(mapped.may_pass(), expected, "{status}: {mapped}");
+            assert_eq!(mapped.is_transient(), expected, "{status}: {mapped}");
         }
         let cases = [("connection reset", true), ("URL scheme is not allowed", false), ("UnknownIssuer", true)];
         for (text, expected) in cases {
             let mapped = mapper(StoreKind::S3).map(Action::Read, "log/1", &generic(text));
-            assert_eq!(mapped.may_pass(), expected, "{text}: {mapped}");
+            assert_eq!(mapped.is_transient(), expected, "{text}: {mapped}");
         }
         let authority = mapper(StoreKind::S3).map(Action::Read, "log/1", &generic("UnknownIssuer")).to_string();
         assert!(authority.contains("SSL_CERT_FILE"), "{authority}");

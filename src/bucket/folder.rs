@@ -373,7 +373,7 @@ mod tests {
             (ErrorKind::NotFound, true),
         ] {
             let error = folder.failed("write", &folder.root, &kind.into());
-            assert_eq!(error.may_pass(), expected, "{kind}: {error}");
+            assert_eq!(error.is_transient(), expected, "{kind}: {error}");
         }
     }
 

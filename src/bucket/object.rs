@@ -60,7 +60,7 @@ pub enum BucketError {
 
 impl BucketError {
     /// Whether the error is temporary.
-    pub fn may_pass(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         matches!(self, BucketError::Unreachable(_))
     }
 }

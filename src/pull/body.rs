@@ -154,7 +154,7 @@ impl<'a> Download<'a> {
         let mut error = PullError::failed(format!("the export broke off after {part} % ({why})"));
         loop {
             self.failures += 1;
-            if self.failures >= MAX_ATTEMPTS || !error.may_pass() {
+            if self.failures >= MAX_ATTEMPTS || !error.is_transient() {
                 return Err(error);
             }
             match (self.resume)(self.received, self.failures, &error) {

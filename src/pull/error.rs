@@ -1,5 +1,6 @@
 //! The errors of a pull, by remedy, and the pauses before retries.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use crate::model::Dataset;
@@ -63,8 +64,29 @@ impl PullError {
         PullError::Failed { message: message.into(), retry_after: None }
     }
 
+    /// The copy has another format. `other_location` says how to name another location.
+    pub fn of_another_version(
+        copy: impl Display,
+        format: impl Display,
+        known: impl Display,
+        other_location: &str,
+    ) -> PullError {
+        PullError::Unusable(format!(
+            "{copy} was written by another version of this program (format {format}; this one knows {known}); use that \
+             version, or {other_location}"
+        ))
+    }
+
+    /// The copy is that of another service. `other_location` says how to name another location.
+    pub fn of_another_service(copy: impl Display, other: &str, server: &str, other_location: &str) -> PullError {
+        PullError::Unusable(format!(
+            "{copy} is a copy of {other}, not of {server}; {other_location}, or --reload to replace its content by what \
+             {server} has"
+        ))
+    }
+
     /// Whether a later retry may help without any action by a user.
-    pub fn may_pass(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         matches!(self, PullError::Failed { .. } | PullError::Unwritable(_) | PullError::Redirected(_))
     }
 

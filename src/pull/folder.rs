@@ -39,6 +39,8 @@ const LINE: &str = "a line";
 
 /// The format of a copy. It changes if older versions must not use newer copies.
 const FORMAT: u32 = 1;
+/// The advice to name another location.
+const OTHER_LOCATION: &str = "give another folder";
 
 const PROGRESS_EVERY: u64 = 1000;
 
@@ -103,11 +105,7 @@ impl FolderCopy {
         if state.server != server {
             // A copy without content is that of no server: its first pull failed.
             if !reload && !state.datasets.is_empty() {
-                return Err(PullError::Unusable(format!(
-                    "{shown} is a copy of {}, not of {server}; give another folder, or --reload to replace its content by \
-                     what {server} has",
-                    state.server
-                )));
+                return Err(PullError::of_another_service(shown, &state.server, &server, OTHER_LOCATION));
             }
             state = CopyState { format: FORMAT, server, datasets: BTreeMap::new() };
         }
@@ -384,11 +382,9 @@ fn read_state(folder: &Path, json: &[u8]) -> Result<CopyState, PullError> {
     let path = folder.join(STATE_FILE);
     let state: Value = serde_json::from_slice(json).unwrap_or_default();
     match state["format"].as_u64() {
-        Some(format) if format != u64::from(FORMAT) => Err(PullError::Unusable(format!(
-            "{} was written by another version of this program (format {format}; this one knows {FORMAT}); use that \
-             version, or give another folder",
-            path.display()
-        ))),
+        Some(format) if format != u64::from(FORMAT) => {
+            Err(PullError::of_another_version(path.display(), format, FORMAT, OTHER_LOCATION))
+        }
         _ => serde_json::from_slice(json).map_err(|error| {
             PullError::Unusable(format!(
                 "{} cannot be read ({error}); remove it and the other files of the copy; the next pull creates them again",

@@ -157,7 +157,7 @@ impl Pull<'_> {
                             self.events.note(&format!("{dataset}: not in the license, skipped"));
                         }
                     }
-                    Err(error) if error.may_pass() => {
+                    Err(error) if error.is_transient() => {
                         let failures = if done == before { failures + 1 } else { 1 };
                         let pause = self.note_pause(failures, &error);
                         failing.insert(*dataset, Failing { done, failures, retry_at: Instant::now() + pause });

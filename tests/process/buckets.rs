@@ -216,7 +216,10 @@ fn temporary_and_lasting_faults_of_a_store_are_distinguished() {
         s3.fail(method, "alive", Fault::Code(409, "OperationAborted"), 1);
         let done = || if method == "PUT" { bucket.put("alive", b"x") } else { bucket.delete("alive") };
         let error = done().unwrap_err();
-        assert!(error.may_pass() && error.to_string().contains("another request is in progress"), "{method}: {error}");
+        assert!(
+            error.is_transient() && error.to_string().contains("another request is in progress"),
+            "{method}: {error}"
+        );
         done().unwrap();
     }
     // A slow request is not lost.
@@ -246,7 +249,7 @@ fn temporary_and_lasting_faults_of_a_store_are_distinguished() {
         ("GET", Fault::Code(400, "AuthorizationHeaderMalformed"), false, "set AWS_REGION to the bucket's"),
         ("GET", Fault::Code(404, "NoSuchBucket"), false, "there is no bucket `feed`"),
     ];
-    for (method, fault, may_pass, expected) in cases {
+    for (method, fault, is_transient, expected) in cases {
         s3.fail(method, "log/", fault, always);
         let error = match method {
             "GET" => bucket.get("log/1").unwrap_err(),
@@ -254,7 +257,7 @@ fn temporary_and_lasting_faults_of_a_store_are_distinguished() {
         };
         s3.heal();
         assert!(error.to_string().contains(expected), "{fault:?}: {error}");
-        assert_eq!(error.may_pass(), may_pass, "{fault:?}: {error}");
+        assert_eq!(error.is_transient(), is_transient, "{fault:?}: {error}");
     }
     assert_eq!(bytes(&bucket, "log/9"), None);
 }
@@ -287,11 +290,11 @@ fn wrong_bucket_settings_are_refused_with_a_remedy() {
         ),
         ("az://feed", Vec::new(), false, "check AZURE_STORAGE_ACCOUNT_NAME"),
     ];
-    for (url, environment, may_pass, expected) in cases {
+    for (url, environment, is_transient, expected) in cases {
         let tried = open(url, None, &environment).and_then(|bucket| bucket.probe(PROBE));
         let error = tried.unwrap_err();
         assert!(error.to_string().contains(expected), "{expected}: {error}");
-        assert_eq!(error.may_pass(), may_pass, "{expected}: {error}");
+        assert_eq!(error.is_transient(), is_transient, "{expected}: {error}");
         assert!(!error.to_string().contains("wJalrXUtnFEMI"), "{error}");
     }
 }

@@ -49,7 +49,7 @@ const TYPOGRAPHY: &str = "\u{2bc}\u{2010}\u{2012}\u{2013}\u{2014}\u{2015}\u{2212
 impl Database for Session {
     type Location = PostgresAddress;
 
-    const OTHER_LOCATION: &str = "name another schema (?schema=NAME), or give";
+    const OTHER_LOCATION: &str = "give another schema (?schema=NAME)";
     const VIEW_WORDS: [(&str, &str); 3] = [
         ("{today}", "(now() AT TIME ZONE 'UTC')::date"),
         ("{in_90_days}", "(now() AT TIME ZONE 'UTC')::date + 90"),
@@ -174,11 +174,7 @@ impl Database for Session {
         }
         let format = value_of(&mut session, "format")?.unwrap_or_default();
         if format != FORMAT.to_string() {
-            return Err(PullError::Unusable(format!(
-                "{} was written by another version of this program (format {format}; this one knows {FORMAT}); use that version, or \
-                 name another schema: ?schema=NAME",
-                session.shown()
-            )));
+            return Err(PullError::of_another_version(session.shown(), format, FORMAT, Session::OTHER_LOCATION));
         }
         schema::renew(&mut session)?;
         Ok(session)

@@ -71,11 +71,7 @@ impl<D: Database> SqlCopy<D> {
         // A reload may replace the content of another service.
         let is_replaced = self.to_reload.len() == Dataset::ALL.len();
         if let Some(other) = held.filter(|held| held != server && !is_replaced) {
-            return Err(PullError::Unusable(format!(
-                "{} is a copy of {other}, not of {server}; {} --reload to replace its content by what {server} has",
-                database.shown(),
-                D::OTHER_LOCATION
-            )));
+            return Err(PullError::of_another_service(database.shown(), &other, server, D::OTHER_LOCATION));
         }
         Ok(database)
     }

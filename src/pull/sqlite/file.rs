@@ -13,6 +13,7 @@ use crate::disk::{describe, describe_at};
 use crate::pull::columns::Cell;
 use crate::pull::error::PullError;
 use crate::pull::files::open_file;
+use crate::pull::sql::database::Database;
 use crate::pull::sql::schema::FORMAT;
 use crate::pull::sql::tables::{DatasetTables, Row, SqlTable, searched};
 
@@ -202,11 +203,9 @@ pub fn has_copy(path: &Path) -> Result<bool, PullError> {
     };
     match read() {
         Ok((APPLICATION_ID, FORMAT, _)) => Ok(true),
-        Ok((APPLICATION_ID, format, _)) => Err(PullError::Unusable(format!(
-            "{} was written by another version of this program (format {format}; this one knows {FORMAT}); use that \
-             version, or give another path",
-            path.display()
-        ))),
+        Ok((APPLICATION_ID, format, _)) => {
+            Err(PullError::of_another_version(path.display(), format, FORMAT, SqliteFile::OTHER_LOCATION))
+        }
         // Left by a pull that was killed before its first commit.
         Ok((0, 0, 0)) => Ok(false),
         Ok(_) => Err(no_copy(&path.display())),
@@ -288,9 +287,9 @@ mod tests {
             (ffi::SQLITE_ERROR, false, 4, "the tables are damaged"),
             (ffi::SQLITE_CONSTRAINT_TRIGGER, false, 4, "the tables are damaged"),
         ];
-        for (code, may_pass, exit_code, part) in cases {
+        for (code, is_transient, exit_code, part) in cases {
             let error = failure(Path::new("copy.sqlite"), &Error::SqliteFailure(ffi::Error::new(code), None));
-            assert_eq!((error.may_pass(), error.exit_code()), (may_pass, exit_code), "{code}: {error}");
+            assert_eq!((error.is_transient(), error.exit_code()), (is_transient, exit_code), "{code}: {error}");
             assert!(error.to_string().contains(part), "{code}: {error}");
         }
     }

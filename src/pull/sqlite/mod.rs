@@ -34,7 +34,7 @@ const COMMON: &str = "
 impl Database for SqliteFile {
     type Location = PathBuf;
 
-    const OTHER_LOCATION: &str = "give another path, or";
+    const OTHER_LOCATION: &str = "give another path";
     const VIEW_WORDS: [(&str, &str); 3] = [
         ("{today}", "date('now')"),
         ("{in_90_days}", "date('now', '+90 days')"),

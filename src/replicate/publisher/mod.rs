@@ -182,7 +182,7 @@ impl Publisher {
                     is_done
                 }
                 // For example, the database is being replaced, or a disk is full.
-                Err(PublishError::Store(error)) if !self.settings.once && may_pass(&error) => {
+                Err(PublishError::Store(error)) if !self.settings.once && is_transient(&error) => {
                     self.local.report(&format!("{}: {error}", self.path.display()));
                     false
                 }
@@ -212,7 +212,7 @@ impl Publisher {
 }
 
 /// Whether a failure of the database is temporary, or can be fixed without a restart of the publisher.
-fn may_pass(error: &StoreError) -> bool {
+fn is_transient(error: &StoreError) -> bool {
     use StoreError::{Busy, DiskFull, Io, NeedsRepair, NotFound, Replaced};
     matches!(error, Busy { .. } | DiskFull(_) | Io { .. } | NeedsRepair { .. } | NotFound { .. } | Replaced { .. })
 }

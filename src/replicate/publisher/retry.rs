@@ -70,7 +70,8 @@ impl Retry {
                 Err(error) => error,
             };
             self.failures.status().update(|progress| progress.failures += 1);
-            let is_retried = error.may_pass() || (self.retries_refusals && matches!(error, BucketError::Refused(_)));
+            let is_retried =
+                error.is_transient() || (self.retries_refusals && matches!(error, BucketError::Refused(_)));
             failures += 1;
             let pause = BACKOFF.pause(failures);
             if !is_retried || self.until.is_some_and(|until| Instant::now() + pause >= until) {

@@ -491,6 +491,6 @@ impl Replica {
 /// Whether a replica with a file may wait for a repair of this error.
 fn may_recover(error: &ReplicaError) -> bool {
     let is_of_disk = matches!(error, ReplicaError::Store(StoreError::DiskFull(_) | StoreError::Io { .. }));
-    let may_pass = matches!(error, ReplicaError::Bucket(BucketError::Unreachable(_)) | ReplicaError::Paused(_));
-    is_of_disk || may_pass || error.is_of_log()
+    let is_transient = matches!(error, ReplicaError::Bucket(BucketError::Unreachable(_)) | ReplicaError::Paused(_));
+    is_of_disk || is_transient || error.is_of_log()
 }
