@@ -194,6 +194,20 @@ fn a_key_is_sent_without_blanks_around_it_and_is_not_shown() {
 }
 
 #[test]
+fn a_file_with_other_tables_is_not_written() {
+    if !Python.is_installed() {
+        return;
+    }
+    let site = Site::new();
+    let copy = Python.copy(&site, "http://127.0.0.1:1", "k");
+    let own = rusqlite::Connection::open(&copy.file).unwrap();
+    own.execute_batch("CREATE TABLE records (id INTEGER, json TEXT); INSERT INTO records VALUES (1, 'own')").unwrap();
+    let done = copy.run("conferences");
+    assert!(done.code == Some(1) && done.stderr.contains("holds other tables; give another file"), "{done:?}");
+    assert_eq!(copy.records(), ["own"]);
+}
+
+#[test]
 fn a_follower_continues_after_a_reader_has_locked_the_copy() {
     if !Python.is_installed() {
         return;
