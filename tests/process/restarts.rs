@@ -120,7 +120,7 @@ fn sharing_an_address_needs_the_consent_of_both() {
         args.extend(Some(second).filter(|option| !option.is_empty()));
         let done = site.ends(&args);
         assert_eq!((done.code, done.stdout.as_str()), (Some(1), ""), "{first} {second}: {done:?}");
-        assert!(done.stderr.contains(&address) && done.stderr.contains("another server"), "{done:?}");
+        assert!(done.stderr.contains(&address) && done.stderr.contains("another program"), "{done:?}");
         server.stop();
     }
 }
