@@ -38,8 +38,7 @@ fn a_follower_continues_over_a_restart_of_postgresql() {
 
 #[test]
 fn a_connection_that_breaks_within_a_statement_is_made_again() {
-    let name = "a_connection_that_breaks_within_a_statement_is_made_again";
-    let Some(cluster) = Cluster::start(name).map(Arc::new) else { return };
+    let Some(cluster) = Cluster::start().map(Arc::new) else { return };
     let pulled = Pulled::in_postgres(&cluster, site_with_both(RECORDS));
     let mut follower = Process::spawn(&mut pulled.command(&pulled.url(), "--follow --every 10ms"));
     wait_until("loaded", SOON, || held(&pulled.copy, "journals"));
