@@ -189,7 +189,7 @@ impl Network {
     fn await_news(&self, dataset: &'static str, is_awaited: impl Fn(&str) -> bool) {
         for scenario in self.scenarios.iter().filter(|scenario| is_awaited(scenario.name)) {
             let is_new = || !self.views.contains_key(&(dataset, self.view(scenario, dataset).token));
-            wait_for("the service shows the commit", || is_new());
+            wait_for("the service shows the commit", is_new);
         }
     }
 

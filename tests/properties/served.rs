@@ -103,13 +103,12 @@ impl Caller {
             let token = self.token.clone();
             self.poll("limit=2");
             let present = self.client.get(&format!("/v1/{}/changes", self.dataset));
-            let is_there = match &token {
+            match &token {
                 Some(token) => {
                     present.json()["next_sync_token"] == token.as_str() && self.token.as_ref() == Some(token)
                 }
                 None => present.status == 403,
-            };
-            is_there
+            }
         });
     }
 }
