@@ -234,11 +234,11 @@ fn feeds(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>) {
             let service = || {
                 let service = new_service(&served.watcher);
                 if has_other {
-                    let _ = respond(&service, &other);
+                    let _ = build(&service, &other);
                 }
                 service
             };
-            bencher.iter_batched_ref(service, |service| respond(service, &page), BatchSize::SmallInput);
+            bencher.iter_batched_ref(service, |service| build(service, &page), BatchSize::SmallInput);
         });
     }
     group.bench_function("in the middle of all, made only, again", |bencher| {

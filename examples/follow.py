@@ -235,10 +235,12 @@ def main():
     if not (key.isascii() and key.isprintable()):  # `http.client` would show the key in its error.
         parser.error("MEDFEED_KEY holds characters that no key has")
     copy = sqlite3.connect(given.file)
-    tables = {name for (name,) in copy.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
+    tables = {name for (name,) in copy.execute(tables)}
     if tables not in (set(), {"records", "state"}):
         raise SystemExit(f"error: {given.file} holds other tables; give another file")
     with copy:
+        copy.execute("BEGIN")  # Else each table has a transaction of its own.
         copy.execute("CREATE TABLE IF NOT EXISTS records (id INTEGER PRIMARY KEY, json TEXT NOT NULL)")
         copy.execute("CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
     held = saved(copy, "dataset")

@@ -105,8 +105,8 @@ impl Folder {
             Ok(_) => return Err(BucketError::Refused(format!("{shown} is a file; name a folder"))),
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Err(BucketError::Unreachable(format!(
-                    "there is no folder {shown}; check the path and whether its disk is mounted, or publish into it \
-                     first"
+                    "there is no folder {shown}; check the path and whether its disk is mounted. `medfeed publish` makes a \
+                     new one, and with --start-over one that was lost"
                 )));
             }
             Err(error) => return Err(self.failed("read", &self.root, &error)),

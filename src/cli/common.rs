@@ -59,7 +59,7 @@ pub(in crate::cli) struct Common {
 pub(in crate::cli) enum AccessChange {
     /// Nobody loses access.
     None,
-    /// A license shows fewer records. An unpublished commit is reported even if the command does not wait for it.
+    /// A license shows fewer records. An unpublished commit is reported, unless the options say not to wait.
     Narrowed,
     /// Keys are revoked.
     Revoked,

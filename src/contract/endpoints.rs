@@ -108,7 +108,7 @@ const CHANGES: Endpoint = Endpoint {
                   organization or a tag changes, the records with it are delivered again.\n\nWith `resync=diff` the \
                   feed continues after a change of the license, instead of answering 410. 410 then remains for tokens \
                   of another license, and of a state of the data that no longer exists.\n\nWith `wait=30`, the answer \
-                  waits up to 30 seconds for an entry, and never longer than 45. It may come early and empty if too \
+                  waits up to 30 seconds for an entry; more than 45 means 45. It may come early and empty if too \
                   many callers wait, so leave a second between two empty pages. A change of the license, or the end \
                   of the key, is answered at once. Without `since` and `updated_since` there is no waiting.",
     parameters: ChangesParameters::ALL,

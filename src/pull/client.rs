@@ -287,7 +287,7 @@ impl PullClient {
         let reason = tls::reason_in(error).unwrap_or_else(|| match (error.is_timeout(), error.is_connect()) {
             (true, true) => "timed out while connecting; check the address and the network".to_owned(),
             (true, false) => format!("timed out: no answer in {} s", self.limits.read_timeout.as_secs()),
-            (false, true) => format!("{}; is the server running, and does it listen there?", root_cause(error)),
+            (false, true) => format!("{}; check the address, the network and the server", root_cause(error)),
             (false, false) => root_cause(error),
         });
         PullError::failed(format!("{} cannot be reached: {reason}", self.server))

@@ -7,8 +7,8 @@
 //! Segment boundaries depend only on the license's own records. Only licenses with the same feed share segments, and
 //! they see the same records. So hidden records change neither a length nor a cache hit.
 //!
-//! The response cache does not help the first export after a commit. Without segments it takes 8 times as long (`cargo
-//! bench --bench caches`, medians). Overlapping compressed feed pages share segments too.
+//! The response cache does not help the first export after a commit; segments do. Overlapping compressed feed pages
+//! share them too.
 //!
 //! The SHA-256 of the content is computed in the same pass. A segment remembers the hash state at its end, so the
 //! content before the first change is not hashed again.

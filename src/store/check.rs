@@ -414,7 +414,7 @@ fn check_live<F: RecordFields>(
     }
 }
 
-/// Reads a feed. Checks that its two tables agree, and match its head.
+/// Reads a feed. Checks that its two tables agree, and match its sum.
 fn read_feed(
     transaction: &ReadTransaction,
     feed: FeedId,
@@ -423,14 +423,14 @@ fn read_feed(
     report: &mut CheckReport,
 ) -> Result<EntriesById, StoreError> {
     let number = feed.0;
-    let mut head = FeedSum::empty(feed, dataset);
+    let mut sum = FeedSum::empty(feed, dataset);
     let mut entries = EntriesById::new();
     let mut by_seq = BTreeMap::new();
     for row in transaction.open_table(tables::FEED_RECORDS)?.range((number, 0)..=(number, u64::MAX))? {
         let (key, value) = row?;
         let (id, (seq, log_seq)) = (key.value().1, value.value());
         report.feed_rows += 1;
-        head.add(&FeedEntry::of_row("feed_records", seq, id, log_seq)?);
+        sum.add(&FeedEntry::of_row("feed_records", seq, id, log_seq)?);
         entries.insert(id, (seq, log_seq));
         by_seq.insert(seq, (id, log_seq));
         report.expect(seq <= last_seq, "feed_records", || {
@@ -449,8 +449,8 @@ fn read_feed(
     }
     let feeds = transaction.open_table(tables::FEEDS)?;
     let sealed: Option<FeedSum> = feeds.get(number)?.map(|bytes| unseal("feeds", bytes.value())).transpose()?;
-    report.expect(sealed == Some(head), "feeds", || {
-        format!("the entries of feed {number} of {dataset} do not add up to its head")
+    report.expect(sealed == Some(sum), "feeds", || {
+        format!("the entries of feed {number} of {dataset} do not add up to its sum")
     });
     Ok(entries)
 }

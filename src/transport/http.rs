@@ -15,8 +15,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 pub type Client = blocking::Client;
 
 /// Creates a client. It follows no redirects, since keys must not be sent to another server. If the server is local, it
-/// ignores the proxies of the environment. `read_timeout` limits the time for the response's head, and for each further part
-/// of its body.
+/// ignores the proxies of the environment. `read_timeout` limits the time for the response's head, and for each further
+/// part of its body.
 pub fn client(tls: ClientConfig, is_local: bool, read_timeout: Duration) -> Result<Client, Error> {
     let mut builder = blocking::Client::builder()
         .redirect(Policy::none())

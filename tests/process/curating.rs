@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::site::{STATUSES, Site};
+use super::site::{STATUSES, Site, conferences_of_version};
 
 /// A conference in JSON.
 fn conference(id: u64, name: &str, fields: &str) -> String {
@@ -314,4 +314,15 @@ fn a_removed_record_is_shown_with_the_commit_by_which_it_left_its_last_license()
         );
         assert!(missing.code == Some(1) && missing.stderr.contains(&expected), "{expected}: {missing:?}");
     }
+}
+
+#[test]
+fn skipped_files_of_a_folder_are_named_and_are_not_in_the_history() {
+    let site = Site::new();
+    site.write("lists/conferences.jsonl", conferences_of_version(2, 0));
+    site.write("lists/journals (1).csv", "id,name\n1,A\n");
+    let done = site.run(["import", "lists", "--create"]);
+    assert!(done.code == Some(0) && done.stderr.contains("lists/journals (1).csv: is skipped, since"), "{done:?}");
+    assert_eq!(site.json(["log"])["commits"][0]["what"], "import lists/conferences.jsonl");
+    assert_eq!(site.run(["import", "lists", "--strict"]).code, Some(1));
 }

@@ -294,7 +294,7 @@ fn an_assistant_queries_a_copy() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let installed = folder.join("target/recipes/mcp/bin/python");
     let has_package = |python: &&Path| {
-        let found = "import sys; from importlib.util import find_spec; sys.exit(not find_spec('mcp'))";
+        let found = "from importlib.metadata import version; assert int(version('mcp').split('.')[0]) >= 2";
         Command::new(python).args(["-c", found]).output().is_ok_and(|found| found.status.success())
     };
     let Some(python) = [installed.as_path(), Path::new("python3")].into_iter().find(has_package) else {
@@ -317,7 +317,11 @@ fn a_copy_follows_the_feed() {
     let (site, key) = Site::open(300);
     let server = site.serve();
     let copy = Python.copy(&site, &server.url(), &key);
-    let verify = || Done::of(&mut copy.command("conferences", &["--verify"])).stdout;
+    let verify = || {
+        let done = Done::of(&mut copy.command("conferences", &["--verify"]));
+        assert_eq!(done.code, Some(0), "{done:?}");
+        done.stdout
+    };
     assert_eq!(copy.update(), "300 records loaded");
     let mut client = Client::new(server.address, Some(&key));
     let mut exported = || String::from_utf8(client.get("/v1/exports/conferences").gunzip()).unwrap();

@@ -35,6 +35,8 @@ fn only_known_forms_of_a_location_are_accepted() {
     pulled.site.write("mine.csv", "id\n1\n");
     assert_eq!(pull_to(&pulled, "mine.csv", "").code, Some(2));
     assert_eq!(fs::read_to_string(pulled.site.path("mine.csv")).unwrap(), "id\n1\n");
+    let done = pull_to(&pulled, "postgres://me:secret@host/x", "");
+    assert!(done.code == Some(2) && done.stderr.contains("PGPASSWORD") && !done.stderr.contains("secret"), "{done:?}");
     // A name that SQLite could take for an address is a file name.
     assert_eq!(pull_to(&pulled, "file:d.db?mode=memory&x=.db", "").code, Some(0));
     assert!(pulled.site.path("file:d.db?mode=memory&x=.db").exists());

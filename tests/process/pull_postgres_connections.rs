@@ -141,6 +141,7 @@ fn connections_to_postgresql_are_refused_with_advice() {
         (guest, password, 1, "the copy needs a schema of its own"),
         (tcp.replace(&port.to_string(), "1"), password, 1, "cannot be reached"),
         (format!("{tcp}?sslmode=require"), password, 4, "--ca-file"),
+        (format!("{tcp}?sslmode=prefer"), password, 4, "--ca-file"),
         (format!("{tcp}?sslmode=require&sslrootcert=/nowhere.pem"), password, 4, "/nowhere.pem"),
         (format!("{tcp}?sslmode=verify-full&sslrootcert={certificate}"), password, 0, ""),
         (format!("{tcp}?sslmode=disable"), password, 0, ""),

@@ -6,6 +6,7 @@ use std::io::{IsTerminal, stderr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::Args;
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -14,7 +15,7 @@ use strum::VariantNames;
 use crate::cli::arguments::one_of;
 use crate::cli::change::Changes;
 use crate::cli::common::{AccessChange, Common, require_folder};
-use crate::cli::output::{can_ask, confirm, counted, list_findings, note, print_error};
+use crate::cli::output::{can_ask, confirm, counted, list_findings, note, print_error, print_json};
 use crate::import::lint::lint_database;
 use crate::import::{
     self, ColumnMapping, DateOrder, DecimalSign, FileFormat, Finding, FindingGroup, Given, ImportRows, MergeOptions,
@@ -269,7 +270,8 @@ impl ImportArgs {
 
     /// The description for the history.
     fn describe(&self, sources: &[Source]) -> String {
-        let names: Vec<&str> = sources.iter().map(|source| &*source.name).collect();
+        let read = sources.iter().filter(|source| !source.is_skipped);
+        let names: Vec<&str> = read.map(|source| &*source.name).collect();
         format!("import {}{}", names.join(" "), if self.replace { " --replace" } else { "" })
     }
 }
@@ -322,7 +324,7 @@ fn refuse_with(
         let json = json!({
             "committed": false, "error": error, "errors": errors, "groups": groups, "error_count": count
         });
-        common.result(&json, "")?;
+        print_json(&json.to_string()).context("the findings cannot be written to standard output")?;
     } else {
         print_error(common.json, error);
     }

@@ -389,11 +389,11 @@ fn check_values(common: &Common, license: &str, scope: &Scope, yes: bool) -> any
     let mut warnings = Vec::new();
     for (what, stated, accepted, known) in &sets {
         for given in stated.iter().flatten().filter(|given| !known.contains(*given)) {
-            let parts: Vec<&str> = given.split([',', ';']).map(str::trim).collect();
-            if parts.len() > 1 && parts.iter().all(|part| known.contains(*part)) {
+            let is_new = accepted.as_ref().is_none_or(|accepted| !accepted.contains(given));
+            let mut parts = given.split([',', ';']).map(str::trim);
+            if is_new && !yes && parts.all(|part| known.contains(part)) {
                 bail!("`{given}` names several values; repeat the option for each of them");
             }
-            let is_new = accepted.as_ref().is_none_or(|accepted| !accepted.contains(given));
             let near = if is_new { same_or_near(given, known) } else { None };
             let warning = describe_unknown(what, given, near, known);
             match near {

@@ -18,7 +18,7 @@ use crate::cli::arguments::parse_duration;
 use crate::cli::commands::serve::{AdminArgs, LogArgs, NO_RUNTIME};
 use crate::cli::common::{Common, NOT_PUBLISHED, open_log};
 use crate::cli::output::{counted, describe_error, print_error, print_line};
-use crate::model::printable::{Printable, ShellWord};
+use crate::model::printable::Printable;
 use crate::replicate::entry::EntryHeader;
 use crate::replicate::publisher::lock::user_part;
 use crate::replicate::publisher::progress::{PublisherProgress, PublisherStatus};
@@ -217,10 +217,8 @@ fn text(common: &Common, url: &BucketUrl, status: &PublicationStatus) -> String 
             let states: Vec<_> = status.states.iter().map(|(slot, at)| format!("slot {slot} at {at}")).collect();
             let since = counted(status.entries_since_state, "entry");
             lines.push(match states.is_empty() {
-                true => format!(
-                    "There is no whole state, so new replicas cannot start; `medfeed publish {}` writes one.",
-                    ShellWord(&url.to_string())
-                ),
+                true => "There is no whole state, so new replicas cannot start; the next `medfeed publish` writes one."
+                    .into(),
                 false => format!("States, newest first: {}; {since} since.", states.join(", ")),
             });
         }

@@ -54,7 +54,9 @@ pub fn read_sources(sources: &[Source], options: &ReadOptions) -> Result<ImportR
 fn read_source(source: &Source, options: &ReadOptions, rows: &mut ImportRows) -> io::Result<()> {
     if source.is_skipped {
         let message =
-            "is skipped, since its name is none of `conferences`, `journals`, `organizations` and `tags`".into();
+            "is skipped, since its name is none of `conferences`, `journals`, `organizations` and `tags`; rename \
+                       it, or import it alone with --dataset"
+                .into();
         let file = Some(source.name.to_string());
         rows.warnings.push(Finding { file, message, rule: Some("file_passed_over"), ..Finding::default() });
         return Ok(());

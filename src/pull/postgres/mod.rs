@@ -36,7 +36,7 @@ const COMMON: &str = "
     COMMENT ON TABLE copy IS 'The source of this copy: the address of the service, and the layout of the tables';
     CREATE TABLE sync (dataset text PRIMARY KEY, token text NOT NULL, records bigint NOT NULL, loaded_at timestamptz NOT NULL,
         changed_at timestamptz NOT NULL, checked_at timestamptz NOT NULL, verified_at timestamptz);
-    COMMENT ON TABLE sync IS 'Where the copy stands: the sync token, and when it was loaded, last changed, last asked for news, \
+    COMMENT ON TABLE sync IS 'The position of this copy: the sync token, and when it was loaded, last changed, last asked for news, \
 last found equal to the service''s content';
 ";
 

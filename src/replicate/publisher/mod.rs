@@ -19,9 +19,9 @@
 //!
 //! **Creating `log/N` is the commit point.** It alone orders publishers: the name can be created only once. A publisher
 //! that dies before the creation has published nothing. If it dies after it, the next start finds the entry and
-//! continues there. The bytes of an entry are built once, and sent until the store confirms them. After a refusal the publisher reads the object.
-//! It may be its own, from a request whose response was lost. Other bytes mean that another publisher was first. Then
-//! this one is *fenced* and ends. There is one exception: the bytes come from the same file's publisher, killed while
+//! continues there. The bytes of an entry are built once, and sent until the store confirms them. After a refusal the
+//! publisher reads the object. It may be its own, from a request whose response was lost. Other bytes mean that another
+//! publisher was first. Then this one is *fenced* and ends. There is one exception: the bytes come from the same file's publisher, killed while
 //! its request was under way, and this one has created no entry yet. `NAME.publisher` holds a lock and a random name
 //! for this, and entries carry that name. A publisher that was suspended for weeks may find its name free again,
 //! because old entries were deleted. Deletion follows the order of slots. So after each entry the publisher checks that

@@ -108,7 +108,9 @@ impl Publisher {
                 other.id
             );
         }
-        if let Some(former) = note.as_ref().filter(|note| note.url != url && note.id == self.id) {
+        if let Some(former) =
+            note.as_ref().filter(|note| note.url != url && note.id == self.id && note.fenced.is_none())
+        {
             tracing::warn!(
                 "{} was published to {} until now: replicas of it get no further changes, and do not learn of revoked keys",
                 self.path.display(),

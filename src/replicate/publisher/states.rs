@@ -72,8 +72,8 @@ impl Publisher {
         sweep(&self.log, &mut self.retry, slot, self.settings.keep)
     }
 
-    /// Writes all rows of a view as parts of the state in `slot`. The heartbeat goes on meanwhile. Returns the parts, and
-    /// their size in the store in bytes.
+    /// Writes all rows of a view as parts of the state in `slot`. The heartbeat goes on meanwhile. Returns the parts,
+    /// and their size in the store in bytes.
     fn put_parts(&mut self, view: &OriginView, slot: u64) -> Result<(Vec<PartRef>, u64), PublishError> {
         let (bucket, first_retry) = (Arc::clone(self.log.bucket()), self.retry.for_thread());
         let random = layout::new_random().map_err(StoreError::from)?;

@@ -13,7 +13,8 @@ use crate::serve::connection::limits::Connection;
 ///
 /// - A caller may close its sending half after a request. hyper would drop the request, so it sees the end of the
 ///   stream only after the response.
-/// - To a request that it cannot parse, hyper writes a bare status line. This stream drops it, and `http` sends a problem.
+/// - To a request that it cannot parse, hyper writes a bare status line. This stream drops it, and `http` sends a
+///   problem.
 #[derive(Debug)]
 pub struct ConnectionStream<S> {
     inner: S,

@@ -1,4 +1,4 @@
-//! Feeds. A feed has one entry per record, at the seq of the newest change that its licenses see. Its head seals the
+//! Feeds. A feed has one entry per record, at the seq of the newest change that its licenses see. Its sum seals the
 //! counts and the digest of its entries, so lost or changed entries are noticed.
 
 use std::num::NonZeroU64;
@@ -100,13 +100,13 @@ impl FeedSum {
     pub fn replace(&mut self, old: &FeedEntry) -> Result<(), StoreError> {
         let reduced = self.entries.checked_sub(1).zip(self.live.checked_sub(u64::from(old.is_live())));
         let (entries, live) =
-            reduced.ok_or_else(|| self.damaged("it has more entries than its head counts".to_owned()))?;
+            reduced.ok_or_else(|| self.damaged("it has more entries than its sum counts".to_owned()))?;
         (self.entries, self.live) = (entries, live);
         self.digest = self.digest.wrapping_sub(old.digest());
         Ok(())
     }
 
-    /// Reads all entries in the order of their seqs. Fails unless they match the head.
+    /// Reads all entries in the order of their seqs. Fails unless they match the sum.
     pub fn read_all(&self, table: &impl ReadableTable<(u64, u64), (u64, u64)>) -> Result<Vec<FeedEntry>, StoreError> {
         let mut found = FeedSum::empty(self.feed, self.dataset);
         let mut entries = Vec::new();
@@ -156,10 +156,10 @@ mod tests {
         FeedEntry::of_row("feed_entries", seq, id, log_seq).unwrap()
     }
 
-    fn head(entries: &[FeedEntry]) -> FeedSum {
-        let mut head = FeedSum::empty(FeedId(3), Dataset::Journals);
-        entries.iter().for_each(|entry| head.add(entry));
-        head
+    fn sum(entries: &[FeedEntry]) -> FeedSum {
+        let mut sum = FeedSum::empty(FeedId(3), Dataset::Journals);
+        entries.iter().for_each(|entry| sum.add(entry));
+        sum
     }
 
     #[test]
@@ -176,16 +176,16 @@ mod tests {
             &[entry(4, 1, 6), entry(5, 2, 0), entry(6, 3, 4)],
         ];
         for other in others {
-            assert_ne!(head(other), head(&sound), "{other:?}");
+            assert_ne!(sum(other), sum(&sound), "{other:?}");
         }
     }
 
     #[test]
     fn a_replaced_entry_leaves_no_trace() {
-        let mut moved = head(&[entry(4, 1, 4), entry(5, 2, 5)]);
+        let mut moved = sum(&[entry(4, 1, 4), entry(5, 2, 5)]);
         moved.replace(&entry(4, 1, 4)).unwrap();
         moved.add(&entry(6, 1, 0));
-        assert_eq!(moved, head(&[entry(5, 2, 5), entry(6, 1, 0)]));
-        assert!(head(&[]).replace(&entry(4, 1, 4)).is_err());
+        assert_eq!(moved, sum(&[entry(5, 2, 5), entry(6, 1, 0)]));
+        assert!(sum(&[]).replace(&entry(4, 1, 4)).is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! A feed in memory: its entries by seq, and the records that it shows by id. Lists, feed pages and exports read it.
 //!
-//! It is read whole, compared with the feed's head, and then updated with each change. So a row that a damaged table
+//! It is read whole, compared with the feed's sum, and then updated with each change. So a row that a damaged table
 //! lost is noticed. It contains only entries of the feed's licenses. So the time of a request does not depend on other
 //! records.
 
@@ -17,8 +17,8 @@ use crate::store::read::records::{Records, Slot};
 /// The entries of a feed in one state.
 #[derive(Debug)]
 pub struct FeedIndex {
-    /// The head of the feed in this state.
-    pub(in crate::store) head: FeedSum,
+    /// The sum of the feed in this state.
+    pub(in crate::store) sum: FeedSum,
     /// By seq.
     entries: Vec<FeedEntry>,
     /// The slots of the visible records, by id; empty for a baseline, whose records may have changed since.
@@ -30,17 +30,17 @@ pub struct FeedIndex {
 impl FeedIndex {
     /// Reads a feed. `records`: the records that a shared feed shows; `None` for a baseline.
     pub(in crate::store) fn build(
-        head: FeedSum,
+        sum: FeedSum,
         table: &impl ReadableTable<(u64, u64), (u64, u64)>,
         records: Option<&Records>,
     ) -> Result<FeedIndex, StoreError> {
-        let entries = head.read_all(table)?;
-        FeedIndex::of(head, entries, Vec::new(), 0, records)
+        let entries = sum.read_all(table)?;
+        FeedIndex::of(sum, entries, Vec::new(), 0, records)
     }
 
     /// Adds the visible records of the entries from `first` on to `shown`.
     fn of(
-        head: FeedSum,
+        sum: FeedSum,
         entries: Vec<FeedEntry>,
         mut shown: Vec<Slot>,
         first: usize,
@@ -55,27 +55,27 @@ impl FeedIndex {
             // This is fast if they are nearly sorted.
             shown.sort_by_key(|slot| records.id(*slot));
             if shown.windows(2).any(|pair| pair[0] == pair[1]) {
-                return Err(head.damaged("a record has two entries".to_owned()));
+                return Err(sum.damaged("a record has two entries".to_owned()));
             }
         }
-        Ok(FeedIndex { head, entries, shown, seqs: OnceLock::new() })
+        Ok(FeedIndex { sum, entries, shown, seqs: OnceLock::new() })
     }
 
     /// Updates the index to a later state.
     pub(in crate::store) fn advance(
         &self,
-        head: FeedSum,
+        sum: FeedSum,
         table: &impl ReadableTable<(u64, u64), (u64, u64)>,
         records: Option<&Records>,
     ) -> Result<FeedIndex, StoreError> {
         let mut newer: HashMap<Id, FeedEntry> = HashMap::new();
         let mut added = Vec::new();
-        head.read_after(self.head.newest_seq, table, |entry| {
+        sum.read_after(self.sum.newest_seq, table, |entry| {
             newer.insert(entry.id, entry);
             added.push(entry);
             true
         })?;
-        let mut found = self.head;
+        let mut found = self.sum;
         let mut entries = Vec::with_capacity(self.entries.len() + added.len());
         for entry in &self.entries {
             if newer.contains_key(&entry.id) {
@@ -85,14 +85,14 @@ impl FeedIndex {
             }
         }
         added.iter().for_each(|entry| found.add(entry));
-        if found != head {
-            return Err(head.damaged("its new entries do not add up".to_owned()));
+        if found != sum {
+            return Err(sum.damaged("its new entries do not add up".to_owned()));
         }
         let is_unchanged = |slot: &Slot| records.is_some_and(|records| !newer.contains_key(&records.id(*slot)));
         let shown = self.shown.iter().copied().filter(is_unchanged).collect();
         let first = entries.len();
         entries.extend(added);
-        FeedIndex::of(head, entries, shown, first, records)
+        FeedIndex::of(sum, entries, shown, first, records)
     }
 
     /// The entries after a seq, oldest change first.

@@ -16,8 +16,8 @@
 //!   hash. A record keeps its *slot* as long as it exists. A commit changes a copy: unchanged records are shared, and
 //!   columns of numbers are copied. Organizations and tags are read once. Then responses read only the table
 //!   `commits`.
-//! - **Feeds** are read when a license first uses them, then updated by each commit. Each feed has a head with counts
-//!   and a digest, which is sealed. A feed must add up to its head, so a row that an index lost is noticed. Each entry
+//! - **Feeds** are read when a license first uses them, then updated by each commit. Each feed has a sum of counts
+//!   and a digest, which is sealed. A feed must add up to its sum, so a row that an index lost is noticed. Each entry
 //!   must name the seq of a record in memory, so a lost record is noticed too. A damaged record fails the answers that
 //!   contain it, and the filters and reference lists of the licenses that show it.
 //! - **Filters** walk the list of a feed, and never all records. So their time does not depend on hidden records. A

@@ -116,7 +116,7 @@ impl Snapshot {
                     let records = records.advance(before.seq, &newer.records, &newer.log, count)?;
                     let _ = newer.loaded_records[dataset].set(records);
                 }
-                _ => feed_indexes.retain(|_, index| index.head.dataset != dataset),
+                _ => feed_indexes.retain(|_, index| index.sum.dataset != dataset),
             }
         }
         *newer.feed_indexes.lock() = feed_indexes;
@@ -178,7 +178,7 @@ impl Snapshot {
 
     /// The number of records of a dataset that a license shows; `None` if it does not contain the dataset.
     pub fn visible_records(&self, license: &License, dataset: Dataset) -> Option<u64> {
-        Some(self.feed_head(license.feed(dataset)?).ok()?.live)
+        Some(self.feed_sum(license.feed(dataset)?).ok()?.live)
     }
 
     /// Finds a key by its hash.
@@ -243,15 +243,15 @@ impl Snapshot {
         Ok(loaded.get_or_init(|| Arc::new(records)))
     }
 
-    fn feed_head(&self, feed: FeedId) -> Result<FeedSum, StoreError> {
+    fn feed_sum(&self, feed: FeedId) -> Result<FeedSum, StoreError> {
         let detail = || format!("feed {} of a license does not exist", feed.0);
         self.feeds.get(&feed).copied().ok_or_else(|| StoreError::damaged("feeds", detail()))
     }
 
     /// The index of a feed, if it is in memory and has this state.
     fn loaded_feed(&self, feed: FeedId) -> Result<Option<Arc<FeedIndex>>, StoreError> {
-        let head = self.feed_head(feed)?;
-        Ok(self.feed_indexes.lock().get(&feed).filter(|index| index.head == head).cloned())
+        let sum = self.feed_sum(feed)?;
+        Ok(self.feed_indexes.lock().get(&feed).filter(|index| index.sum == sum).cloned())
     }
 
     /// The index of a shared feed or a baseline, read or updated if necessary.
@@ -259,14 +259,14 @@ impl Snapshot {
         if let Some(index) = self.loaded_feed(feed)? {
             return Ok(index);
         }
-        let head = self.feed_head(feed)?;
-        let records = if is_baseline { None } else { Some(self.loaded(head.dataset)?) };
+        let sum = self.feed_sum(feed)?;
+        let records = if is_baseline { None } else { Some(self.loaded(sum.dataset)?) };
         let _loading = self.loading.lock();
         let earlier = self.feed_indexes.lock().get(&feed).cloned();
         let index = Arc::new(match earlier {
-            Some(index) if index.head == head => return Ok(index),
-            Some(earlier) => earlier.advance(head, &self.feed_entries, records)?,
-            None => FeedIndex::build(head, &self.feed_entries, records)?,
+            Some(index) if index.sum == sum => return Ok(index),
+            Some(earlier) => earlier.advance(sum, &self.feed_entries, records)?,
+            None => FeedIndex::build(sum, &self.feed_entries, records)?,
         });
         self.feed_indexes.lock().insert(feed, Arc::clone(&index));
         Ok(index)
@@ -301,8 +301,7 @@ impl Snapshot {
     }
 
     fn witness_seq(&self, license: &License, dataset: Dataset) -> Result<u64, StoreError> {
-        let newest_seq =
-            license.feed(dataset).map_or(Ok(0), |feed| self.feed_head(feed).map(|head| head.newest_seq))?;
+        let newest_seq = license.feed(dataset).map_or(Ok(0), |feed| self.feed_sum(feed).map(|sum| sum.newest_seq))?;
         Ok(newest_seq.max(license.scope_seq))
     }
 

@@ -385,7 +385,7 @@ const DAMAGES: [Damage; 46] = [
             put(tx, tables::FEEDS, feed, &FeedSum { newest_seq: head.newest_seq - 1, ..head });
         },
         "feeds",
-        "do not add up to its head",
+        "do not add up to its sum",
     ),
     ("a feed of nobody", no_such_feed, "feeds", "no license uses feed 777"),
     (

@@ -23,20 +23,20 @@ pub(in crate::store) struct FeedChange {
     pub leaving: u64,
 }
 
-fn load_head(tx: &WriteTx, feed: FeedId, dataset: Dataset) -> Result<FeedSum, StoreError> {
+fn load_sum(tx: &WriteTx, feed: FeedId, dataset: Dataset) -> Result<FeedSum, StoreError> {
     let feeds = tx.open(tables::FEEDS)?;
     let found = feeds.get(feed.0)?;
-    let head: Option<FeedSum> = found.map(|bytes| unseal("feeds", bytes.value())).transpose()?;
-    head.filter(|head| (head.feed, head.dataset) == (feed, dataset)).ok_or_else(|| {
-        StoreError::damaged("feeds", format!("feed {} of {dataset} has no head, or that of another feed", feed.0))
+    let sum: Option<FeedSum> = found.map(|bytes| unseal("feeds", bytes.value())).transpose()?;
+    sum.filter(|sum| (sum.feed, sum.dataset) == (feed, dataset)).ok_or_else(|| {
+        StoreError::damaged("feeds", format!("feed {} of {dataset} has no sum, or that of another feed", feed.0))
     })
 }
 
-/// Writes the head of a feed, and entries in the order of their seqs, which are larger than all others in the feed.
-fn append(tx: &WriteTx, head: &FeedSum, mut entries: Vec<FeedEntry>, is_new: bool) -> Result<(), StoreError> {
-    let feed = head.feed;
+/// Writes the sum of a feed, and entries in the order of their seqs, which are larger than all others in the feed.
+fn append(tx: &WriteTx, sum: &FeedSum, mut entries: Vec<FeedEntry>, is_new: bool) -> Result<(), StoreError> {
+    let feed = sum.feed;
     let end = Bound::Included((feed.0, u64::MAX));
-    tx.open(tables::FEEDS)?.insert(feed.0, seal(head)?.as_slice())?;
+    tx.open(tables::FEEDS)?.insert(feed.0, seal(sum)?.as_slice())?;
     tx.open(tables::FEED_ENTRIES)?.insert_all(Some(end), entries.iter().map(|entry| entry.row_by_seq(feed)))?;
     entries.sort_unstable_by_key(|entry| entry.id);
     let end = is_new.then_some(end);
@@ -51,10 +51,10 @@ pub(in crate::store) fn write(
     dataset: Dataset,
     entries: impl Iterator<Item = FeedEntry>,
 ) -> Result<FeedChange, StoreError> {
-    let mut head = load_head(tx, feed, dataset)?;
+    let mut sum = load_sum(tx, feed, dataset)?;
     let by_id = tx.open(tables::FEED_RECORDS)?;
     let mut by_seq = tx.open(tables::FEED_ENTRIES)?;
-    let is_new = head.entries == 0;
+    let is_new = sum.entries == 0;
 
     let mut change = FeedChange::default();
     let mut written: Vec<FeedEntry> = Vec::new();
@@ -71,16 +71,16 @@ pub(in crate::store) fn write(
         if let Some(old) = old {
             let removed = by_seq.remove((feed.0, old.seq))?.map(|removed| removed.value());
             if removed != Some((old.id.get(), old.stored_log_seq())) {
-                return Err(head.damaged(format!("its indexes differ at seq {}", old.seq)));
+                return Err(sum.damaged(format!("its indexes differ at seq {}", old.seq)));
             }
-            head.replace(&old)?;
+            sum.replace(&old)?;
         }
-        head.add(&entry);
+        sum.add(&entry);
         written.push(entry);
     }
     drop((by_id, by_seq));
     if !written.is_empty() {
-        append(tx, &head, written, is_new)?;
+        append(tx, &sum, written, is_new)?;
     }
     Ok(change)
 }
@@ -91,10 +91,10 @@ pub(in crate::store) fn create(
     dataset: Dataset,
     mut entries: Vec<FeedEntry>,
 ) -> Result<(), StoreError> {
-    let mut head = FeedSum::empty(feed, dataset);
-    entries.iter().for_each(|entry| head.add(entry));
+    let mut sum = FeedSum::empty(feed, dataset);
+    entries.iter().for_each(|entry| sum.add(entry));
     entries.sort_unstable_by_key(|entry| entry.seq);
-    append(tx, &head, entries, true)
+    append(tx, &sum, entries, true)
 }
 
 /// Removes a feed that no license uses.
@@ -114,9 +114,9 @@ pub(in crate::store) fn load_entries(
 ) -> Result<BTreeMap<Id, FeedEntry>, StoreError> {
     let Some(Subscription { feed, joined_at, baseline }) = subscription else { return Ok(BTreeMap::new()) };
     let by_seq = tx.open(tables::FEED_ENTRIES)?;
-    let mut entries = load_head(tx, baseline, dataset)?.read_all(&*by_seq)?;
+    let mut entries = load_sum(tx, baseline, dataset)?.read_all(&*by_seq)?;
     if let Some(feed) = feed {
-        let shared = load_head(tx, feed, dataset)?.read_all(&*by_seq)?;
+        let shared = load_sum(tx, feed, dataset)?.read_all(&*by_seq)?;
         entries.extend(shared.into_iter().filter(|entry| entry.seq > joined_at));
     }
     Ok(entries.into_iter().map(|entry| (entry.id, entry)).collect())
