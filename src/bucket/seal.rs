@@ -239,6 +239,9 @@ mod tests {
             }
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         }
+        // The key itself, without an encoding.
+        fs::write(&path, [0xff; 64]).unwrap();
+        assert!(SealKey::load(&path).unwrap_err().contains("openssl rand -hex 64"));
         assert!(SealKey::load(&folder.path().join("none")).unwrap_err().contains("there is no file"));
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
         assert!(SealKey::load(folder.path()).unwrap_err().contains("is a folder"));

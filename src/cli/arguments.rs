@@ -276,6 +276,7 @@ mod tests {
             ("https://h:8443/a", Ok("https://h:8443/a")),
             ("feed.example.org", Err("with its scheme")),
             ("https://", Err("such as")),
+            ("https:///", Err("such as")),
             ("", Err("such as")),
             ("ftp://h", Err("such as")),
             ("https://h/?a", Err("such as")),
