@@ -105,6 +105,12 @@ fn license_and_key_commands_have_the_listed_results() {
             ("license set x --dataset conferences --dry-run", 0, Out, "would be created"),
             ("license show x", 1, OnErr, "there is no license `x`"),
             (
+                "license set x --dataset conferences --therapy-area Oncology,Oncology",
+                1,
+                OnErr,
+                "names several values; repeat the option",
+            ),
+            (
                 "license set x --dataset conferences --country South_Korea --year 2025..2027",
                 0,
                 Out,

@@ -199,6 +199,11 @@ fn a_publisher_that_cannot_continue_is_refused_with_a_remedy() {
     assert_eq!(follow(&place, &replica), (5, None), "replicas continue from slot 3");
     assert_eq!(place.slots(layout::STATES), [5]);
     place.check(&site);
+    let states = site.path("bucket").join(layout::STATES);
+    fs::rename(&states, site.path("states")).unwrap();
+    let told = place.run(&site, "--status");
+    assert!(told.code == Some(0) && told.stdout.contains("There is no whole state"), "{told:?}");
+    fs::rename(site.path("states"), &states).unwrap();
     let elsewhere = site.run(["publish", &format!("file://{}", site.path("elsewhere").display()), "--once"]);
     assert!(elsewhere.code == Some(0) && elsewhere.stderr.contains("replicas of it get no further"), "{elsewhere:?}");
     let refused = site.run(["publish", "file:///dev/null/feed", "--once"]);

@@ -54,6 +54,17 @@ fn files_that_the_state_does_not_name_are_loaded_anew() {
 }
 
 #[test]
+fn a_copy_without_content_is_that_of_no_service() {
+    let pulled = pulled_site();
+    // As after a first pull from a mistyped address.
+    let state = r#"{"format":1,"server":"http://127.0.0.1:1","datasets":{}}"#;
+    pulled.site.write("copy/medfeed-copy.json", state);
+    assert!(pulled.pull("").stdout.starts_with("conferences: 700 records loaded\n"));
+    assert_eq!(self::state(&pulled.copy)["server"], pulled.url());
+    pulled.assert_equal("conferences");
+}
+
+#[test]
 fn files_named_like_a_dataset_that_is_not_copied_stay() {
     let pulled = pulled_site();
     pulled.pull("--dataset conferences");
