@@ -19,7 +19,7 @@
 //!
 //! | found | a running replica | a new replica, `check`, `backup` | `promote` | a starting publisher |
 //! | --- | --- | --- | --- | --- |
-//! | an entry between others is missing | stale, until a newer state repairs it | refuse without a later state | refuses without a later state | refuses without a later state |
+//! | an entry is missing, and no state follows | stale, until a newer state repairs it | refuse | refuses | refuses |
 //! | the last entries are gone, `alive` stays | stale | refuse | refuses | refuses |
 //! | the whole bucket is an older copy | stale, if it was further | cannot know | refuses, if it was further | refuses, by its note |
 //! | `alive` is gone or damaged | stale | new replica: waits; `check`, `backup`: refuse | refuses | writes it again |
