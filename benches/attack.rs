@@ -98,18 +98,30 @@ async fn ask(kept: Option<TcpStream>, server: SocketAddr, request: &[u8]) -> io:
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         let text = String::from_utf8_lossy(&bytes);
-        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
+        let Some((head, body)) = text.split_once("\r\n\r\n") else {
+            continue;
+        };
+        let length = head
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
         if length == Some(body.len()) {
-            return if head.starts_with("HTTP/1.1 200") { Ok(stream) } else { Err(io::Error::other(head.to_owned())) };
+            return if head.starts_with("HTTP/1.1 200") {
+                Ok(stream)
+            } else {
+                Err(io::Error::other(head.to_owned()))
+            };
         }
     }
 }
 
 /// Returns the latencies of a customer in ms, in order, and the number of its errors. Runs on a thread of its own.
 fn measure(server: SocketAddr, key: &str, is_kept: bool, time: Duration) -> (Vec<f64>, usize) {
-    let request = format!("GET /v1/conferences?limit=5 HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\n\r\n");
-    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let request =
+        format!("GET /v1/conferences?limit=5 HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\n\r\n");
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
     runtime.block_on(async {
         let (mut latencies, mut errors, begun) = (Vec::new(), 0, Instant::now());
         let mut kept = None;
@@ -132,24 +144,49 @@ fn measure(server: SocketAddr, key: &str, is_kept: bool, time: Duration) -> (Vec
 fn main() {
     // Without cargo's `--bench` this is a test run, which only checks that everything works.
     let is_test = !std::env::args().any(|argument| argument == "--bench");
-    let program = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let program = std::env::args()
+        .skip(1)
+        .find(|argument| !argument.starts_with('-'));
     let program = program.unwrap_or_else(|| env!("CARGO_BIN_EXE_medfeed").to_owned());
-    let (attackers, time) = if is_test { (100, Duration::from_millis(200)) } else { (ATTACKERS, TIME) };
+    let (attackers, time) = if is_test {
+        (100, Duration::from_millis(200))
+    } else {
+        (ATTACKERS, TIME)
+    };
     print_machine("cargo bench --bench attack");
     raise_file_limit();
-    let world = World::build(Size { conferences: 600, journals: 500 }, &[Share::All]);
+    let world = World::build(
+        Size {
+            conferences: 600,
+            journals: 500,
+        },
+        &[Share::All],
+    );
     let serve = ["serve", "--listen", "127.0.0.1:0", "--log", "error", "--db"];
     let server = Server::start(Command::new(program).args(serve).arg(world.path()));
     server.settle();
     let (address, key) = (server.address, &world.keys[0]);
-    let mut table = Table::new(&["a customer", "requests", "errors", "p50 ms", "p99 ms", "most ms", "server's CPU s"]);
+    let mut table = Table::new(&[
+        "a customer",
+        "requests",
+        "errors",
+        "p50 ms",
+        "p99 ms",
+        "most ms",
+        "server's CPU s",
+    ]);
     let mut add = |what: &str| {
         thread::scope(|scope| {
             let before = server.cpu_s();
-            let measured = [true, false].map(|is_kept| scope.spawn(move || measure(address, key, is_kept, time)));
-            for (measured, connection) in measured.into_iter().zip(["kept connection", "new connections"]) {
+            let measured = [true, false]
+                .map(|is_kept| scope.spawn(move || measure(address, key, is_kept, time)));
+            for (measured, connection) in measured
+                .into_iter()
+                .zip(["kept connection", "new connections"])
+            {
                 let (latencies, errors) = measured.join().expect("a customer");
-                let [p50, p99, most] = quantiles(&latencies, [50, 99, 100]).map(|ms| format!("{ms:.2}"));
+                let [p50, p99, most] =
+                    quantiles(&latencies, [50, 99, 100]).map(|ms| format!("{ms:.2}"));
                 let cpu_s = format!("{:.2}", server.cpu_s() - before);
                 let what = format!("{what}, {connection}");
                 table.add(&[&what, &latencies.len(), &errors, &p50, &p99, &most, &cpu_s]);
@@ -160,7 +197,10 @@ fn main() {
     let attacking = Arc::new(Attack::default());
     let attacked = Arc::clone(&attacking);
     let runtime = thread::spawn(move || {
-        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
         runtime.block_on(async {
             for number in 0..attackers {
                 tokio::spawn(attack(number, address, Arc::clone(&attacked)));
@@ -181,13 +221,26 @@ fn main() {
     runtime.join().expect("the attackers");
     add("after the attack");
     table.print();
-    println!("connections of attackers who came again: {:.0} a second", again as f64 / time.as_secs_f64());
-    println!("memory of the server at the most: {:.0} MiB", server.memory_mib().1);
+    println!(
+        "connections of attackers who came again: {:.0} a second",
+        again as f64 / time.as_secs_f64()
+    );
+    println!(
+        "memory of the server at the most: {:.0} MiB",
+        server.memory_mib().1
+    );
 }
 
 /// Raises this process's limit of open files to its maximum.
 fn raise_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let maximum = getrlimit(Resource::Nofile).maximum;
-    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).expect("the limit of open files can be raised");
+    setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: maximum,
+            maximum,
+        },
+    )
+    .expect("the limit of open files can be raised");
 }

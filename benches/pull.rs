@@ -41,7 +41,14 @@ const PAGE: u64 = 500;
 fn main() {
     print_machine("cargo bench --bench pull");
     let arguments = Arguments::read();
-    let size = if arguments.is_test { Size { conferences: 600, journals: 100 } } else { Size::USUAL };
+    let size = if arguments.is_test {
+        Size {
+            conferences: 600,
+            journals: 100,
+        }
+    } else {
+        Size::USUAL
+    };
     let service = Service::start(size);
     if arguments.asks_for("load") {
         compare_loads(&service, if arguments.is_test { 1 } else { ROUNDS });
@@ -62,11 +69,26 @@ impl Service {
     fn start(size: Size) -> Service {
         let world = World::build(size, &[Share::All]);
         let args = ["serve", "--listen", "127.0.0.1:0", "--log", "warn", "--db"];
-        let server = Server::start(Command::new(env!("CARGO_BIN_EXE_medfeed")).args(args).arg(world.path()));
-        let url = format!("http://{}", server.address).parse().expect("an address");
-        let client =
-            PullClient::new(url, &world.keys[0], None, medfeed::pull::body::ReadLimits::default()).expect("a caller");
-        Service { world, client, _server: server }
+        let server = Server::start(
+            Command::new(env!("CARGO_BIN_EXE_medfeed"))
+                .args(args)
+                .arg(world.path()),
+        );
+        let url = format!("http://{}", server.address)
+            .parse()
+            .expect("an address");
+        let client = PullClient::new(
+            url,
+            &world.keys[0],
+            None,
+            medfeed::pull::body::ReadLimits::default(),
+        )
+        .expect("a caller");
+        Service {
+            world,
+            client,
+            _server: server,
+        }
     }
 
     /// An empty copy in a folder of its own.
@@ -80,9 +102,13 @@ impl Service {
     fn catch_up(&self, copy: &mut SqliteCopy) {
         for dataset in Dataset::ALL {
             let mut done = Done::default();
-            Pull { server: &self.client, copy, events: &NoEvents }
-                .catch_up(dataset, 0, &mut done)
-                .expect("the copy is brought to the present");
+            Pull {
+                server: &self.client,
+                copy,
+                events: &NoEvents,
+            }
+            .catch_up(dataset, 0, &mut done)
+            .expect("the copy is brought to the present");
         }
     }
 }
@@ -100,7 +126,11 @@ fn compare_loads(service: &Service, rounds: usize) {
     service.catch_up(&mut copy);
     let rows: u64 = Dataset::ALL
         .into_iter()
-        .map(|dataset| copy.position(dataset).expect("readable").map_or(0, |at| at.records))
+        .map(|dataset| {
+            copy.position(dataset)
+                .expect("readable")
+                .map_or(0, |at| at.records)
+        })
         .sum();
     drop(copy);
     let shell = Shell::of(&path, folder.path());
@@ -109,17 +139,37 @@ fn compare_loads(service: &Service, rounds: usize) {
         let (_folder, _, mut copy) = service.copy();
         let began = Instant::now();
         service.catch_up(&mut copy);
-        times.push((began.elapsed(), shell.as_ref().map_or(Duration::ZERO, |shell| shell.import(rows))));
+        times.push((
+            began.elapsed(),
+            shell
+                .as_ref()
+                .map_or(Duration::ZERO, |shell| shell.import(rows)),
+        ));
     }
     let ms = |of: fn(&(Duration, Duration)) -> f64| median(times.iter().map(of));
-    let mut table = Table::new(&["load of a copy", "rows", "medfeed ms", "sqlite3 .import ms", "ratio"]);
-    let told = |figure: String| if shell.is_some() { figure } else { "not installed".to_owned() };
+    let mut table = Table::new(&[
+        "load of a copy",
+        "rows",
+        "medfeed ms",
+        "sqlite3 .import ms",
+        "ratio",
+    ]);
+    let told = |figure: String| {
+        if shell.is_some() {
+            figure
+        } else {
+            "not installed".to_owned()
+        }
+    };
     table.add(&[
         &"conferences and journals, from a local server",
         &rows,
         &format!("{:.0}", ms(|(own, _)| own.as_secs_f64() * 1e3)),
         &told(format!("{:.0}", ms(|(_, shell)| shell.as_secs_f64() * 1e3))),
-        &told(format!("{:.2}", ms(|(own, shell)| own.as_secs_f64() / shell.as_secs_f64()))),
+        &told(format!(
+            "{:.2}",
+            ms(|(own, shell)| own.as_secs_f64() / shell.as_secs_f64())
+        )),
     ]);
     println!("medians of {rounds} rounds, in turn:");
     table.print();
@@ -134,13 +184,28 @@ struct Shell {
 impl Shell {
     /// `None` where it is not installed.
     fn of(copy: &Path, folder: &Path) -> Option<Shell> {
-        Command::new("sqlite3").arg("--version").output().ok().filter(|done| done.status.success())?;
-        let shell = Shell { folder: folder.to_owned() };
+        Command::new("sqlite3")
+            .arg("--version")
+            .output()
+            .ok()
+            .filter(|done| done.status.success())?;
+        let shell = Shell {
+            folder: folder.to_owned(),
+        };
         for dataset in Dataset::ALL {
-            shell.run(copy, &[".mode csv", &format!(".output {dataset}.csv"), &format!("SELECT * FROM {dataset}")]);
+            shell.run(
+                copy,
+                &[
+                    ".mode csv",
+                    &format!(".output {dataset}.csv"),
+                    &format!("SELECT * FROM {dataset}"),
+                ],
+            );
             let connection = Connection::open(copy).expect("a copy");
             let table = "SELECT sql FROM sqlite_schema WHERE name = ?";
-            let table: String = connection.query_row(table, [dataset.as_str()], |row| row.get(0)).expect("a table");
+            let table: String = connection
+                .query_row(table, [dataset.as_str()], |row| row.get(0))
+                .expect("a table");
             std::fs::write(folder.join(format!("{dataset}.sql")), table + ";").expect("a file");
         }
         Some(shell)
@@ -150,21 +215,43 @@ impl Shell {
     fn import(&self, rows: u64) -> Duration {
         let target = self.folder.join("imported.sqlite");
         let _ = std::fs::remove_file(&target);
-        let steps = Dataset::ALL
-            .map(|dataset| [format!(".read {dataset}.sql"), format!(".import --csv {dataset}.csv {dataset}")]);
+        let steps = Dataset::ALL.map(|dataset| {
+            [
+                format!(".read {dataset}.sql"),
+                format!(".import --csv {dataset}.csv {dataset}"),
+            ]
+        });
         let began = Instant::now();
-        self.run(&target, &steps.as_flattened().iter().map(String::as_str).collect::<Vec<_>>());
+        self.run(
+            &target,
+            &steps
+                .as_flattened()
+                .iter()
+                .map(String::as_str)
+                .collect::<Vec<_>>(),
+        );
         let took = began.elapsed();
         let count = "SELECT (SELECT count(*) FROM conferences) + (SELECT count(*) FROM journals)";
-        let found: i64 =
-            Connection::open(&target).expect("a file").query_row(count, [], |row| row.get(0)).expect("tables");
+        let found: i64 = Connection::open(&target)
+            .expect("a file")
+            .query_row(count, [], |row| row.get(0))
+            .expect("tables");
         assert_eq!(found.unsigned_abs(), rows, "the shell imports all rows");
         took
     }
 
     fn run(&self, file: &Path, steps: &[&str]) {
-        let done = Command::new("sqlite3").arg(file).args(steps).current_dir(&self.folder).output().expect("it starts");
-        assert!(done.status.success() && done.stderr.is_empty(), "{}", String::from_utf8_lossy(&done.stderr));
+        let done = Command::new("sqlite3")
+            .arg(file)
+            .args(steps)
+            .current_dir(&self.folder)
+            .output()
+            .expect("it starts");
+        assert!(
+            done.status.success() && done.stderr.is_empty(),
+            "{}",
+            String::from_utf8_lossy(&done.stderr)
+        );
     }
 }
 
@@ -172,10 +259,21 @@ impl Shell {
 fn time_pages(service: &Service, rounds: usize) {
     let (_folder, _, mut copy) = service.copy();
     service.catch_up(&mut copy);
-    let since = copy.position(Dataset::Conferences).expect("readable").expect("a copy").token;
-    commit(&service.world.writer(), synthetic::records(0..PAGE, [], 9_000));
+    let since = copy
+        .position(Dataset::Conferences)
+        .expect("readable")
+        .expect("a copy")
+        .token;
+    commit(
+        &service.world.writer(),
+        synthetic::records(0..PAGE, [], 9_000),
+    );
     let page = loop {
-        match service.client.changes(Dataset::Conferences, &since, 30).expect("the service answers") {
+        match service
+            .client
+            .changes(Dataset::Conferences, &since, 30)
+            .expect("the service answers")
+        {
             Some(page) if !page.entries.is_empty() => break page,
             Some(_) => {}
             None => unreachable!("nobody has changed the license"),
@@ -185,11 +283,15 @@ fn time_pages(service: &Service, rounds: usize) {
     let mut table = Table::new(&["page of 500", "ms"]);
     let words = ["end_date", "venue", "name"];
     let mut revisions = 1..;
-    for (what, fields) in [("cells", &words[..1]), ("cells and indexed words", &words[..])] {
+    for (what, fields) in [
+        ("cells", &words[..1]),
+        ("cells and indexed words", &words[..]),
+    ] {
         let times = revisions.by_ref().take(rounds).map(|revision| {
             let page = revised(&page, fields, revision);
             let began = Instant::now();
-            copy.apply(Dataset::Conferences, &page, &NoEvents).expect("the page is applied");
+            copy.apply(Dataset::Conferences, &page, &NoEvents)
+                .expect("the page is applied");
             began.elapsed().as_secs_f64() * 1e3
         });
         table.add(&[&what, &format!("{:.1}", median(times))]);
@@ -204,12 +306,22 @@ fn revised(page: &FeedPage, fields: &[&str], revision: u32) -> FeedPage {
         let mut record: Value = serde_json::from_str(&entry.json).expect("JSON");
         for field in fields {
             let text = match *field {
-                "end_date" => format!("2026-{:02}-{:02}", revision % 12 + 1, revision / 12 % 28 + 1),
+                "end_date" => format!(
+                    "2026-{:02}-{:02}",
+                    revision % 12 + 1,
+                    revision / 12 % 28 + 1
+                ),
                 _ => format!("{} {revision}", record[*field].as_str().unwrap_or_default()),
             };
             record[*field] = Value::String(text);
         }
-        Entry { json: record.to_string().into(), ..entry.clone() }
+        Entry {
+            json: record.to_string().into(),
+            ..entry.clone()
+        }
     });
-    FeedPage { entries: entries.collect(), ..page.clone() }
+    FeedPage {
+        entries: entries.collect(),
+        ..page.clone()
+    }
 }

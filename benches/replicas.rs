@@ -55,7 +55,10 @@ fn main() {
     }
     if arguments.asks_for("load") {
         let large = support::is_large().then_some(LARGE_LOAD);
-        let sizes = LOADS.into_iter().chain(large).take(if is_test { 1 } else { usize::MAX });
+        let sizes = LOADS
+            .into_iter()
+            .chain(large)
+            .take(if is_test { 1 } else { usize::MAX });
         time_loads(sizes, if is_test { 1 } else { LOAD_ROUNDS });
     }
 }
@@ -74,8 +77,15 @@ struct Bucket {
 impl Bucket {
     /// A bucket with a database's state.
     fn of(world: &World) -> Bucket {
-        let bucket = Bucket { folder: tempfile::tempdir().expect("a temporary folder") };
-        let done = bucket.publish(world.path()).arg("--once").stdout(Stdio::null()).status().expect("it starts");
+        let bucket = Bucket {
+            folder: tempfile::tempdir().expect("a temporary folder"),
+        };
+        let done = bucket
+            .publish(world.path())
+            .arg("--once")
+            .stdout(Stdio::null())
+            .status()
+            .expect("it starts");
         assert!(done.success(), "the database is published");
         bucket
     }
@@ -86,7 +96,10 @@ impl Bucket {
 
     fn publish(&self, database: &Path) -> Command {
         let mut command = medfeed();
-        command.arg("--db").arg(database).args(["publish", &self.url()]);
+        command
+            .arg("--db")
+            .arg(database)
+            .args(["publish", &self.url()]);
         command
     }
 
@@ -96,7 +109,15 @@ impl Bucket {
 
     /// Starts a replica. It listens once everything is loaded.
     fn serve(&self, name: &str) -> Server {
-        let serve = ["serve", "--listen", "127.0.0.1:0", "--log", "warn", "--from", &self.url()];
+        let serve = [
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--log",
+            "warn",
+            "--from",
+            &self.url(),
+        ];
         Server::start(medfeed().arg("--db").arg(self.replica(name)).args(serve))
     }
 }
@@ -116,11 +137,24 @@ impl Drop for Running {
 fn time_lags(commits: u64) {
     let world = World::build(Size::USUAL, &[Share::All]);
     let bucket = Bucket::of(&world);
-    let _publisher = Running(bucket.publish(world.path()).stdout(Stdio::null()).spawn().expect("it starts"));
+    let _publisher = Running(
+        bucket
+            .publish(world.path())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("it starts"),
+    );
     let replica = bucket.serve("replica");
-    let url = format!("http://{}", replica.address).parse().expect("an address");
-    let client =
-        PullClient::new(url, &world.keys[0], None, medfeed::pull::body::ReadLimits::default()).expect("a caller");
+    let url = format!("http://{}", replica.address)
+        .parse()
+        .expect("an address");
+    let client = PullClient::new(
+        url,
+        &world.keys[0],
+        None,
+        medfeed::pull::body::ReadLimits::default(),
+    )
+    .expect("a caller");
     let writer = world.writer();
     let mut lags = Vec::new();
     let mut since = feed_end(&world);
@@ -135,8 +169,12 @@ fn time_lags(commits: u64) {
                 sleep(at.saturating_sub(began.elapsed()));
                 let (record, revision) = (number * 37 % CONFERENCES, 1_000 + number);
                 // Note the time before any client can have the commit, and then again.
-                let note =
-                    || committed.lock().expect("no panic").insert(id_of(record).get().cast_signed(), Instant::now());
+                let note = || {
+                    committed
+                        .lock()
+                        .expect("no panic")
+                        .insert(id_of(record).get().cast_signed(), Instant::now())
+                };
                 note();
                 commit(&writer, synthetic::records([record], [], revision));
                 note();
@@ -145,11 +183,21 @@ fn time_lags(commits: u64) {
         while lags.len() < usize::try_from(commits).expect("few commits") {
             let page = next_page(&client, &since);
             let committed = committed.lock().expect("no panic");
-            lags.extend(page.entries.iter().map(|entry| committed[&entry.id].elapsed().as_secs_f64()));
+            lags.extend(
+                page.entries
+                    .iter()
+                    .map(|entry| committed[&entry.id].elapsed().as_secs_f64()),
+            );
             since = page.token;
         }
     });
-    let mut table = Table::new(&["from a commit to a replica's client", "commits", "p50 s", "p95 s", "most s"]);
+    let mut table = Table::new(&[
+        "from a commit to a replica's client",
+        "commits",
+        "p50 s",
+        "p95 s",
+        "most s",
+    ]);
     let cells = quantiles(&lags, [50, 95, 100]).map(|lag| format!("{lag:.2}"));
     table.add(&[&"one a second", &commits, &cells[0], &cells[1], &cells[2]]);
     table.print();
@@ -162,14 +210,22 @@ fn feed_end(world: &World) -> String {
     let snapshot = reader.newest();
     let view = feed::view(snapshot, 0);
     let seqs = feed::seqs(&view);
-    feed::token(snapshot, &view, &seqs, feed::before(Position::NothingNew, seqs.len()))
+    feed::token(
+        snapshot,
+        &view,
+        &seqs,
+        feed::before(Position::NothingNew, seqs.len()),
+    )
 }
 
 /// Long-polls until a page has entries.
 fn next_page(client: &PullClient, since: &str) -> FeedPage {
     let mut since = since.to_owned();
     loop {
-        match client.changes(Dataset::Conferences, &since, 30).expect("the replica answers") {
+        match client
+            .changes(Dataset::Conferences, &since, 30)
+            .expect("the replica answers")
+        {
             Some(page) if page.entries.is_empty() => since = page.token,
             Some(page) => return page,
             None => unreachable!("nobody has changed the license"),
@@ -181,7 +237,13 @@ fn next_page(client: &PullClient, since: &str) -> FeedPage {
 fn time_loads(sizes: impl Iterator<Item = u64>, rounds: usize) {
     let mut table = Table::new(&["a replica's first load", "bucket MB", "listens after s"]);
     for records in sizes {
-        let world = World::build(Size { conferences: records * 3 / 4, journals: records / 4 }, &Share::EACH);
+        let world = World::build(
+            Size {
+                conferences: records * 3 / 4,
+                journals: records / 4,
+            },
+            &Share::EACH,
+        );
         let bucket = Bucket::of(&world);
         let times: Vec<f64> = (0..rounds)
             .map(|round| {
@@ -189,13 +251,17 @@ fn time_loads(sizes: impl Iterator<Item = u64>, rounds: usize) {
                 let server = bucket.serve(&format!("replica-{round}"));
                 let took = began.elapsed().as_secs_f64();
                 drop(server);
-                std::fs::remove_file(bucket.replica(&format!("replica-{round}"))).expect("the file is there");
+                std::fs::remove_file(bucket.replica(&format!("replica-{round}")))
+                    .expect("the file is there");
                 took
             })
             .collect();
         table.add(&[
             &format!("records: {records}"),
-            &format!("{:.1}", bytes_in(&bucket.folder.path().join("bucket")) as f64 / 1e6),
+            &format!(
+                "{:.1}",
+                bytes_in(&bucket.folder.path().join("bucket")) as f64 / 1e6
+            ),
             &format!("{:.2}", median(times)),
         ]);
     }
@@ -205,11 +271,17 @@ fn time_loads(sizes: impl Iterator<Item = u64>, rounds: usize) {
 }
 
 fn bytes_in(folder: &Path) -> u64 {
-    let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry"));
+    let entries = std::fs::read_dir(folder)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry"));
     entries
         .map(|entry| {
             let meta = entry.metadata().expect("it is there");
-            if meta.is_dir() { bytes_in(&entry.path()) } else { meta.len() }
+            if meta.is_dir() {
+                bytes_in(&entry.path())
+            } else {
+                meta.len()
+            }
         })
         .sum()
 }

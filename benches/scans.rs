@@ -40,7 +40,8 @@ use support::feed::{self, PAGE, Position};
 use support::machine::{Table, median};
 use support::request::request;
 use support::synthetic::{
-    self, ABSENT_TEXT, AREA_OF_HALF, COMMON_TEXT, CONFERENCE_JSON_BYTES, COUNTRY, RARE_TEXT, YEAR, id_of,
+    self, ABSENT_TEXT, AREA_OF_HALF, COMMON_TEXT, CONFERENCE_JSON_BYTES, COUNTRY, RARE_TEXT, YEAR,
+    id_of,
 };
 use support::world::{self, Share, Size, World, mixed_licenses};
 
@@ -92,7 +93,10 @@ struct Lazy<F> {
 
 impl<F: Fn() -> Served> Lazy<F> {
     fn new(make: F) -> Lazy<F> {
-        Lazy { made: OnceCell::new(), make }
+        Lazy {
+            made: OnceCell::new(),
+            make,
+        }
     }
 
     fn get(&self) -> &Served {
@@ -110,14 +114,23 @@ struct Served {
 impl Served {
     fn build(size: Size, licenses: &[Share]) -> Served {
         let world = World::build(size, licenses);
-        let watcher = Arc::new(Watcher::open(world.path(), Duration::ZERO).expect("the database opens"));
+        let watcher =
+            Arc::new(Watcher::open(world.path(), Duration::ZERO).expect("the database opens"));
         let service = Arc::new(new_service(&watcher));
-        Served { service, watcher, world }
+        Served {
+            service,
+            watcher,
+            world,
+        }
     }
 
     /// A request of the license at a position.
     fn request(&self, license: usize, path: &str, query: &str) -> Request {
-        let target = if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") };
+        let target = if query.is_empty() {
+            path.to_owned()
+        } else {
+            format!("{path}?{query}")
+        };
         request(&self.world.keys[license], &target, &[])
     }
 
@@ -132,13 +145,25 @@ impl Served {
         let seqs = feed::seqs(&view);
         let before = feed::before(position, seqs.len());
         let since = feed::token(&snapshot, &view, &seqs, before);
-        let request = self.request(license, "/v1/conferences/changes", &format!("since={since}&limit={PAGE}"));
+        let request = self.request(
+            license,
+            "/v1/conferences/changes",
+            &format!("since={since}&limit={PAGE}"),
+        );
         let entries = (seqs.len() - before).min(PAGE);
         let body = self.respond(&request).body;
         // Tombstones are short, so only pages known to hold few of them can be judged by their length.
-        let least = if position == Position::Start { entries * CONFERENCE_JSON_BYTES * 8 / 10 } else { entries * 30 };
+        let least = if position == Position::Start {
+            entries * CONFERENCE_JSON_BYTES * 8 / 10
+        } else {
+            entries * 30
+        };
         let most = entries * CONFERENCE_JSON_BYTES * 12 / 10 + 1_000;
-        assert!((least..=most).contains(&body.len()), "{} bytes for {entries} entries of the feed", body.len());
+        assert!(
+            (least..=most).contains(&body.len()),
+            "{} bytes for {entries} entries of the feed",
+            body.len()
+        );
         request
     }
 }
@@ -151,7 +176,11 @@ fn new_service(watcher: &Arc<Watcher>) -> Service {
 
 /// A connection copies path, query and headers for each request too.
 fn copy(request: &Request) -> Request {
-    Request { at: Instant::now(), wall: now(), ..request.clone() }
+    Request {
+        at: Instant::now(),
+        wall: now(),
+        ..request.clone()
+    }
 }
 
 fn respond(service: &Service, request: &Request) -> Response {
@@ -207,9 +236,25 @@ fn measure<'s>(
 }
 
 /// Measures a request both ways.
-fn measure_both<'s>(group: &mut Group<'_>, name: &str, prepare: impl Fn() -> (&'s Served, Request)) {
-    measure(group, &format!("{name}, again"), Asked::Again, StatusCode::OK, &prepare);
-    measure(group, &format!("{name}, first"), Asked::First, StatusCode::OK, &prepare);
+fn measure_both<'s>(
+    group: &mut Group<'_>,
+    name: &str,
+    prepare: impl Fn() -> (&'s Served, Request),
+) {
+    measure(
+        group,
+        &format!("{name}, again"),
+        Asked::Again,
+        StatusCode::OK,
+        &prepare,
+    );
+    measure(
+        group,
+        &format!("{name}, first"),
+        Asked::First,
+        StatusCode::OK,
+        &prepare,
+    );
 }
 
 /// Feed pages by position and by how much the license shows.
@@ -218,9 +263,11 @@ fn feeds(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>) {
     group.throughput(Throughput::Elements(1));
     for (license, share) in Share::EACH.into_iter().enumerate() {
         for position in Position::EACH {
-            measure_both(&mut group, &format!("{} of {}", position.name(), share.name()), || {
-                (usual.get(), usual.get().feed_page(license, position))
-            });
+            measure_both(
+                &mut group,
+                &format!("{} of {}", position.name(), share.name()),
+                || (usual.get(), usual.get().feed_page(license, position)),
+            );
         }
     }
     // The compressed segments of a page are kept for pages that overlap it.
@@ -228,9 +275,12 @@ fn feeds(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>) {
         group.bench_function(format!("in the middle of all in gzip, {name}"), |bencher| {
             let served = usual.get();
             let mut page = served.feed_page(0, Position::Middle);
-            page.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+            page.headers
+                .insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
             let mut other = copy(&page);
-            other.target = page.target.replace(&format!("limit={PAGE}"), &format!("limit={}", PAGE - 10));
+            other.target = page
+                .target
+                .replace(&format!("limit={PAGE}"), &format!("limit={}", PAGE - 10));
             let service = || {
                 let service = new_service(&served.watcher);
                 if has_other {
@@ -238,7 +288,11 @@ fn feeds(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>) {
                 }
                 service
             };
-            bencher.iter_batched_ref(service, |service| build(service, &page), BatchSize::SmallInput);
+            bencher.iter_batched_ref(
+                service,
+                |service| build(service, &page),
+                BatchSize::SmallInput,
+            );
         });
     }
     group.bench_function("in the middle of all, made only, again", |bencher| {
@@ -251,17 +305,31 @@ fn feeds(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>) {
 fn feed_of_long_logs(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("feed of a log");
     group.throughput(Throughput::Elements(1));
-    for records in LOGS.into_iter().chain(support::is_large().then_some(LARGE_LOG)) {
+    for records in LOGS
+        .into_iter()
+        .chain(support::is_large().then_some(LARGE_LOG))
+    {
         let served = Lazy::new(|| Served::build(Size::of_log(records), &Share::EACH));
         for position in Position::EACH {
             for (license, share) in Share::EACH.into_iter().enumerate() {
                 let name = format!("of {records}, {} of {}", position.name(), share.name());
-                measure_both(&mut group, &name, || (served.get(), served.get().feed_page(license, position)));
+                measure_both(&mut group, &name, || {
+                    (served.get(), served.get().feed_page(license, position))
+                });
             }
         }
-        measure_both(&mut group, &format!("of {records}, list with q absent"), || {
-            (served.get(), served.get().request(0, "/v1/conferences", &format!("q={ABSENT_TEXT}")))
-        });
+        measure_both(
+            &mut group,
+            &format!("of {records}, list with q absent"),
+            || {
+                (
+                    served.get(),
+                    served
+                        .get()
+                        .request(0, "/v1/conferences", &format!("q={ABSENT_TEXT}")),
+                )
+            },
+        );
     }
 }
 
@@ -269,12 +337,17 @@ fn feed_of_long_logs(criterion: &mut Criterion) {
 fn feed_among_licenses(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("feed among licenses");
     group.throughput(Throughput::Elements(1));
-    for licenses in LICENSES.into_iter().chain(support::is_large().then_some(MANY_LICENSES)) {
+    for licenses in LICENSES
+        .into_iter()
+        .chain(support::is_large().then_some(MANY_LICENSES))
+    {
         let served = Lazy::new(|| Served::build(Size::USUAL, &mixed_licenses(licenses)));
         for position in [Position::Head, Position::NothingNew] {
-            measure_both(&mut group, &format!("of {licenses}, {}", position.name()), || {
-                (served.get(), served.get().feed_page(0, position))
-            });
+            measure_both(
+                &mut group,
+                &format!("of {licenses}, {}", position.name()),
+                || (served.get(), served.get().feed_page(0, position)),
+            );
         }
     }
 }
@@ -293,26 +366,55 @@ fn lists(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>) {
         ("of 500 without a filter", "limit=500".to_owned()),
         ("by year", format!("year={YEAR}")),
         ("by country", format!("country={COUNTRY}")),
-        ("by year and country", format!("year={YEAR}&country={COUNTRY}")),
+        (
+            "by year and country",
+            format!("year={YEAR}&country={COUNTRY}"),
+        ),
         ("by therapy area", format!("therapy_area={area}")),
-        ("by start date", format!("start_date_from={YEAR}-03-01&start_date_to={YEAR}-03-31")),
-        ("updated since long ago", "updated_since=2020-01-01".to_owned()),
-        ("updated since tomorrow", "updated_since=2100-01-01".to_owned()),
+        (
+            "by start date",
+            format!("start_date_from={YEAR}-03-01&start_date_to={YEAR}-03-31"),
+        ),
+        (
+            "updated since long ago",
+            "updated_since=2020-01-01".to_owned(),
+        ),
+        (
+            "updated since tomorrow",
+            "updated_since=2100-01-01".to_owned(),
+        ),
         ("with q common", format!("q={COMMON_TEXT}")),
         ("with q rare", format!("q={RARE_TEXT}")),
         ("with q absent", format!("q={ABSENT_TEXT}")),
         ("by every filter", every),
     ];
     for (name, query) in &filters {
-        measure_both(&mut group, name, || (usual.get(), usual.get().request(0, "/v1/conferences", query)));
+        measure_both(&mut group, name, || {
+            (
+                usual.get(),
+                usual.get().request(0, "/v1/conferences", query),
+            )
+        });
     }
     measure_both(&mut group, "of journals with q absent", || {
-        (usual.get(), usual.get().request(0, "/v1/journals", &format!("q={ABSENT_TEXT}")))
+        (
+            usual.get(),
+            usual
+                .get()
+                .request(0, "/v1/journals", &format!("q={ABSENT_TEXT}")),
+        )
     });
     for (license, share) in Share::EACH.into_iter().enumerate().skip(1) {
-        measure_both(&mut group, &format!("without a filter of {}", share.name()), || {
-            (usual.get(), usual.get().request(license, "/v1/conferences", ""))
-        });
+        measure_both(
+            &mut group,
+            &format!("without a filter of {}", share.name()),
+            || {
+                (
+                    usual.get(),
+                    usual.get().request(license, "/v1/conferences", ""),
+                )
+            },
+        );
     }
 }
 
@@ -323,32 +425,74 @@ fn records(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>) {
     let single = || {
         let served = usual.get();
         // Some records were removed since the load: the first one that was not.
-        let requests = (4_500..).map(|number| served.request(0, &format!("/v1/conferences/{}", id_of(number)), ""));
-        let request = requests.into_iter().find(|request| served.respond(request).status == StatusCode::OK);
+        let requests = (4_500..)
+            .map(|number| served.request(0, &format!("/v1/conferences/{}", id_of(number)), ""));
+        let request = requests
+            .into_iter()
+            .find(|request| served.respond(request).status == StatusCode::OK);
         (served, request.expect("most records are there"))
     };
     measure(&mut group, "single", Asked::Again, StatusCode::OK, single);
-    measure(&mut group, "not found", Asked::Again, StatusCode::NOT_FOUND, || {
-        (usual.get(), usual.get().request(0, "/v1/conferences/9007199254740991", ""))
-    });
+    measure(
+        &mut group,
+        "not found",
+        Asked::Again,
+        StatusCode::NOT_FOUND,
+        || {
+            (
+                usual.get(),
+                usual
+                    .get()
+                    .request(0, "/v1/conferences/9007199254740991", ""),
+            )
+        },
+    );
     let unchanged = |(served, mut request): (&'_ Served, Request)| -> Request {
-        let etag = served.respond(&request).headers.get(ETAG).cloned().expect("the answer has an ETag");
+        let etag = served
+            .respond(&request)
+            .headers
+            .get(ETAG)
+            .cloned()
+            .expect("the answer has an ETag");
         request.headers.insert(IF_NONE_MATCH, etag);
         request
     };
-    measure(&mut group, "single, 304", Asked::Again, StatusCode::NOT_MODIFIED, || (usual.get(), unchanged(single())));
-    measure(&mut group, "list of 100, 304", Asked::Again, StatusCode::NOT_MODIFIED, || {
-        let served = usual.get();
-        (served, unchanged((served, served.request(0, "/v1/conferences", ""))))
-    });
-    measure(&mut group, "unusable key, refused", Asked::Again, StatusCode::TOO_MANY_REQUESTS, || {
-        let served = usual.get();
-        let mut request = served.request(0, "/v1/conferences", "");
-        request.headers.insert("x-api-key", HeaderValue::from_static("mfk_wrong"));
-        // The address's window is soon used up. Then the refusal is measured, as under an attack.
-        while served.respond(&request).status == StatusCode::UNAUTHORIZED {}
-        (served, request)
-    });
+    measure(
+        &mut group,
+        "single, 304",
+        Asked::Again,
+        StatusCode::NOT_MODIFIED,
+        || (usual.get(), unchanged(single())),
+    );
+    measure(
+        &mut group,
+        "list of 100, 304",
+        Asked::Again,
+        StatusCode::NOT_MODIFIED,
+        || {
+            let served = usual.get();
+            (
+                served,
+                unchanged((served, served.request(0, "/v1/conferences", ""))),
+            )
+        },
+    );
+    measure(
+        &mut group,
+        "unusable key, refused",
+        Asked::Again,
+        StatusCode::TOO_MANY_REQUESTS,
+        || {
+            let served = usual.get();
+            let mut request = served.request(0, "/v1/conferences", "");
+            request
+                .headers
+                .insert("x-api-key", HeaderValue::from_static("mfk_wrong"));
+            // The address's window is soon used up. Then the refusal is measured, as under an attack.
+            while served.respond(&request).status == StatusCode::UNAUTHORIZED {}
+            (served, request)
+        },
+    );
 }
 
 /// The three reference lists.
@@ -358,8 +502,16 @@ fn reference_lists(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>)
     let lists = [
         ("therapy areas", "/v1/reference/therapy-areas", ""),
         ("tags", "/v1/reference/tags", "dataset=conferences"),
-        ("organizations", "/v1/reference/organizations", "dataset=conferences"),
-        ("organizations of journals", "/v1/reference/organizations", "dataset=journals"),
+        (
+            "organizations",
+            "/v1/reference/organizations",
+            "dataset=conferences",
+        ),
+        (
+            "organizations of journals",
+            "/v1/reference/organizations",
+            "dataset=journals",
+        ),
     ];
     for (name, path, query) in lists {
         for (license, share) in [(0, Share::All), (3, Share::Thousandth)] {
@@ -402,8 +554,14 @@ fn exports(criterion: &mut Criterion, usual: &Lazy<impl Fn() -> Served>) {
 fn compare_exports(rounds: usize) {
     let served = Served::build(Size::USUAL, &[Share::All]);
     let writer = served.world.writer();
-    let mut table =
-        Table::new(&["export after a commit of one record", "KB", "parts", "medfeed us", "bare us", "ratio"]);
+    let mut table = Table::new(&[
+        "export after a commit of one record",
+        "KB",
+        "parts",
+        "medfeed us",
+        "bare us",
+        "ratio",
+    ]);
     let mut revision = 1_000;
     for (path, format) in EXPORTS {
         let request = served.request(0, path, &format!("format={format}"));
@@ -419,7 +577,11 @@ fn compare_exports(rounds: usize) {
             };
             world::commit(&writer, batch);
             let before = served.watcher.shown().commit();
-            assert_ne!(served.watcher.catch_up(Instant::now(), &|_| true).commit(), before, "the commit is shown");
+            assert_ne!(
+                served.watcher.catch_up(Instant::now(), &|_| true).commit(),
+                before,
+                "the commit is shown"
+            );
 
             let began = Instant::now();
             let response = build(&served.service, &request);

@@ -6,7 +6,11 @@
 //!
 //! `cargo bench --bench secrecy`; `MEDFEED_BENCH_SAMPLES` sets the samples of each side.
 
-#![allow(clippy::expect_used, clippy::print_stdout, reason = "a bench prints, and ends where something is wrong")]
+#![allow(
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a bench prints, and ends where something is wrong"
+)]
 
 mod support;
 
@@ -39,10 +43,22 @@ const PROBES: [(&str, &str, &str); 7] = [
     ("nothing against nothing", "q=vbjvb", "q=bjvbj"),
     ("q, 10 hidden matches", "q=zqxzq", "q=qxzqx"),
     ("q, 1,000 hidden matches", "q=wjkwj", "q=jkwjk"),
-    ("country of 1 hidden record", "country=Zedonia", "country=Zidonea"),
+    (
+        "country of 1 hidden record",
+        "country=Zedonia",
+        "country=Zidonea",
+    ),
     ("country of thousands", "country=Elbonia", "country=Ibolnea"),
-    ("therapy area of 1 hidden record", "therapy_area=Oneirology", "therapy_area=Onierology"),
-    ("therapy area of thousands", "therapy_area=Horology", "therapy_area=Hylooorg"),
+    (
+        "therapy area of 1 hidden record",
+        "therapy_area=Oneirology",
+        "therapy_area=Onierology",
+    ),
+    (
+        "therapy area of thousands",
+        "therapy_area=Horology",
+        "therapy_area=Hylooorg",
+    ),
 ];
 
 fn conferences() -> String {
@@ -72,24 +88,42 @@ fn conferences() -> String {
             2020 + id % 10
         )
     };
-    (1..=CONFERENCES).filter(|id| !is_missing(*id)).map(line).collect()
+    (1..=CONFERENCES)
+        .filter(|id| !is_missing(*id))
+        .map(line)
+        .collect()
 }
 
 /// Makes the database; returns a key of a license that sees one record in six.
 fn build(folder: &Path) -> String {
     let file = folder.join("conferences.jsonl");
     std::fs::write(&file, conferences()).expect("the file can be written");
-    let sources = import::Source::find(&[file], SourceOptions::default()).expect("the file is found");
-    let rows = import::read_sources(&sources, &ReadOptions::default()).expect("the file can be read");
-    let writer = Writer::open_or_create(&folder.join("bench.redb"), Duration::ZERO).expect("a new database");
+    let sources =
+        import::Source::find(&[file], SourceOptions::default()).expect("the file is found");
+    let rows =
+        import::read_sources(&sources, &ReadOptions::default()).expect("the file can be read");
+    let writer =
+        Writer::open_or_create(&folder.join("bench.redb"), Duration::ZERO).expect("a new database");
     let mut edit = writer.begin().expect("the write transaction begins");
-    let merged =
-        import::merge(rows, &edit.base().expect("a state"), &MergeOptions::default()).expect("the rows are good");
+    let merged = import::merge(
+        rows,
+        &edit.base().expect("a state"),
+        &MergeOptions::default(),
+    )
+    .expect("the rows are good");
     edit.apply(&merged.batch).expect("the rows are written");
     let areas = Some(["Oncology".to_owned()].into());
-    let scope = Scope { datasets: [Dataset::Conferences].into(), therapy_areas: areas, countries: None, years: None };
-    edit.set_license("some", scope, Some(u32::MAX)).expect("the license is set");
-    let (key, _) = edit.create_key("some", KeySettings::default()).expect("the key is made");
+    let scope = Scope {
+        datasets: [Dataset::Conferences].into(),
+        therapy_areas: areas,
+        countries: None,
+        years: None,
+    };
+    edit.set_license("some", scope, Some(u32::MAX))
+        .expect("the license is set");
+    let (key, _) = edit
+        .create_key("some", KeySettings::default())
+        .expect("the key is made");
     edit.commit().expect("all is committed");
     key.reveal().to_owned()
 }
@@ -105,7 +139,10 @@ fn is_missing(id: u64) -> bool {
 /// The path of a record that is hidden, or of one that does not exist.
 fn record(is_hidden: bool, sample: usize) -> String {
     let ids = (2_000..10_000).filter(|id| id % VISIBLE_ONE_IN == 1 && is_missing(*id) != is_hidden);
-    let id = ids.cycle().nth(sample % 600).expect("numbers of either kind");
+    let id = ids
+        .cycle()
+        .nth(sample % 600)
+        .expect("numbers of either kind");
     format!("/v1/conferences/{id}")
 }
 
@@ -113,7 +150,11 @@ fn record(is_hidden: bool, sample: usize) -> String {
 fn request(key: &str, filter: &str, sample: usize) -> Request {
     let (year, rest) = (2100 + sample / 336, sample % 336);
     let date = format!("{year:04}-{:02}-{:02}", 1 + rest / 28, 1 + rest % 28);
-    support::request::request(key, &format!("/v1/conferences?{filter}&start_date_to={date}"), &[])
+    support::request::request(
+        key,
+        &format!("/v1/conferences?{filter}&start_date_to={date}"),
+        &[],
+    )
 }
 
 fn time(service: &Service, request: Request, expected: StatusCode) -> Duration {
@@ -126,15 +167,25 @@ fn time(service: &Service, request: Request, expected: StatusCode) -> Duration {
 
 /// The chance that a time of the first kind is longer than one of the second.
 fn auc(first: &[Duration], second: &[Duration]) -> f64 {
-    let mut all: Vec<(Duration, bool)> =
-        first.iter().map(|time| (*time, true)).chain(second.iter().map(|time| (*time, false))).collect();
+    let mut all: Vec<(Duration, bool)> = first
+        .iter()
+        .map(|time| (*time, true))
+        .chain(second.iter().map(|time| (*time, false)))
+        .collect();
     all.sort_unstable();
     let mut ranks = 0.0;
     let mut at = 0;
     while at < all.len() {
-        let equal = all[at..].iter().take_while(|(time, _)| *time == all[at].0).count();
+        let equal = all[at..]
+            .iter()
+            .take_while(|(time, _)| *time == all[at].0)
+            .count();
         let mean_rank = at as f64 + (equal as f64 + 1.0) / 2.0;
-        ranks += mean_rank * all[at..at + equal].iter().filter(|(_, is_first)| *is_first).count() as f64;
+        ranks += mean_rank
+            * all[at..at + equal]
+                .iter()
+                .filter(|(_, is_first)| *is_first)
+                .count() as f64;
         at += equal;
     }
     let (n, m) = (first.len() as f64, second.len() as f64);
@@ -142,25 +193,42 @@ fn auc(first: &[Duration], second: &[Duration]) -> f64 {
 }
 
 fn main() {
-    let samples = std::env::var("MEDFEED_BENCH_SAMPLES").map_or(SAMPLES, |text| text.parse().expect("a number"));
+    let samples = std::env::var("MEDFEED_BENCH_SAMPLES")
+        .map_or(SAMPLES, |text| text.parse().expect("a number"));
     let folder = tempfile::tempdir().expect("a temporary folder");
     let key = build(folder.path());
-    let watcher = Arc::new(Watcher::open(&folder.path().join("bench.redb"), Duration::ZERO).expect("it opens"));
+    let watcher = Arc::new(
+        Watcher::open(&folder.path().join("bench.redb"), Duration::ZERO).expect("it opens"),
+    );
     let service = Service::new(Settings::of("http://127.0.0.1"), watcher);
-    println!("{samples} samples of each side; a license that sees 1 in {VISIBLE_ONE_IN} of {CONFERENCES}\n");
-    println!("| probe | AUC | median, hidden matches | median, no match |\n| --- | ---: | ---: | ---: |");
+    println!(
+        "{samples} samples of each side; a license that sees 1 in {VISIBLE_ONE_IN} of {CONFERENCES}\n"
+    );
+    println!(
+        "| probe | AUC | median, hidden matches | median, no match |\n| --- | ---: | ---: | ---: |"
+    );
     let filters = PROBES.map(|(name, hidden, none)| (name, Some((hidden, none)), StatusCode::OK));
-    for (name, filters, status) in filters.into_iter().chain([("a record", None, StatusCode::NOT_FOUND)]) {
+    for (name, filters, status) in
+        filters
+            .into_iter()
+            .chain([("a record", None, StatusCode::NOT_FOUND)])
+    {
         let (mut with, mut without) = (Vec::with_capacity(samples), Vec::with_capacity(samples));
         for sample in 0..samples {
             // The two alternate, and each comes first equally often.
             for first in [sample % 2 == 0, sample % 2 != 0] {
                 let asked = match filters {
-                    Some((hidden, none)) => request(&key, if first { hidden } else { none }, sample),
+                    Some((hidden, none)) => {
+                        request(&key, if first { hidden } else { none }, sample)
+                    }
                     None => support::request::request(&key, &record(first, sample), &[]),
                 };
                 let taken = time(&service, asked, status);
-                if first { with.push(taken) } else { without.push(taken) }
+                if first {
+                    with.push(taken)
+                } else {
+                    without.push(taken)
+                }
             }
         }
         let area = auc(&with, &without);
@@ -168,6 +236,10 @@ fn main() {
             times.sort_unstable();
             times[times.len() / 2].as_nanos() as f64 / 1e3
         };
-        println!("| {name} | {area:.3} | {:.1} us | {:.1} us |", median(&mut with), median(&mut without));
+        println!(
+            "| {name} | {area:.3} | {:.1} us | {:.1} us |",
+            median(&mut with),
+            median(&mut without)
+        );
     }
 }

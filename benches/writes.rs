@@ -53,13 +53,22 @@ fn time_commit(writer: &Writer, revision: u64) -> f64 {
 /// Times a commit with one license in turn with the same commit among many licenses that see it. Times also how long a
 /// reader takes to read the second one.
 fn compare_licenses(rounds: usize) {
-    let mut table =
-        Table::new(&["import of one changed record", "one license us", "change seen by all us", "ratio", "follow us"]);
+    let mut table = Table::new(&[
+        "import of one changed record",
+        "one license us",
+        "change seen by all us",
+        "ratio",
+        "follow us",
+    ]);
     let single = World::build(Size::USUAL, &[Share::All]);
     let writer = single.writer();
     // One for all rounds: a revision that comes again is no change.
     let mut revisions = 1_000..;
-    for licenses in LICENSES.into_iter().skip(1).chain(support::is_large().then_some(MANY_LICENSES)) {
+    for licenses in LICENSES
+        .into_iter()
+        .skip(1)
+        .chain(support::is_large().then_some(MANY_LICENSES))
+    {
         let world = World::build(Size::USUAL, &vec![Share::All; licenses]);
         let among = world.writer();
         let mut reader = Reader::open(world.path()).expect("the database opens");
@@ -67,7 +76,10 @@ fn compare_licenses(rounds: usize) {
         reader.newest().load().expect("the records are read");
         let mut times = Vec::new();
         for revision in revisions.by_ref().take(rounds) {
-            let (one, many) = (time_commit(&writer, revision), time_commit(&among, revision));
+            let (one, many) = (
+                time_commit(&writer, revision),
+                time_commit(&among, revision),
+            );
             let began = Instant::now();
             reader.refresh().expect("the database can be read");
             times.push((one, many, began.elapsed().as_secs_f64() * 1e6));
@@ -76,7 +88,10 @@ fn compare_licenses(rounds: usize) {
             &format!("licenses: {licenses}"),
             &format!("{:.0}", median(times.iter().map(|(one, ..)| *one))),
             &format!("{:.0}", median(times.iter().map(|(_, many, _)| *many))),
-            &format!("{:.2}", median(times.iter().map(|(one, many, _)| many / one))),
+            &format!(
+                "{:.2}",
+                median(times.iter().map(|(one, many, _)| many / one))
+            ),
             &format!("{:.0}", median(times.iter().map(|(.., follow)| *follow))),
         ]);
     }
@@ -87,7 +102,12 @@ fn compare_licenses(rounds: usize) {
 
 /// Times a change of one record in an unpublished database in turn with the same change in a published one.
 fn compare_published(rounds: usize) {
-    let mut table = Table::new(&["import of one changed record", "unpublished us", "published us", "ratio"]);
+    let mut table = Table::new(&[
+        "import of one changed record",
+        "unpublished us",
+        "published us",
+        "ratio",
+    ]);
     for licenses in LICENSES {
         let shares = vec![Share::All; licenses];
         let [plain, published] = [(); 2].map(|()| World::build(Size::USUAL, &shares));
@@ -97,19 +117,40 @@ fn compare_published(rounds: usize) {
         let mut times = Vec::new();
         for round in 0..rounds as u64 {
             let revision = 1_000 + round;
-            times.push((time_commit(&writers[0], revision), time_commit(&writers[1], revision)));
+            times.push((
+                time_commit(&writers[0], revision),
+                time_commit(&writers[1], revision),
+            ));
             // Writes the note as a publisher does. The next commit removes published changes from the outbox.
-            let Head { seq, lineage } = reader.refresh().expect("the database can be read").commit().head();
+            let Head { seq, lineage } = reader
+                .refresh()
+                .expect("the database can be read")
+                .commit()
+                .head();
             let url = "file:///bucket".to_owned();
-            let note =
-                PublishedNote { url, id, slot: revision, seq, lineage, hash: [0; 32], fenced: None, fenced_at: None };
+            let note = PublishedNote {
+                url,
+                id,
+                slot: revision,
+                seq,
+                lineage,
+                hash: [0; 32],
+                fenced: None,
+                fenced_at: None,
+            };
             note.write(published.path()).expect("the note is written");
         }
         table.add(&[
             &format!("licenses: {licenses}"),
             &format!("{:.0}", median(times.iter().map(|(plain, _)| *plain))),
-            &format!("{:.0}", median(times.iter().map(|(_, published)| *published))),
-            &format!("{:.2}", median(times.iter().map(|(plain, published)| published / plain))),
+            &format!(
+                "{:.0}",
+                median(times.iter().map(|(_, published)| *published))
+            ),
+            &format!(
+                "{:.2}",
+                median(times.iter().map(|(plain, published)| published / plain))
+            ),
         ]);
     }
     println!("medians of {rounds} rounds, in turn:");

@@ -110,7 +110,12 @@ pub struct Bounded<R, E> {
 impl<R: Read, E: Fn() -> io::Error> Bounded<R, E> {
     /// Limits a reader to `most` bytes. `too_long` returns the error of a longer one.
     pub fn new(inner: R, most: u64, too_long: E) -> Bounded<R, E> {
-        Bounded { inner, most, received: 0, too_long }
+        Bounded {
+            inner,
+            most,
+            received: 0,
+            too_long,
+        }
     }
 }
 
@@ -118,22 +123,36 @@ impl<R: Read, E: Fn() -> io::Error> Read for Bounded<R, E> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
         self.received += count as u64;
-        if self.received > self.most { Err((self.too_long)()) } else { Ok(count) }
+        if self.received > self.most {
+            Err((self.too_long)())
+        } else {
+            Ok(count)
+        }
     }
 }
 
 /// An error of the operating system as text, without its number.
 pub fn describe(error: &io::Error) -> String {
     let text = error.to_string();
-    let number = error.raw_os_error().map(|number| format!(" (os error {number})")).unwrap_or_default();
+    let number = error
+        .raw_os_error()
+        .map(|number| format!(" (os error {number})"))
+        .unwrap_or_default();
     text.strip_suffix(&number).unwrap_or(&text).to_owned()
 }
 
 /// An error at a path as text: the path, the error, and what to do.
 pub fn describe_at(path: &Path, error: &io::Error) -> String {
-    let owner = Some(path).filter(|_| error.kind() == ErrorKind::PermissionDenied).and_then(describe_owner);
+    let owner = Some(path)
+        .filter(|_| error.kind() == ErrorKind::PermissionDenied)
+        .and_then(describe_owner);
     let owner = owner.map(|owner| format!("; {owner}")).unwrap_or_default();
-    format!("{}: {}{owner}{}", path.display(), describe(error), remedy(error))
+    format!(
+        "{}: {}{owner}{}",
+        path.display(),
+        describe(error),
+        remedy(error)
+    )
 }
 
 /// The advice for an error of the operating system, with a semicolon before it. Empty for all other errors.
@@ -141,9 +160,13 @@ pub fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         _ if error.raw_os_error().is_none() => "",
         ErrorKind::NotFound => "; check the path and its spelling",
-        ErrorKind::PermissionDenied => "; run the command as a user with access, or change the permissions",
+        ErrorKind::PermissionDenied => {
+            "; run the command as a user with access, or change the permissions"
+        }
         ErrorKind::IsADirectory => "; name a file",
-        ErrorKind::NotADirectory => "; a part of the path is a file, not a folder; name another path",
+        ErrorKind::NotADirectory => {
+            "; a part of the path is a file, not a folder; name another path"
+        }
         ErrorKind::AlreadyExists => "; choose another name",
         ErrorKind::ReadOnlyFilesystem => "; the file system is read-only; choose another path",
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "; free some room on the disk",
@@ -154,10 +177,15 @@ pub fn remedy(error: &io::Error) -> &'static str {
 /// The owner of a path, or of the nearest folder above it that can be seen.
 fn describe_owner(path: &Path) -> Option<String> {
     let above = path.ancestors().filter(|path| !path.as_os_str().is_empty());
-    let (path, found) =
-        above.map(|path| (path, path.metadata())).find_map(|(path, found)| Some((path, found.ok()?)))?;
+    let (path, found) = above
+        .map(|path| (path, path.metadata()))
+        .find_map(|(path, found)| Some((path, found.ok()?)))?;
     let owner = user_name(found.uid()).unwrap_or_else(|| format!("user {}", found.uid()));
-    Some(format!("{} belongs to {owner} (mode {:03o})", path.display(), found.mode() & 0o777))
+    Some(format!(
+        "{} belongs to {owner} (mode {:03o})",
+        path.display(),
+        found.mode() & 0o777
+    ))
 }
 
 /// A user's name from `/etc/passwd`.
@@ -178,17 +206,32 @@ mod tests {
     fn errors_name_a_remedy_and_no_number() {
         let system = io::Error::from_raw_os_error;
         let cases = [
-            (system(2), "x: No such file or directory; check the path and its spelling"),
+            (
+                system(2),
+                "x: No such file or directory; check the path and its spelling",
+            ),
             (system(21), "x: Is a directory; name a file"),
             (system(5), "x: Input/output error"),
-            (io::Error::other("no gzip (os error 2)"), "x: no gzip (os error 2)"),
-            (io::Error::new(ErrorKind::NotFound, "no such sheet"), "x: no such sheet"),
+            (
+                io::Error::other("no gzip (os error 2)"),
+                "x: no gzip (os error 2)",
+            ),
+            (
+                io::Error::new(ErrorKind::NotFound, "no such sheet"),
+                "x: no such sheet",
+            ),
         ];
         for (error, expected) in cases {
             assert_eq!(describe_at(Path::new("x"), &error), expected);
         }
         let told = describe_at(Path::new("/nowhere at all/x"), &system(13));
-        assert!(told.starts_with("/nowhere at all/x: Permission denied; / belongs to root (mode "), "{told}");
-        assert!(told.ends_with("; run the command as a user with access, or change the permissions"), "{told}");
+        assert!(
+            told.starts_with("/nowhere at all/x: Permission denied; / belongs to root (mode "),
+            "{told}"
+        );
+        assert!(
+            told.ends_with("; run the command as a user with access, or change the permissions"),
+            "{told}"
+        );
     }
 }

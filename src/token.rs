@@ -70,12 +70,20 @@ impl std::fmt::Debug for Sealer {
 impl Sealer {
     /// Derives the key from a database's secret.
     pub fn new(secret: &[u8; 32]) -> Sealer {
-        Sealer { key: blake3::derive_key("medfeed 2026-11 tokens and cursors", secret) }
+        Sealer {
+            key: blake3::derive_key("medfeed 2026-11 tokens and cursors", secret),
+        }
     }
 
     /// Seals a sync token.
     pub fn seal_sync_token(&self, token: &SyncToken) -> String {
-        let SyncToken { dataset, license, scope_seq, position, witness } = *token;
+        let SyncToken {
+            dataset,
+            license,
+            scope_seq,
+            position,
+            witness,
+        } = *token;
         let numbers = [license.0, scope_seq, position, witness.seq].map(u64::to_be_bytes);
         let plain = [&[dataset.code()], numbers.as_flattened(), &witness.lineage].concat();
         self.seal(SYNC_TOKEN_PURPOSE, &plain)
@@ -90,14 +98,28 @@ impl Sealer {
             license: LicenseId(from.take_u64()),
             scope_seq: from.take_u64(),
             position: from.take_u64(),
-            witness: Witness { seq: from.take_u64(), lineage: from.take() },
+            witness: Witness {
+                seq: from.take_u64(),
+                lineage: from.take(),
+            },
         })
     }
 
     /// Seals a cursor.
     pub fn seal_cursor(&self, cursor: &Cursor) -> String {
-        let Cursor { dataset, license, filters, last_id } = *cursor;
-        let plain = [&[dataset.code()][..], &license.0.to_be_bytes(), &filters, &last_id.to_be_bytes()].concat();
+        let Cursor {
+            dataset,
+            license,
+            filters,
+            last_id,
+        } = *cursor;
+        let plain = [
+            &[dataset.code()][..],
+            &license.0.to_be_bytes(),
+            &filters,
+            &last_id.to_be_bytes(),
+        ]
+        .concat();
         self.seal(CURSOR_PURPOSE, &plain)
     }
 
@@ -115,7 +137,9 @@ impl Sealer {
 
     fn seal(&self, purpose: &[u8], plain: &[u8]) -> String {
         // SIV fails only for more than 126 headers. An empty text is rejected as forged.
-        let sealed = Aes128Siv::new(&self.key.into()).encrypt([purpose], plain).unwrap_or_default();
+        let sealed = Aes128Siv::new(&self.key.into())
+            .encrypt([purpose], plain)
+            .unwrap_or_default();
         BASE64URL_NOPAD.encode(&sealed)
     }
 
@@ -123,8 +147,12 @@ impl Sealer {
         if text.len() != BASE64URL_NOPAD.encode_len(N + TAG_LEN) {
             return Err(Forged);
         }
-        let sealed = BASE64URL_NOPAD.decode(text.as_bytes()).map_err(|_| Forged)?;
-        let plain = Aes128Siv::new(&self.key.into()).decrypt([purpose], &sealed).map_err(|_| Forged)?;
+        let sealed = BASE64URL_NOPAD
+            .decode(text.as_bytes())
+            .map_err(|_| Forged)?;
+        let plain = Aes128Siv::new(&self.key.into())
+            .decrypt([purpose], &sealed)
+            .map_err(|_| Forged)?;
         plain.try_into().map_err(|_| Forged)
     }
 }
@@ -158,12 +186,20 @@ mod tests {
             license: LicenseId(7),
             scope_seq: 3,
             position,
-            witness: Witness { seq: 9, lineage: [5; 16] },
+            witness: Witness {
+                seq: 9,
+                lineage: [5; 16],
+            },
         }
     }
 
     fn cursor(last_id: u64) -> Cursor {
-        Cursor { dataset: Dataset::Conferences, license: LicenseId(7), filters: [1; 16], last_id }
+        Cursor {
+            dataset: Dataset::Conferences,
+            license: LicenseId(7),
+            filters: [1; 16],
+            last_id,
+        }
     }
 
     #[test]
@@ -172,7 +208,11 @@ mod tests {
         for number in [0, 1, 500, u64::MAX] {
             let text = sealer.seal_sync_token(&token(number));
             assert_eq!(sealer.open_sync_token(&text), Ok(token(number)));
-            assert_eq!(text, sealer.seal_sync_token(&token(number)), "deterministic");
+            assert_eq!(
+                text,
+                sealer.seal_sync_token(&token(number)),
+                "deterministic"
+            );
             assert_eq!((text.len(), SYNC_TOKEN_CHARS), (87, 87));
             let text = sealer.seal_cursor(&cursor(number));
             assert_eq!(sealer.open_cursor(&text), Ok(cursor(number)));
@@ -187,7 +227,11 @@ mod tests {
         let parts = |change: usize| {
             let number = |at: usize| 1000 + at as u64 + u64::from(at == change) * 7;
             SyncToken {
-                dataset: if change == 0 { Dataset::Conferences } else { Dataset::Journals },
+                dataset: if change == 0 {
+                    Dataset::Conferences
+                } else {
+                    Dataset::Journals
+                },
                 license: LicenseId(number(1)),
                 scope_seq: number(2),
                 position: number(3),
@@ -197,10 +241,20 @@ mod tests {
                 },
             }
         };
-        let texts: BTreeSet<String> = (0..=21).map(|change| sealer.seal_sync_token(&parts(change))).collect();
-        assert_eq!(texts.len(), 22, "a change of any part, each byte of the lineage, and no change");
+        let texts: BTreeSet<String> = (0..=21)
+            .map(|change| sealer.seal_sync_token(&parts(change)))
+            .collect();
+        assert_eq!(
+            texts.len(),
+            22,
+            "a change of any part, each byte of the lineage, and no change"
+        );
         for change in 0..=21 {
-            assert_eq!(sealer.open_sync_token(&sealer.seal_sync_token(&parts(change))), Ok(parts(change)), "{change}");
+            assert_eq!(
+                sealer.open_sync_token(&sealer.seal_sync_token(&parts(change))),
+                Ok(parts(change)),
+                "{change}"
+            );
         }
     }
 
@@ -209,15 +263,29 @@ mod tests {
         let sealer = Sealer::new(&[1; 32]);
         let filters: [u8; 16] = std::array::from_fn(|at| u8::try_from(at).unwrap() + 100);
         let parts = |change: usize| Cursor {
-            dataset: if change == 0 { Dataset::Conferences } else { Dataset::Journals },
+            dataset: if change == 0 {
+                Dataset::Conferences
+            } else {
+                Dataset::Journals
+            },
             license: LicenseId(5 + u64::from(change == 1)),
             filters: std::array::from_fn(|at| filters[at] ^ u8::from(change == 3 + at)),
             last_id: 6 + u64::from(change == 2) * 3,
         };
-        let texts: BTreeSet<String> = (0..=19).map(|change| sealer.seal_cursor(&parts(change))).collect();
-        assert_eq!(texts.len(), 20, "a change of any part, each byte of the filters, and no change");
+        let texts: BTreeSet<String> = (0..=19)
+            .map(|change| sealer.seal_cursor(&parts(change)))
+            .collect();
+        assert_eq!(
+            texts.len(),
+            20,
+            "a change of any part, each byte of the filters, and no change"
+        );
         for change in 0..=19 {
-            assert_eq!(sealer.open_cursor(&sealer.seal_cursor(&parts(change))), Ok(parts(change)), "{change}");
+            assert_eq!(
+                sealer.open_cursor(&sealer.seal_cursor(&parts(change))),
+                Ok(parts(change)),
+                "{change}"
+            );
         }
     }
 
@@ -234,7 +302,13 @@ mod tests {
             witness: Witness { seq: 33, lineage },
         };
         let text = "Itn2VLoPL8NoRkHbIwWKK0Hw0z0-1l3KXppMgedb4FrAP52gRJa_fE7HMfBYlS-qiwrP2unlpYoviWF0xxJuzhE";
-        assert_eq!((sealer.seal_sync_token(&token).as_str(), sealer.open_sync_token(text)), (text, Ok(token)));
+        assert_eq!(
+            (
+                sealer.seal_sync_token(&token).as_str(),
+                sealer.open_sync_token(text)
+            ),
+            (text, Ok(token))
+        );
     }
 
     #[test]
@@ -244,33 +318,70 @@ mod tests {
             for bit in [1, 128] {
                 let mut secret = [0; 32];
                 secret[at] = bit;
-                assert_eq!(Sealer::new(&secret).open_sync_token(&text), Err(Forged), "byte {at}");
+                assert_eq!(
+                    Sealer::new(&secret).open_sync_token(&text),
+                    Err(Forged),
+                    "byte {at}"
+                );
             }
         }
-        assert_eq!(format!("{:?}", Sealer::new(&[1; 32])), "Sealer(..)", "the key is not shown");
+        assert_eq!(
+            format!("{:?}", Sealer::new(&[1; 32])),
+            "Sealer(..)",
+            "the key is not shown"
+        );
     }
 
     #[test]
     fn sealed_bytes_that_are_no_token_are_rejected() {
         let sealer = Sealer::new(&[1; 32]);
         let (sync_token, cursor) = (&[1; SYNC_TOKEN_LEN], &[1; CURSOR_LEN]);
-        assert!(sealer.open_sync_token(&sealer.seal(SYNC_TOKEN_PURPOSE, sync_token)).is_ok(), "1 is a dataset");
-        assert!(sealer.open_cursor(&sealer.seal(CURSOR_PURPOSE, cursor)).is_ok());
+        assert!(
+            sealer
+                .open_sync_token(&sealer.seal(SYNC_TOKEN_PURPOSE, sync_token))
+                .is_ok(),
+            "1 is a dataset"
+        );
+        assert!(
+            sealer
+                .open_cursor(&sealer.seal(CURSOR_PURPOSE, cursor))
+                .is_ok()
+        );
         for code in (0..=u8::MAX).filter(|code| Dataset::from_code(*code).is_none()) {
             let (mut sync_token, mut cursor) = (*sync_token, *cursor);
             (sync_token[0], cursor[0]) = (code, code);
-            assert_eq!(sealer.open_sync_token(&sealer.seal(SYNC_TOKEN_PURPOSE, &sync_token)), Err(Forged), "{code}");
-            assert_eq!(sealer.open_cursor(&sealer.seal(CURSOR_PURPOSE, &cursor)), Err(Forged), "{code}");
+            assert_eq!(
+                sealer.open_sync_token(&sealer.seal(SYNC_TOKEN_PURPOSE, &sync_token)),
+                Err(Forged),
+                "{code}"
+            );
+            assert_eq!(
+                sealer.open_cursor(&sealer.seal(CURSOR_PURPOSE, &cursor)),
+                Err(Forged),
+                "{code}"
+            );
         }
         // Of the right length, for another purpose.
         for purpose in [CURSOR_PURPOSE, b"sync token 9", b"sync token", b""] {
-            assert_eq!(sealer.open_sync_token(&sealer.seal(purpose, sync_token)), Err(Forged));
+            assert_eq!(
+                sealer.open_sync_token(&sealer.seal(purpose, sync_token)),
+                Err(Forged)
+            );
         }
         for purpose in [SYNC_TOKEN_PURPOSE, b"cursor 9", b""] {
-            assert_eq!(sealer.open_cursor(&sealer.seal(purpose, cursor)), Err(Forged));
+            assert_eq!(
+                sealer.open_cursor(&sealer.seal(purpose, cursor)),
+                Err(Forged)
+            );
         }
         // Shorter and longer ones.
-        for length in [0, 1, SYNC_TOKEN_LEN - 1, SYNC_TOKEN_LEN + 1, 2 * SYNC_TOKEN_LEN] {
+        for length in [
+            0,
+            1,
+            SYNC_TOKEN_LEN - 1,
+            SYNC_TOKEN_LEN + 1,
+            2 * SYNC_TOKEN_LEN,
+        ] {
             let text = sealer.seal(SYNC_TOKEN_PURPOSE, &vec![1; length]);
             assert_eq!(sealer.open_sync_token(&text), Err(Forged), "{length}");
         }
@@ -279,15 +390,38 @@ mod tests {
     #[test]
     fn tokens_with_text_around_them_are_rejected() {
         let sealer = Sealer::new(&[1; 32]);
-        let (token, cursor) = (sealer.seal_sync_token(&token(4)), sealer.seal_cursor(&cursor(4)));
-        for (before, after) in [(" ", ""), ("", " "), ("", "\n"), ("\u{feff}", ""), ("", "\0"), ("", "==")] {
+        let (token, cursor) = (
+            sealer.seal_sync_token(&token(4)),
+            sealer.seal_cursor(&cursor(4)),
+        );
+        for (before, after) in [
+            (" ", ""),
+            ("", " "),
+            ("", "\n"),
+            ("\u{feff}", ""),
+            ("", "\0"),
+            ("", "=="),
+        ] {
             let around = |text: &str| format!("{before}{text}{after}");
-            assert_eq!(sealer.open_sync_token(&around(&token)), Err(Forged), "{before:?} {after:?}");
-            assert_eq!(sealer.open_cursor(&around(&cursor)), Err(Forged), "{before:?} {after:?}");
+            assert_eq!(
+                sealer.open_sync_token(&around(&token)),
+                Err(Forged),
+                "{before:?} {after:?}"
+            );
+            assert_eq!(
+                sealer.open_cursor(&around(&cursor)),
+                Err(Forged),
+                "{before:?} {after:?}"
+            );
         }
         // The other alphabet of base64.
-        let number = (0..).find(|number| sealer.seal_cursor(&self::cursor(*number)).contains('-')).unwrap();
-        assert_eq!(sealer.open_cursor(&sealer.seal_cursor(&self::cursor(number)).replace('-', "+")), Err(Forged));
+        let number = (0..)
+            .find(|number| sealer.seal_cursor(&self::cursor(*number)).contains('-'))
+            .unwrap();
+        assert_eq!(
+            sealer.open_cursor(&sealer.seal_cursor(&self::cursor(number)).replace('-', "+")),
+            Err(Forged)
+        );
     }
 
     #[test]
@@ -295,10 +429,28 @@ mod tests {
         let sealer = Sealer::new(&[1; 32]);
         let text = sealer.seal_sync_token(&token(4));
         let other = Sealer::new(&[2; 32]);
-        assert_eq!(other.open_sync_token(&text), Err(Forged), "another database's");
-        assert_eq!(sealer.open_cursor(&sealer.seal_sync_token(&token(4))), Err(Forged));
-        assert_eq!(sealer.open_sync_token(&sealer.seal_cursor(&cursor(4))), Err(Forged));
-        for wrong in ["", "=", "x", &text[1..], &format!("{text}A"), &format!("{text}="), &format!(" {}", &text[1..])] {
+        assert_eq!(
+            other.open_sync_token(&text),
+            Err(Forged),
+            "another database's"
+        );
+        assert_eq!(
+            sealer.open_cursor(&sealer.seal_sync_token(&token(4))),
+            Err(Forged)
+        );
+        assert_eq!(
+            sealer.open_sync_token(&sealer.seal_cursor(&cursor(4))),
+            Err(Forged)
+        );
+        for wrong in [
+            "",
+            "=",
+            "x",
+            &text[1..],
+            &format!("{text}A"),
+            &format!("{text}="),
+            &format!(" {}", &text[1..]),
+        ] {
             assert_eq!(sealer.open_sync_token(wrong), Err(Forged), "{wrong:?}");
         }
         // Every other character at every index, including the unused bits of the last one.

@@ -5,7 +5,9 @@
 use std::cell::LazyCell;
 use std::sync::Arc;
 
-use crate::model::{Dataset, FeedId, Filter, Id, License, ReferenceKind, References, Timestamp, Witness};
+use crate::model::{
+    Dataset, FeedId, Filter, Id, License, ReferenceKind, References, Timestamp, Witness,
+};
 use crate::store::format::feed::FeedEntry;
 use crate::store::read::feed_index::{FeedIndex, LicenseEntries};
 use crate::store::read::records::{Records, StoredRecord};
@@ -25,9 +27,17 @@ pub struct View<'s> {
 
 impl<'s> View<'s> {
     /// Opens the view. Fails if the license does not contain the dataset.
-    pub fn open(snapshot: &'s Snapshot, license: &'s License, dataset: Dataset) -> Result<View<'s>, NotLicensed> {
+    pub fn open(
+        snapshot: &'s Snapshot,
+        license: &'s License,
+        dataset: Dataset,
+    ) -> Result<View<'s>, NotLicensed> {
         if license.scope.datasets.contains(&dataset) {
-            Ok(View { snapshot, license, dataset })
+            Ok(View {
+                snapshot,
+                license,
+                dataset,
+            })
         } else {
             Err(NotLicensed)
         }
@@ -55,19 +65,31 @@ impl<'s> View<'s> {
 
     /// The witness of the license in the dataset.
     pub fn witness(&self) -> Result<Witness, StoreError> {
-        let CommitPoint { seq, time: _, lineage } = self.snapshot.witness(self.license, self.dataset)?;
+        let CommitPoint {
+            seq,
+            time: _,
+            lineage,
+        } = self.snapshot.witness(self.license, self.dataset)?;
         Ok(Witness { seq, lineage })
     }
 
     /// The witness, if it is in memory. `None` if the file is damaged.
     pub fn known_witness(&self) -> Option<Witness> {
-        let CommitPoint { seq, time: _, lineage } = self.snapshot.known_witness(self.license, self.dataset)?;
+        let CommitPoint {
+            seq,
+            time: _,
+            lineage,
+        } = self.snapshot.known_witness(self.license, self.dataset)?;
         Some(Witness { seq, lineage })
     }
 
     /// Seq and time of the witness.
     pub fn newest(&self) -> Result<(u64, Timestamp), StoreError> {
-        let CommitPoint { seq, time, lineage: _ } = self.snapshot.witness(self.license, self.dataset)?;
+        let CommitPoint {
+            seq,
+            time,
+            lineage: _,
+        } = self.snapshot.witness(self.license, self.dataset)?;
         Ok((seq, time))
     }
 
@@ -82,19 +104,47 @@ impl<'s> View<'s> {
     }
 
     /// Up to `limit` visible records with ids larger than `after` that match a filter, in the order of ids.
-    pub fn list(&self, after: u64, filter: &Filter, limit: usize) -> Result<Vec<&'s StoredRecord>, StoreError> {
+    pub fn list(
+        &self,
+        after: u64,
+        filter: &Filter,
+        limit: usize,
+    ) -> Result<Vec<&'s StoredRecord>, StoreError> {
         let (index, records) = (self.index()?, self.records()?);
-        let first = index.shown().partition_point(|slot| records.id(*slot).get() <= after);
-        let since = filter.updated_since.map(|time| self.seq_before(time)).transpose()?;
-        let since = since.map(|since| self.entries(since).map(|entries| (since, entries))).transpose()?;
+        let first = index
+            .shown()
+            .partition_point(|slot| records.id(*slot).get() <= after);
+        let since = filter
+            .updated_since
+            .map(|time| self.seq_before(time))
+            .transpose()?;
+        let since = since
+            .map(|since| self.entries(since).map(|entries| (since, entries)))
+            .transpose()?;
         // Most new records have changed.
-        let entered = LazyCell::new(|| since.as_ref().map(|(since, entries)| entries.entered_after(*since)));
-        let has_entered = |id| entered.as_ref().is_some_and(|entered| entered.contains(&id));
-        let is_new = |record: &StoredRecord| {
-            since.as_ref().is_none_or(|(since, _)| record.seq() > *since) || has_entered(record.id())
+        let entered = LazyCell::new(|| {
+            since
+                .as_ref()
+                .map(|(since, entries)| entries.entered_after(*since))
+        });
+        let has_entered = |id| {
+            entered
+                .as_ref()
+                .is_some_and(|entered| entered.contains(&id))
         };
-        let found = records.find(&index.shown()[first..], filter)?.map(|slot| records.get(slot));
-        found.filter(|record| record.as_ref().map_or(true, |record| is_new(record))).take(limit).collect()
+        let is_new = |record: &StoredRecord| {
+            since
+                .as_ref()
+                .is_none_or(|(since, _)| record.seq() > *since)
+                || has_entered(record.id())
+        };
+        let found = records
+            .find(&index.shown()[first..], filter)?
+            .map(|slot| records.get(slot));
+        found
+            .filter(|record| record.as_ref().map_or(true, |record| is_new(record)))
+            .take(limit)
+            .collect()
     }
 
     /// Up to `limit` entries of the feed after `seq`, oldest first.
@@ -105,10 +155,19 @@ impl<'s> View<'s> {
         }
         let records = self.records()?;
         let entries = self.entries(seq)?;
-        let rows = entries.after(seq).take(limit).map(|FeedEntry { seq, id, log_seq }| {
-            let record = log_seq.map(|log_seq| records.get(records.slot_at(*id, log_seq.get())?)).transpose()?;
-            Ok(FeedRow { seq: *seq, id: *id, record })
-        });
+        let rows = entries
+            .after(seq)
+            .take(limit)
+            .map(|FeedEntry { seq, id, log_seq }| {
+                let record = log_seq
+                    .map(|log_seq| records.get(records.slot_at(*id, log_seq.get())?))
+                    .transpose()?;
+                Ok(FeedRow {
+                    seq: *seq,
+                    id: *id,
+                    record,
+                })
+            });
         rows.collect()
     }
 

@@ -11,7 +11,12 @@
 //! - `explorer`: the explorer's model, by Node where there is one.
 //! - `layers`: the modules that each module may use; `circles`: no files use each other.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,

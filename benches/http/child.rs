@@ -23,12 +23,21 @@ pub struct Server {
 impl Server {
     /// Starts a server and waits until it listens.
     pub fn start(command: &mut Command) -> Server {
-        let mut process = command.stdout(Stdio::piped()).spawn().expect("the server starts");
+        let mut process = command
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the server starts");
         let output = process.stdout.take().expect("the server's output is piped");
         let mut line = String::new();
-        BufReader::new(output).read_line(&mut line).expect("the server prints a line");
-        let address = line.trim().strip_prefix(READY).and_then(|address| address.parse().ok());
-        let address = address.unwrap_or_else(|| panic!("the server said {line:?} instead of where it listens"));
+        BufReader::new(output)
+            .read_line(&mut line)
+            .expect("the server prints a line");
+        let address = line
+            .trim()
+            .strip_prefix(READY)
+            .and_then(|address| address.parse().ok());
+        let address = address
+            .unwrap_or_else(|| panic!("the server said {line:?} instead of where it listens"));
         Server { process, address }
     }
 
@@ -37,8 +46,12 @@ impl Server {
         let text = self.proc_file("stat");
         // The second field is a name in parentheses, which may hold blanks.
         let after_name = text.rsplit_once(')').map_or("", |(_, rest)| rest);
-        let ticks: f64 =
-            after_name.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<f64>().ok()).sum();
+        let ticks: f64 = after_name
+            .split_whitespace()
+            .skip(11)
+            .take(2)
+            .filter_map(|field| field.parse::<f64>().ok())
+            .sum();
         ticks / TICKS_PER_S
     }
 

@@ -40,7 +40,11 @@ impl Load {
     /// The latency below which a share of the requests stayed, in microseconds.
     pub fn quantile_us(&self, hundredths: usize) -> f64 {
         let position = self.latencies_us.len() * hundredths / 100;
-        self.latencies_us.get(position).or(self.latencies_us.last()).copied().unwrap_or(f64::NAN)
+        self.latencies_us
+            .get(position)
+            .or(self.latencies_us.last())
+            .copied()
+            .unwrap_or(f64::NAN)
     }
 }
 
@@ -58,7 +62,12 @@ pub struct Exchange {
 }
 
 /// Sends requests over some connections for some time, one after the other and all again and again.
-pub async fn drive(address: SocketAddr, exchanges: &Arc<[Exchange]>, connections: usize, time: Duration) -> Load {
+pub async fn drive(
+    address: SocketAddr,
+    exchanges: &Arc<[Exchange]>,
+    connections: usize,
+    time: Duration,
+) -> Load {
     let mut opened = Vec::with_capacity(connections);
     for _ in 0..connections {
         opened.push(Connection::open(address).await);
@@ -73,7 +82,8 @@ pub async fn drive(address: SocketAddr, exchanges: &Arc<[Exchange]>, connections
                 let mut latencies_us = Vec::new();
                 while began.elapsed() < time {
                     // One counter for all, so that each request is repeated only after all others.
-                    let exchange = &exchanges[next.fetch_add(1, Ordering::Relaxed) % exchanges.len()];
+                    let exchange =
+                        &exchanges[next.fetch_add(1, Ordering::Relaxed) % exchanges.len()];
                     let sent = Instant::now();
                     connection.send(&exchange.request).await;
                     let (head, length) = connection.receive(|_| {}).await;
@@ -81,7 +91,11 @@ pub async fn drive(address: SocketAddr, exchanges: &Arc<[Exchange]>, connections
                     // the tolerance.
                     let same = head.get(9..12) == Some(exchange.status.as_str().as_bytes())
                         && length.abs_diff(exchange.body_bytes) <= exchange.tolerance;
-                    assert!(same, "another answer than before: {}", String::from_utf8_lossy(&head));
+                    assert!(
+                        same,
+                        "another answer than before: {}",
+                        String::from_utf8_lossy(&head)
+                    );
                     latencies_us.push(sent.elapsed().as_secs_f64() * 1e6);
                 }
                 latencies_us
@@ -90,7 +104,8 @@ pub async fn drive(address: SocketAddr, exchanges: &Arc<[Exchange]>, connections
         .collect();
     let mut load = Load::default();
     for task in tasks {
-        load.latencies_us.extend(task.await.expect("the connection works to the end"));
+        load.latencies_us
+            .extend(task.await.expect("the connection works to the end"));
     }
     load.elapsed = began.elapsed();
     load.latencies_us.sort_unstable_by(f64::total_cmp);
@@ -111,9 +126,14 @@ pub struct Connection {
 impl Connection {
     /// Connects to a server.
     pub async fn open(address: SocketAddr) -> Connection {
-        let stream = TcpStream::connect(address).await.expect("the server takes the connection");
+        let stream = TcpStream::connect(address)
+            .await
+            .expect("the server takes the connection");
         stream.set_nodelay(true).expect("TCP_NODELAY can be set");
-        Connection { stream, buffer: vec![0; READ_BYTES] }
+        Connection {
+            stream,
+            buffer: vec![0; READ_BYTES],
+        }
     }
 
     /// Sends a request. Returns its answer.
@@ -129,7 +149,10 @@ impl Connection {
             match self.stream.try_write(request) {
                 Ok(written) => request = &request[written..],
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.stream.writable().await.expect("the connection stays open");
+                    self.stream
+                        .writable()
+                        .await
+                        .expect("the connection stays open");
                 }
                 Err(error) => panic!("the request cannot be sent: {error}"),
             }
@@ -143,7 +166,10 @@ impl Connection {
                 Ok(0) => panic!("the server closed the connection before the answer's end"),
                 Ok(read) => return read,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.stream.readable().await.expect("the connection stays open");
+                    self.stream
+                        .readable()
+                        .await
+                        .expect("the connection stays open");
                 }
                 Err(error) => panic!("the answer cannot be read: {error}"),
             }

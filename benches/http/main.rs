@@ -93,15 +93,23 @@ fn main() {
         args.rounds = 1;
         args.seconds = 0.02;
     }
-    let given: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
-    print_machine(format!("cargo bench --bench http -- {}", given.join(" ")).trim_end_matches([' ', '-']));
+    let given: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| argument != "--bench")
+        .collect();
+    print_machine(
+        format!("cargo bench --bench http -- {}", given.join(" ")).trim_end_matches([' ', '-']),
+    );
     println!(
         "rounds   {} per row and server, in turn, {} s each; medians; the server's log: {}",
         args.rounds, args.seconds, args.log
     );
     println!();
     // One thread, so that a core is left for the server.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("the runtime starts");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("the runtime starts");
     runtime.block_on(compare(&args));
 }
 
@@ -113,13 +121,19 @@ struct Real {
 
 impl Real {
     fn start(world: World, log: &str) -> Real {
-        Real { server: start_real(world.path(), log), world }
+        Real {
+            server: start_real(world.path(), log),
+            world,
+        }
     }
 }
 
 fn start_real(database: &Path, log: &str) -> Server {
     let mut command = Command::new(env!("CARGO_BIN_EXE_medfeed"));
-    command.arg("--db").arg(database).args(["serve", "--listen", "127.0.0.1:0", "--log", log]);
+    command
+        .arg("--db")
+        .arg(database)
+        .args(["serve", "--listen", "127.0.0.1:0", "--log", log]);
     Server::start(command.stderr(Stdio::null()))
 }
 
@@ -140,7 +154,10 @@ async fn compare(args: &Args) {
     let usual = Real::start(World::build(Size::USUAL, &Share::EACH), &args.log);
     usual.server.settle();
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let mut recorder = Recorder { folder: folder.path(), answers: Vec::new() };
+    let mut recorder = Recorder {
+        folder: folder.path(),
+        answers: Vec::new(),
+    };
     let rows = rows(&usual, &args.rows, &mut recorder).await;
     let bare = start_static(folder.path());
     recorder.check(bare.address).await;
@@ -163,12 +180,21 @@ async fn compare(args: &Args) {
     ]);
     for connections in &args.connections {
         for row in &rows {
-            let driven = |server| Driven { server, exchanges: &row.exchanges };
-            let (ours, theirs) = in_turn(args, *connections, driven(&usual.server), driven(&bare)).await;
-            let ratio = median(ours.iter().zip(&theirs).map(|(one, other)| one.load.per_s() / other.load.per_s()));
+            let driven = |server| Driven {
+                server,
+                exchanges: &row.exchanges,
+            };
+            let (ours, theirs) =
+                in_turn(args, *connections, driven(&usual.server), driven(&bare)).await;
+            let ratio = median(
+                ours.iter()
+                    .zip(&theirs)
+                    .map(|(one, other)| one.load.per_s() / other.load.per_s()),
+            );
             let bytes = row.bytes;
-            let of =
-                |rounds: &[Round], figure: fn(&Load) -> f64| median(rounds.iter().map(|round| figure(&round.load)));
+            let of = |rounds: &[Round], figure: fn(&Load) -> f64| {
+                median(rounds.iter().map(|round| figure(&round.load)))
+            };
             let (our_cpu, their_cpu) = (cpu_us(&ours), cpu_us(&theirs));
             table.add(&[
                 &row.name,
@@ -228,7 +254,12 @@ fn cpu_us(rounds: &[Round]) -> f64 {
     rounds.iter().map(|round| round.cpu_s).sum::<f64>() * 1e6 / requests
 }
 
-async fn in_turn(args: &Args, connections: usize, one: Driven<'_>, other: Driven<'_>) -> (Vec<Round>, Vec<Round>) {
+async fn in_turn(
+    args: &Args,
+    connections: usize,
+    one: Driven<'_>,
+    other: Driven<'_>,
+) -> (Vec<Round>, Vec<Round>) {
     let time = Duration::from_secs_f64(args.seconds);
     for driven in [one, other] {
         driven.drive(connections, time.mul_f64(WARM_UP)).await;
@@ -238,7 +269,10 @@ async fn in_turn(args: &Args, connections: usize, one: Driven<'_>, other: Driven
         for (driven, rounds) in [(one, &mut rounds.0), (other, &mut rounds.1)] {
             let before = driven.server.cpu_s();
             let load = driven.drive(connections, time).await;
-            rounds.push(Round { load, cpu_s: driven.server.cpu_s() - before });
+            rounds.push(Round {
+                load,
+                cpu_s: driven.server.cpu_s() - before,
+            });
         }
     }
     rounds
@@ -258,12 +292,26 @@ impl Recorder<'_> {
         let request = caller.request(target, &format!("{headers}{ROW_HEADER}: {number}\r\n"));
         let recorded = fetch(caller.address, &request).await;
         let (status, _) = parse_head(&recorded.head);
-        let expected = if headers.contains("if-none-match") { StatusCode::NOT_MODIFIED } else { StatusCode::OK };
-        assert_eq!(status, expected, "{target}: {}", String::from_utf8_lossy(&recorded.body));
+        let expected = if headers.contains("if-none-match") {
+            StatusCode::NOT_MODIFIED
+        } else {
+            StatusCode::OK
+        };
+        assert_eq!(
+            status,
+            expected,
+            "{target}: {}",
+            String::from_utf8_lossy(&recorded.body)
+        );
         exchange::save(self.folder, number, &recorded);
         let body_bytes = recorded.body.len();
         self.answers.push((request.clone(), recorded));
-        Exchange { request, status, body_bytes, tolerance: 0 }
+        Exchange {
+            request,
+            status,
+            body_bytes,
+            tolerance: 0,
+        }
     }
 
     /// The static server must send the recorded head and body, except for the date.
@@ -284,20 +332,29 @@ impl Recorder<'_> {
 
 /// Builds the requests, some of them from earlier answers, and records their answers.
 async fn rows(real: &Real, filter: &str, recorder: &mut Recorder<'_>) -> Vec<Row> {
-    let caller = Caller { address: real.server.address, key: &real.world.keys[0] };
+    let caller = Caller {
+        address: real.server.address,
+        key: &real.world.keys[0],
+    };
     let list = "/v1/conferences";
     let gzip = "accept-encoding: gzip\r\n";
     let one = |target: &str| vec![(target.to_owned(), String::new())];
     let feed_pages = |position, count| -> Vec<(String, String)> {
         let tokens = feed_tokens(&real.world, 0, position, count).into_iter();
-        tokens.map(|token| (format!("{FEED}?since={token}"), String::new())).collect()
+        tokens
+            .map(|token| (format!("{FEED}?since={token}"), String::new()))
+            .collect()
     };
     let middle = feed_pages(Position::Middle, FEED_PAGES);
     let end = feed_pages(Position::NothingNew, 1);
     let lists = caller.pages(list).await;
     let records = caller.records(RECORDS).await;
-    let wants_gzip =
-        |targets: &[(String, String)]| targets.iter().map(|(target, _)| (target.clone(), gzip.to_owned())).collect();
+    let wants_gzip = |targets: &[(String, String)]| {
+        targets
+            .iter()
+            .map(|(target, _)| (target.clone(), gzip.to_owned()))
+            .collect()
+    };
 
     let classes = [
         ("feed page of 500", middle.clone()),
@@ -312,7 +369,10 @@ async fn rows(real: &Real, filter: &str, recorder: &mut Recorder<'_>) -> Vec<Row
         ("single record, 304", caller.with_etags(&records).await),
         ("therapy areas", one("/v1/reference/therapy-areas")),
         ("tags", one("/v1/reference/tags?dataset=conferences")),
-        ("organizations", one("/v1/reference/organizations?dataset=conferences")),
+        (
+            "organizations",
+            one("/v1/reference/organizations?dataset=conferences"),
+        ),
         ("export", one("/v1/exports/conferences")),
     ];
     let mut rows = Vec::new();
@@ -325,7 +385,10 @@ async fn rows(real: &Real, filter: &str, recorder: &mut Recorder<'_>) -> Vec<Row
             rows.push(Row::new(name, exchanges, recorder));
         }
     }
-    for (name, headers) in [("feed page, not asked before", ""), ("feed page, gzip, not asked before", gzip)] {
+    for (name, headers) in [
+        ("feed page, not asked before", ""),
+        ("feed page, gzip, not asked before", gzip),
+    ] {
         if name.contains(filter) {
             let targets = feed_pages(Position::Middle, ROTATED);
             // The static server has one answer for all of them.
@@ -347,27 +410,54 @@ async fn rows(real: &Real, filter: &str, recorder: &mut Recorder<'_>) -> Vec<Row
 
 impl Row {
     fn new(name: &'static str, exchanges: Vec<Exchange>, recorder: &Recorder<'_>) -> Row {
-        let heads = recorder.answers.last().map_or(0, |(_, recorded)| recorded.head.len());
-        let bodies = exchanges.iter().map(|exchange| exchange.body_bytes as f64).sum::<f64>();
-        Row { name, bytes: bodies / exchanges.len() as f64 + heads as f64, exchanges: exchanges.into() }
+        let heads = recorder
+            .answers
+            .last()
+            .map_or(0, |(_, recorded)| recorded.head.len());
+        let bodies = exchanges
+            .iter()
+            .map(|exchange| exchange.body_bytes as f64)
+            .sum::<f64>();
+        Row {
+            name,
+            bytes: bodies / exchanges.len() as f64 + heads as f64,
+            exchanges: exchanges.into(),
+        }
     }
 }
 
 /// Lists by two conditions.
 fn filters() -> Vec<(String, String)> {
-    let countries = PLACES.iter().skip(1).map(|(country, _)| format!("country={}", country.replace(' ', "%20")));
-    let areas = AREAS.iter().map(|area| format!("therapy_area={}", area.replace(' ', "%20")));
+    let countries = PLACES
+        .iter()
+        .skip(1)
+        .map(|(country, _)| format!("country={}", country.replace(' ', "%20")));
+    let areas = AREAS
+        .iter()
+        .map(|area| format!("therapy_area={}", area.replace(' ', "%20")));
     let conditions: Vec<String> = countries.chain(areas).collect();
     let years = FIRST_YEAR..=LAST_YEAR;
-    let pairs = years.flat_map(|year| conditions.iter().map(move |condition| format!("year={year}&{condition}")));
-    pairs.take(FILTERS).map(|query| (format!("/v1/conferences?{query}"), String::new())).collect()
+    let pairs = years.flat_map(|year| {
+        conditions
+            .iter()
+            .map(move |condition| format!("year={year}&{condition}"))
+    });
+    pairs
+        .take(FILTERS)
+        .map(|query| (format!("/v1/conferences?{query}"), String::new()))
+        .collect()
 }
 
 /// Lists by a text in the name.
 fn texts() -> Vec<(String, String)> {
-    let texts =
-        AREAS.iter().chain(&REACHES).map(|text| text.replace(' ', "%20").replace('é', "%C3%A9").replace('ç', "%C3%A7"));
-    texts.map(|text| (format!("/v1/conferences?q={text}"), String::new())).collect()
+    let texts = AREAS.iter().chain(&REACHES).map(|text| {
+        text.replace(' ', "%20")
+            .replace('é', "%C3%A9")
+            .replace('ç', "%C3%A7")
+    });
+    texts
+        .map(|text| (format!("/v1/conferences?q={text}"), String::new()))
+        .collect()
 }
 
 /// Tokens around a position of a license's feed, each one an entry before the previous one. So all pages are full.
@@ -377,7 +467,9 @@ fn feed_tokens(world: &World, license: usize, position: Position, count: usize) 
     let view = feed::view(snapshot, license);
     let seqs = feed::seqs(&view);
     let before = feed::before(position, seqs.len());
-    (0..count).map(|earlier| feed::token(snapshot, &view, &seqs, before.saturating_sub(earlier))).collect()
+    (0..count)
+        .map(|earlier| feed::token(snapshot, &view, &seqs, before.saturating_sub(earlier)))
+        .collect()
 }
 
 /// A license's key at a server.
@@ -398,7 +490,8 @@ impl Caller<'_> {
 
     async fn json(&self, target: &str) -> serde_json::Value {
         let answer = fetch(self.address, &self.request(target, "")).await;
-        serde_json::from_slice(&answer.body).unwrap_or_else(|error| panic!("{target} answers no JSON: {error}"))
+        serde_json::from_slice(&answer.body)
+            .unwrap_or_else(|error| panic!("{target} answers no JSON: {error}"))
     }
 
     /// The targets of all pages of a list.
@@ -406,7 +499,9 @@ impl Caller<'_> {
         let mut targets = vec![(list.to_owned(), String::new())];
         loop {
             let page = self.json(&targets[targets.len() - 1].0).await;
-            let Some(cursor) = page["next_cursor"].as_str() else { return targets };
+            let Some(cursor) = page["next_cursor"].as_str() else {
+                return targets;
+            };
             targets.push((format!("{list}?cursor={cursor}"), String::new()));
         }
     }
@@ -416,7 +511,10 @@ impl Caller<'_> {
         let mut targets = Vec::new();
         let mut numbers = 4_500..;
         while targets.len() < count {
-            let target = format!("/v1/conferences/{}", id_of(numbers.next().expect("numbers do not end")));
+            let target = format!(
+                "/v1/conferences/{}",
+                id_of(numbers.next().expect("numbers do not end"))
+            );
             let answer = fetch(self.address, &self.request(&target, "")).await;
             if parse_head(&answer.head).0 == StatusCode::OK {
                 targets.push((target, String::new()));

@@ -39,16 +39,31 @@ struct Page<'w> {
 /// Prints the ratios.
 pub async fn compare(args: &Args) {
     let shares = [vec![Share::All; FULL], vec![Share::Thousandth; NARROW]].concat();
-    let [short, long] = [LOGS.0, LOGS.1].map(|log| Real::start(World::build(Size::of_log(log), &shares), &args.log));
-    let [few, many] =
-        [LICENSES.0, LICENSES.1].map(|count| Real::start(World::build(Size::USUAL, &mixed_licenses(count)), &args.log));
+    let [short, long] = [LOGS.0, LOGS.1]
+        .map(|log| Real::start(World::build(Size::of_log(log), &shares), &args.log));
+    let [few, many] = [LICENSES.0, LICENSES.1]
+        .map(|count| Real::start(World::build(Size::USUAL, &mixed_licenses(count)), &args.log));
     for real in [&short, &long, &few, &many] {
         real.server.settle();
     }
-    let full = |real, position, distinct| Page { real, license: 0, position, distinct, limit: PAGE };
+    let full = |real, position, distinct| Page {
+        real,
+        license: 0,
+        position,
+        distinct,
+        limit: PAGE,
+    };
     let pairs = [
-        ("head page, log of 1M over 10k", full(&long, Position::Head, 1), full(&short, Position::Head, 1)),
-        ("middle page, 1M over 10k", full(&long, Position::Middle, 1), full(&short, Position::Middle, 1)),
+        (
+            "head page, log of 1M over 10k",
+            full(&long, Position::Head, 1),
+            full(&short, Position::Head, 1),
+        ),
+        (
+            "middle page, 1M over 10k",
+            full(&long, Position::Middle, 1),
+            full(&short, Position::Middle, 1),
+        ),
         (
             "middle page, not asked before",
             full(&long, Position::Middle, ROTATED),
@@ -56,21 +71,45 @@ pub async fn compare(args: &Args) {
         ),
         (
             "middle page of 1M, license of 1 in 1,000 over full",
-            Page { license: FULL, limit: NARROW_LIMIT, ..full(&long, Position::Middle, 1) },
-            Page { limit: NARROW_LIMIT, ..full(&long, Position::Middle, 1) },
+            Page {
+                license: FULL,
+                limit: NARROW_LIMIT,
+                ..full(&long, Position::Middle, 1)
+            },
+            Page {
+                limit: NARROW_LIMIT,
+                ..full(&long, Position::Middle, 1)
+            },
         ),
-        ("head page, 1,000 licenses over 1", full(&many, Position::Head, 1), full(&few, Position::Head, 1)),
+        (
+            "head page, 1,000 licenses over 1",
+            full(&many, Position::Head, 1),
+            full(&few, Position::Head, 1),
+        ),
     ];
-    let mut table =
-        Table::new(&["time of an answer, large over small", "conns", "KB", "KB", "per s", "per s", "ratio"]);
+    let mut table = Table::new(&[
+        "time of an answer, large over small",
+        "conns",
+        "KB",
+        "KB",
+        "per s",
+        "per s",
+        "ratio",
+    ]);
     for (name, large, small) in pairs {
         let (large_pages, small_pages) = (large.exchanges().await, small.exchanges().await);
         let connections = args.connections[0];
         let (slow, fast) = in_turn(
             args,
             connections,
-            Driven { server: &large.real.server, exchanges: &large_pages },
-            Driven { server: &small.real.server, exchanges: &small_pages },
+            Driven {
+                server: &large.real.server,
+                exchanges: &large_pages,
+            },
+            Driven {
+                server: &small.real.server,
+                exchanges: &small_pages,
+            },
         )
         .await;
         table.add(&[
@@ -80,14 +119,25 @@ pub async fn compare(args: &Args) {
             &(small_pages[0].body_bytes / 1_000),
             &format!("{:.0}", median(slow.iter().map(|round| round.load.per_s()))),
             &format!("{:.0}", median(fast.iter().map(|round| round.load.per_s()))),
-            &format!("{:.2}", median(slow.iter().zip(&fast).map(|(slow, fast)| ratio(&slow.load, &fast.load)))),
+            &format!(
+                "{:.2}",
+                median(
+                    slow.iter()
+                        .zip(&fast)
+                        .map(|(slow, fast)| ratio(&slow.load, &fast.load))
+                )
+            ),
         ]);
     }
     println!();
     table.print();
     println!();
     let mut memory = Table::new(&["memory", "now MiB", "at most MiB"]);
-    for (name, real) in [("a log of 1M", &long), ("a log of 10k", &short), ("1,000 licenses", &many)] {
+    for (name, real) in [
+        ("a log of 1M", &long),
+        ("a log of 10k", &short),
+        ("1,000 licenses", &many),
+    ] {
         let (now, most) = real.server.memory_mib();
         memory.add(&[&name, &format!("{now:.0}"), &format!("{most:.0}")]);
     }
@@ -100,14 +150,28 @@ fn ratio(slow: &Load, fast: &Load) -> f64 {
 
 impl Page<'_> {
     async fn exchanges(self) -> Arc<[Exchange]> {
-        let Page { real, license, position, distinct, limit } = self;
-        let caller = Caller { address: real.server.address, key: &real.world.keys[license] };
+        let Page {
+            real,
+            license,
+            position,
+            distinct,
+            limit,
+        } = self;
+        let caller = Caller {
+            address: real.server.address,
+            key: &real.world.keys[license],
+        };
         let tokens = feed_tokens(&real.world, license, position, distinct);
         let mut exchanges = Vec::with_capacity(tokens.len());
         for token in tokens {
             let request = caller.request(&format!("{FEED}?since={token}&limit={limit}"), "");
             let body_bytes = fetch(caller.address, &request).await.body.len();
-            exchanges.push(Exchange { request, status: StatusCode::OK, body_bytes, tolerance: 0 });
+            exchanges.push(Exchange {
+                request,
+                status: StatusCode::OK,
+                body_bytes,
+                tolerance: 0,
+            });
         }
         exchanges.into()
     }

@@ -35,19 +35,30 @@ pub fn run(folder: &Path) {
             if status == StatusCode::NOT_MODIFIED {
                 headers.remove(CONTENT_LENGTH);
             }
-            Prepared { status, headers, body: recorded.body.into() }
+            Prepared {
+                status,
+                headers,
+                body: recorded.body.into(),
+            }
         })
         .collect();
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("the runtime can be started");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("the runtime can be started");
     runtime.block_on(serve(Arc::new(answers)))
 }
 
 async fn serve(answers: Arc<Vec<Prepared>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port of 127.0.0.1 can be listened on");
+    let listener = TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a port of 127.0.0.1 can be listened on");
     // The same threads as the real server's, a runtime each.
     let mut workers = Workers::start().expect("threads can be started");
-    println!("listening on http://{}", listener.local_addr().expect("a listener has an address"));
+    println!(
+        "listening on http://{}",
+        listener.local_addr().expect("a listener has an address")
+    );
     loop {
         let (stream, _) = listener.accept().await.expect("the connection is accepted");
         stream.set_nodelay(true).expect("TCP_NODELAY can be set");
@@ -56,7 +67,10 @@ async fn serve(answers: Arc<Vec<Prepared>>) {
         workers.next_worker().spawn(async move {
             let stream = TcpStream::from_std(stream).expect("a stream comes into a runtime");
             let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
-                let row = request.headers().get(ROW_HEADER).and_then(|row| row.to_str().ok());
+                let row = request
+                    .headers()
+                    .get(ROW_HEADER)
+                    .and_then(|row| row.to_str().ok());
                 let answer = row.and_then(|row| answers.get(row.parse::<usize>().ok()?));
                 let response = match answer {
                     None => {
@@ -74,7 +88,9 @@ async fn serve(answers: Arc<Vec<Prepared>>) {
                 std::future::ready(Ok::<_, Infallible>(response))
             });
             // The client closes the connection.
-            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+            let _ = http1::Builder::new()
+                .serve_connection(TokioIo::new(stream), service)
+                .await;
         });
     }
 }

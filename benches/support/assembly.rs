@@ -20,9 +20,14 @@ impl Assembly {
     /// Takes a finished export apart.
     pub fn of(gzip: &[u8]) -> Assembly {
         let mut text = Vec::new();
-        GzDecoder::new(gzip).read_to_end(&mut text).expect("an export is a gzip member");
+        GzDecoder::new(gzip)
+            .read_to_end(&mut text)
+            .expect("an export is a gzip member");
         let lines: Vec<&[u8]> = text.split_inclusive(|byte| *byte == b'\n').collect();
-        let texts: Vec<Vec<u8>> = lines.chunks(PART_RECORDS).map(|lines| lines.concat()).collect();
+        let texts: Vec<Vec<u8>> = lines
+            .chunks(PART_RECORDS)
+            .map(|lines| lines.concat())
+            .collect();
         let parts = texts.iter().map(|text| deflate(text)).collect();
         let changed = texts[texts.len() / 2].clone();
         Assembly { parts, changed }
@@ -38,11 +43,16 @@ impl Assembly {
         let mut crc = Crc::new();
         crc.update(&self.changed);
         let changed = deflate(&self.changed);
-        let mut whole = Vec::with_capacity(self.parts.iter().map(Vec::len).sum::<usize>() + changed.len());
+        let mut whole =
+            Vec::with_capacity(self.parts.iter().map(Vec::len).sum::<usize>() + changed.len());
         let middle = self.parts.len() / 2;
-        self.parts[..middle].iter().for_each(|part| whole.extend_from_slice(part));
+        self.parts[..middle]
+            .iter()
+            .for_each(|part| whole.extend_from_slice(part));
         whole.extend_from_slice(&changed);
-        self.parts[middle + 1..].iter().for_each(|part| whole.extend_from_slice(part));
+        self.parts[middle + 1..]
+            .iter()
+            .for_each(|part| whole.extend_from_slice(part));
         whole.extend_from_slice(&crc.sum().to_le_bytes());
         whole
     }
@@ -53,8 +63,14 @@ fn deflate(text: &[u8]) -> Vec<u8> {
     let mut compress = Compress::new(Compression::default(), false);
     // Even an incompressible text needs no more room.
     let mut deflated = Vec::with_capacity(text.len() + 1024);
-    compress.compress_vec(text, &mut deflated, FlushCompress::Full).expect("texts can be compressed");
-    assert_eq!(compress.total_in(), text.len() as u64, "the room is enough for all");
+    compress
+        .compress_vec(text, &mut deflated, FlushCompress::Full)
+        .expect("texts can be compressed");
+    assert_eq!(
+        compress.total_in(),
+        text.len() as u64,
+        "the room is enough for all"
+    );
     deflated.shrink_to_fit();
     deflated
 }

@@ -22,7 +22,12 @@ pub enum Position {
 
 impl Position {
     /// Every position.
-    pub const EACH: [Position; 4] = [Position::Head, Position::Middle, Position::Start, Position::NothingNew];
+    pub const EACH: [Position; 4] = [
+        Position::Head,
+        Position::Middle,
+        Position::Start,
+        Position::NothingNew,
+    ];
 
     /// The position in the names of benchmarks.
     pub const fn name(self) -> &'static str {
@@ -37,13 +42,19 @@ impl Position {
 
 /// The conferences of a license by its position among the world's.
 pub fn view(snapshot: &Snapshot, license: usize) -> View<'_> {
-    let license = snapshot.find_license_named(&license_name(license)).expect("the license of the position is there");
+    let license = snapshot
+        .find_license_named(&license_name(license))
+        .expect("the license of the position is there");
     View::open(snapshot, license, Dataset::Conferences).expect("every license shows conferences")
 }
 
 /// The seqs of all entries of a feed.
 pub fn seqs(view: &View<'_>) -> Vec<u64> {
-    view.feed_after(0, usize::MAX).expect("the feed can be read").iter().map(|entry| entry.seq).collect()
+    view.feed_after(0, usize::MAX)
+        .expect("the feed can be read")
+        .iter()
+        .map(|entry| entry.seq)
+        .collect()
 }
 
 /// The number of entries before a position.

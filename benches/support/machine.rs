@@ -6,7 +6,11 @@ use std::fmt::Display;
 pub fn print_machine(command: &str) {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    println!("machine  {}, {cores} cores, Linux {}", cpu_model(), kernel.trim());
+    println!(
+        "machine  {}, {cores} cores, Linux {}",
+        cpu_model(),
+        kernel.trim()
+    );
     println!("command  {command}");
 }
 
@@ -32,25 +36,37 @@ pub struct Table {
 impl Table {
     /// A table with these column heads.
     pub fn new(heads: &[&str]) -> Table {
-        Table { rows: vec![heads.iter().map(|head| (*head).to_owned()).collect()] }
+        Table {
+            rows: vec![heads.iter().map(|head| (*head).to_owned()).collect()],
+        }
     }
 
     /// Adds a row.
     pub fn add(&mut self, cells: &[&dyn Display]) {
-        self.rows.push(cells.iter().map(|cell| cell.to_string()).collect());
+        self.rows
+            .push(cells.iter().map(|cell| cell.to_string()).collect());
     }
 
     /// Prints the table.
     pub fn print(&self) {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column: usize| {
-            self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+            self.rows
+                .iter()
+                .filter_map(|row| row.get(column))
+                .map(|cell| cell.chars().count())
+                .max()
+                .unwrap_or(0)
         };
         let widths: Vec<usize> = (0..columns).map(width).collect();
         for row in &self.rows {
             let mut line = String::new();
             for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-                let padded = if column == 0 { format!("{cell:<width$}") } else { format!("  {cell:>width$}") };
+                let padded = if column == 0 {
+                    format!("{cell:<width$}")
+                } else {
+                    format!("  {cell:>width$}")
+                };
                 line.push_str(&padded);
             }
             println!("{}", line.trim_end());
@@ -74,5 +90,11 @@ pub fn median(figures: impl IntoIterator<Item = f64>) -> f64 {
 pub fn quantiles(figures: &[f64], hundredths: [usize; 3]) -> [f64; 3] {
     let mut sorted = figures.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
-    hundredths.map(|part| sorted.get(sorted.len() * part / 100).or(sorted.last()).copied().unwrap_or(f64::NAN))
+    hundredths.map(|part| {
+        sorted
+            .get(sorted.len() * part / 100)
+            .or(sorted.last())
+            .copied()
+            .unwrap_or(f64::NAN)
+    })
 }

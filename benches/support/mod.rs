@@ -47,19 +47,35 @@ impl Arguments {
 
     /// Whether the arguments select a comparison that is no benchmark of criterion's.
     pub fn asks_for(&self, name: &str) -> bool {
-        !self.is_list && (self.filters.is_empty() || self.filters.iter().any(|filter| name.contains(filter.as_str())))
+        !self.is_list
+            && (self.filters.is_empty()
+                || self
+                    .filters
+                    .iter()
+                    .any(|filter| name.contains(filter.as_str())))
     }
 }
 
 /// Options of criterion that take no value. The next argument may be a filter.
-const FLAGS: [&str; 7] = ["--bench", "--test", "--exact", "--noplot", "--quiet", "--verbose", "--discard-baseline"];
+const FLAGS: [&str; 7] = [
+    "--bench",
+    "--test",
+    "--exact",
+    "--noplot",
+    "--quiet",
+    "--verbose",
+    "--discard-baseline",
+];
 
 /// The arguments that are neither options nor their values.
 fn filters(given: &[String]) -> Vec<String> {
     let is_value = |position: usize| {
-        let before = position.checked_sub(1).map_or("", |before| given[before].as_str());
+        let before = position
+            .checked_sub(1)
+            .map_or("", |before| given[before].as_str());
         before.starts_with('-') && !FLAGS.contains(&before) && !before.contains('=')
     };
-    let positions = (0..given.len()).filter(|position| !given[*position].starts_with('-') && !is_value(*position));
+    let positions = (0..given.len())
+        .filter(|position| !given[*position].starts_with('-') && !is_value(*position));
     positions.map(|position| given[position].clone()).collect()
 }

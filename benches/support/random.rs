@@ -28,7 +28,9 @@ impl Random {
     /// A number of a range, both ends included.
     pub fn between<T: TryFrom<u64>>(&mut self, first: u64, last: u64) -> T {
         let number = first + self.below(last - first + 1);
-        T::try_from(number).unwrap_or_else(|_| panic!("{number} does not fit; the range of the caller is too wide"))
+        T::try_from(number).unwrap_or_else(|_| {
+            panic!("{number} does not fit; the range of the caller is too wide")
+        })
     }
 
     /// True once in `n` times.

@@ -15,9 +15,15 @@ use medfeed::model::time::now;
 /// A GET of a target with a key, from this machine, now.
 pub fn request(key: &str, target: &str, headers: &[(&str, &str)]) -> Request {
     let mut map = HeaderMap::new();
-    for (name, value) in [("x-api-key", key), ("accept", "*/*")].iter().chain(headers) {
+    for (name, value) in [("x-api-key", key), ("accept", "*/*")]
+        .iter()
+        .chain(headers)
+    {
         let name = HeaderName::from_bytes(name.as_bytes()).expect("a header has a valid name");
-        map.insert(name, HeaderValue::from_str(value).expect("a header has a valid value"));
+        map.insert(
+            name,
+            HeaderValue::from_str(value).expect("a header has a valid value"),
+        );
     }
     Request {
         method: Method::GET,
@@ -37,9 +43,14 @@ pub fn respond(service: &Service, request: Request) -> Response {
     let answer = match service.check(&mut exchange) {
         Ok(CheckedRequest::Answered(answer)) => Ok(answer),
         Ok(CheckedRequest::Passed(job, _)) => {
-            let joined = pin!(service.join(&exchange, &job)).poll(&mut Context::from_waker(Waker::noop()));
-            let Poll::Ready(Err(guard)) = joined else { panic!("the answer is made elsewhere") };
-            let made = service.build(job).unwrap_or_else(|job| service.build_caught_up(job));
+            let joined =
+                pin!(service.join(&exchange, &job)).poll(&mut Context::from_waker(Waker::noop()));
+            let Poll::Ready(Err(guard)) = joined else {
+                panic!("the answer is made elsewhere")
+            };
+            let made = service
+                .build(job)
+                .unwrap_or_else(|job| service.build_caught_up(job));
             made.inspect(|answer| drop(guard.insert(Arc::clone(answer))))
         }
         Ok(checked) => panic!("no request of a benchmark: {checked:?}"),

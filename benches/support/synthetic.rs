@@ -7,8 +7,8 @@ use jiff::civil::date;
 use medfeed::model::conference::Formats;
 use medfeed::model::journal::{Publishing, Timelines, Weeks};
 use medfeed::model::{
-    Access, Conference, ConferenceFields, Curated, DateStatus, Fields, Id, Journal, JournalFields, Number,
-    Organization, OrganizationFields, Tag, TagFields,
+    Access, Conference, ConferenceFields, Curated, DateStatus, Fields, Id, Journal, JournalFields,
+    Number, Organization, OrganizationFields, Tag, TagFields,
 };
 use medfeed::store::Batch;
 
@@ -83,9 +83,22 @@ pub const AREAS: [&str; 24] = [
     "Urology",
 ];
 /// Words in names of conferences.
-pub const REACHES: [&str; 8] =
-    ["International", "European", "American", "Asia-Pacific", "World", "Nordic", "Société française", "Ibero-American"];
-const MEETINGS: [&str; 4] = ["Congress", "Annual Meeting", "Symposium", "Scientific Sessions"];
+pub const REACHES: [&str; 8] = [
+    "International",
+    "European",
+    "American",
+    "Asia-Pacific",
+    "World",
+    "Nordic",
+    "Société française",
+    "Ibero-American",
+];
+const MEETINGS: [&str; 4] = [
+    "Congress",
+    "Annual Meeting",
+    "Symposium",
+    "Scientific Sessions",
+];
 /// Countries and cities of conferences.
 pub const PLACES: [(&str, &str); 12] = [
     ("United States", "Chicago"),
@@ -101,7 +114,12 @@ pub const PLACES: [(&str, &str); 12] = [
     ("Switzerland", "Zürich"),
     ("Singapore", "Singapore"),
 ];
-const TAG_KINDS: [&str; 4] = ["Topic area", "Audience", "Attendee geography", "Format of meeting"];
+const TAG_KINDS: [&str; 4] = [
+    "Topic area",
+    "Audience",
+    "Attendee geography",
+    "Format of meeting",
+];
 
 /// An id from a row's number. Ids leave gaps, as curators' ids do.
 pub fn id_of(number: u64) -> Id {
@@ -113,11 +131,15 @@ fn id(value: u64) -> Id {
 }
 
 fn curated<F: Fields>(id: Id, fields: F) -> Curated<F> {
-    Curated::new(id, fields).unwrap_or_else(|faults| panic!("the synthetic row {id} breaks a rule: {faults:?}"))
+    Curated::new(id, fields)
+        .unwrap_or_else(|faults| panic!("the synthetic row {id} breaks a rule: {faults:?}"))
 }
 
 fn acronym(name: &str) -> String {
-    name.split(' ').filter_map(|word| word.chars().next()).filter(|letter| letter.is_uppercase()).collect()
+    name.split(' ')
+        .filter_map(|word| word.chars().next())
+        .filter(|letter| letter.is_uppercase())
+        .collect()
 }
 
 fn links(random: &mut Random, count: u64, of: u64) -> Vec<Id> {
@@ -129,12 +151,20 @@ pub fn conference(number: u64, revision: u64) -> Conference {
     let mut random = Random::new(SEED, CONFERENCE_STREAM | number);
     let area = *random.pick(&AREAS);
     let mut therapy_areas = vec![area.to_owned(), (*random.pick(&AREAS)).to_owned()];
-    for (name, one_in) in [(AREA_OF_HALF, 2), (AREA_OF_FIFTIETH, 50), (AREA_OF_THOUSANDTH, 1_000)] {
+    for (name, one_in) in [
+        (AREA_OF_HALF, 2),
+        (AREA_OF_FIFTIETH, 50),
+        (AREA_OF_THOUSANDTH, 1_000),
+    ] {
         if random.one_in(one_in) {
             therapy_areas.push(name.to_owned());
         }
     }
-    let topic = if random.one_in(2_000) { "Aerospace Medicine" } else { area };
+    let topic = if random.one_in(2_000) {
+        "Aerospace Medicine"
+    } else {
+        area
+    };
     let name = format!(
         "{}. {} {} of {topic} and Related Specialties",
         random.between::<u64>(2, 80),
@@ -142,22 +172,35 @@ pub fn conference(number: u64, revision: u64) -> Conference {
         random.pick(&MEETINGS),
     );
     let year = random.between::<u16>(FIRST_YEAR, LAST_YEAR);
-    let first_day = date(year.try_into().expect("the years are of this century"), 1, 1);
+    let first_day = date(
+        year.try_into().expect("the years are of this century"),
+        1,
+        1,
+    );
     let start = first_day.saturating_add(random.between::<i64>(0, 364).days());
     let abstracts = start.saturating_sub(random.between::<i64>(90, 200).days());
     let has_late_breaking = !random.one_in(3);
     let (country, city) = *random.pick(&PLACES);
     let abbv = acronym(&name);
     let fields = ConferenceFields {
-        url: Some(format!("https://www.{}-{year}.example.org/en/programme/overview-{number}", abbv.to_lowercase())),
+        url: Some(format!(
+            "https://www.{}-{year}.example.org/en/programme/overview-{number}",
+            abbv.to_lowercase()
+        )),
         abbv: random.unless_one_in(10, abbv),
         name: Some(name),
         year: Some(year),
         start_date: Some(start),
-        start_date_status: Some(*random.pick(&[DateStatus::Confirmed, DateStatus::Estimated, DateStatus::Copied])),
+        start_date_status: Some(*random.pick(&[
+            DateStatus::Confirmed,
+            DateStatus::Estimated,
+            DateStatus::Copied,
+        ])),
         end_date: Some(start.saturating_add(random.between::<i64>(1, 5).days())),
         abstract_due_date: Some(abstracts),
-        abstract_due_date_status: Some(*random.pick(&[DateStatus::Confirmed, DateStatus::Estimated])),
+        abstract_due_date_status: Some(
+            *random.pick(&[DateStatus::Confirmed, DateStatus::Estimated]),
+        ),
         late_breaking_due_date: has_late_breaking.then(|| abstracts.saturating_add(60.days())),
         late_breaking_due_date_status: Some(if has_late_breaking {
             DateStatus::Estimated
@@ -194,21 +237,32 @@ fn hundredths(random: &mut Random, most: u64) -> Option<Number> {
 
 fn weeks(random: &mut Random) -> Weeks {
     let min = random.between::<u32>(1, 20);
-    let number = |weeks: u32| Some(Number::try_from(f64::from(weeks)).expect("weeks from 1 are a number"));
-    Weeks { min_weeks: number(min), max_weeks: number(min + random.between::<u32>(1, 20)) }
+    let number =
+        |weeks: u32| Some(Number::try_from(f64::from(weeks)).expect("weeks from 1 are a number"));
+    Weeks {
+        min_weeks: number(min),
+        max_weeks: number(min + random.between::<u32>(1, 20)),
+    }
 }
 
 /// A journal; another `revision` of the same number differs in its publisher alone.
 pub fn journal(number: u64, revision: u64) -> Journal {
     let mut random = Random::new(SEED, JOURNAL_STREAM | number);
-    let name = format!("{} Journal of {} {number}", random.pick(&REACHES), random.pick(&AREAS));
-    let issn = |random: &mut Random| format!("{:04}-{:04}", random.below(10_000), random.below(10_000));
+    let name = format!(
+        "{} Journal of {} {number}",
+        random.pick(&REACHES),
+        random.pick(&AREAS)
+    );
+    let issn =
+        |random: &mut Random| format!("{:04}-{:04}", random.below(10_000), random.below(10_000));
     let fields = JournalFields {
         abbv: Some(acronym(&name)),
         issn_print: random.unless_one_in(3, "1234-5678".to_owned()),
         issn_online: Some(issn(&mut random)),
         publisher: Some(format!("Publishing House {}", revision + 1)),
-        url: Some(format!("https://journals.example.org/{number}/about-this-journal")),
+        url: Some(format!(
+            "https://journals.example.org/{number}/about-this-journal"
+        )),
         name: Some(name),
         impact_factor: hundredths(&mut random, 40),
         impact_factor_year: Some(2025),
@@ -235,7 +289,11 @@ pub fn journal(number: u64, revision: u64) -> Journal {
 
 fn organization(number: u64) -> Organization {
     let mut random = Random::new(SEED, ORGANIZATION_STREAM | number);
-    let name = format!("{} Society for {} {number}", random.pick(&REACHES), random.pick(&AREAS));
+    let name = format!(
+        "{} Society for {} {number}",
+        random.pick(&REACHES),
+        random.pick(&AREAS)
+    );
     let fields = OrganizationFields {
         abbv: Some(acronym(&name)),
         kind: Some("Medical society".to_owned()),
@@ -247,7 +305,10 @@ fn organization(number: u64) -> Organization {
 
 fn tag(number: u64) -> Tag {
     // One kind after the other, numbered by the row, so that each is unique.
-    let kind = TAG_KINDS.into_iter().cycle().nth(usize::try_from(number).expect("tags are few"));
+    let kind = TAG_KINDS
+        .into_iter()
+        .cycle()
+        .nth(usize::try_from(number).expect("tags are few"));
     let fields = TagFields {
         kind: kind.map(str::to_owned),
         name: Some(format!("Choice {}", number + 1)),
@@ -259,8 +320,14 @@ fn tag(number: u64) -> Tag {
 /// The organizations and tags that all records link to.
 pub fn references() -> Batch {
     Batch {
-        organizations: (0..ORGANIZATIONS).map(organization).map(|row| (row.id(), Some(row))).collect(),
-        tags: (0..TAGS).map(tag).map(|row| (row.id(), Some(row))).collect(),
+        organizations: (0..ORGANIZATIONS)
+            .map(organization)
+            .map(|row| (row.id(), Some(row)))
+            .collect(),
+        tags: (0..TAGS)
+            .map(tag)
+            .map(|row| (row.id(), Some(row)))
+            .collect(),
         ..Batch::default()
     }
 }
@@ -280,12 +347,22 @@ pub fn records(
 
 /// The removal of conferences.
 pub fn removals(conferences: impl IntoIterator<Item = u64>) -> Batch {
-    Batch { conferences: conferences.into_iter().map(|number| (id_of(number), None)).collect(), ..Batch::default() }
+    Batch {
+        conferences: conferences
+            .into_iter()
+            .map(|number| (id_of(number), None))
+            .collect(),
+        ..Batch::default()
+    }
 }
 
 fn by_id<F: Fields>(
     numbers: impl IntoIterator<Item = u64>,
     make: impl Fn(u64) -> Curated<F>,
 ) -> BTreeMap<Id, Option<Curated<F>>> {
-    numbers.into_iter().map(make).map(|row| (row.id(), Some(row))).collect()
+    numbers
+        .into_iter()
+        .map(make)
+        .map(|row| (row.id(), Some(row)))
+        .collect()
 }

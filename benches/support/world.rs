@@ -9,7 +9,9 @@ use medfeed::store::{Batch, Writer};
 use tempfile::TempDir;
 
 use super::random::Random;
-use super::synthetic::{self, AREA_OF_FIFTIETH, AREA_OF_HALF, AREA_OF_THOUSANDTH, CONFERENCES, JOURNALS, SEED};
+use super::synthetic::{
+    self, AREA_OF_FIFTIETH, AREA_OF_HALF, AREA_OF_THOUSANDTH, CONFERENCES, JOURNALS, SEED,
+};
 
 /// Commits after the load. Without them the log would lie in the order of ids, as no log in use does.
 const LATER_COMMITS: u64 = 10;
@@ -88,11 +90,17 @@ pub struct Size {
 
 impl Size {
     /// The usual size.
-    pub const USUAL: Size = Size { conferences: CONFERENCES, journals: JOURNALS };
+    pub const USUAL: Size = Size {
+        conferences: CONFERENCES,
+        journals: JOURNALS,
+    };
 
     /// A long log of conferences alone.
     pub const fn of_log(conferences: u64) -> Size {
-        Size { conferences, journals: 0 }
+        Size {
+            conferences,
+            journals: 0,
+        }
     }
 }
 
@@ -108,14 +116,24 @@ pub struct World {
 impl World {
     /// Builds a database whose licenses are older than its records, and whose records changed a little since.
     pub fn build(size: Size, licenses: &[Share]) -> World {
-        let folder = tempfile::Builder::new().prefix("medfeed-bench-").tempdir().expect("a temporary folder");
-        let mut world = World { path: folder.path().join("bench.redb"), keys: Vec::new(), _folder: folder };
+        let folder = tempfile::Builder::new()
+            .prefix("medfeed-bench-")
+            .tempdir()
+            .expect("a temporary folder");
+        let mut world = World {
+            path: folder.path().join("bench.redb"),
+            keys: Vec::new(),
+            _folder: folder,
+        };
         let writer = Writer::open_or_create(&world.path, Duration::ZERO).expect("a new database");
         let mut edit = writer.begin().expect("the write transaction begins");
         for (index, share) in licenses.iter().enumerate() {
             let name = license_name(index);
-            edit.set_license(&name, share.scope(), Some(RATE_LIMIT)).expect("the license is set");
-            let (key, _) = edit.create_key(&name, KeySettings::default()).expect("the key is made");
+            edit.set_license(&name, share.scope(), Some(RATE_LIMIT))
+                .expect("the license is set");
+            let (key, _) = edit
+                .create_key(&name, KeySettings::default())
+                .expect("the key is made");
             world.keys.push(key.reveal().to_owned());
         }
         edit.commit().expect("the licenses are committed");
@@ -130,7 +148,9 @@ impl World {
         let mut random = Random::new(SEED, CHANGES_STREAM);
         for revision in (1..=LATER_COMMITS).filter(|_| size.conferences > 0) {
             let mut some = |one_in: u64| -> Vec<u64> {
-                (0..size.conferences / one_in).map(|_| random.below(size.conferences)).collect()
+                (0..size.conferences / one_in)
+                    .map(|_| random.below(size.conferences))
+                    .collect()
             };
             let changed = some(CHANGED_ONE_IN);
             let removed = some(REMOVED_ONE_IN);

@@ -57,7 +57,12 @@ const VALUES: &[&str] = &[
 /// Returns the lines of the dictionary.
 pub fn dictionary() -> String {
     let mut words: BTreeSet<String> = VALUES.iter().map(|word| (*word).to_owned()).collect();
-    for table in [ConferenceFields::table(), JournalFields::table(), OrganizationFields::table(), TagFields::table()] {
+    for table in [
+        ConferenceFields::table(),
+        JournalFields::table(),
+        OrganizationFields::table(),
+        TagFields::table(),
+    ] {
         for field in &table.fields {
             words.extend(field.name.split('.').map(|name| format!("\"{name}\":")));
             words.insert(field.column.clone());
@@ -65,7 +70,11 @@ pub fn dictionary() -> String {
     }
     for endpoint in CONTRACT.endpoints {
         words.insert(endpoint.pattern.to_owned());
-        words.extend(endpoint.all_parameters().map(|parameter| format!("&{}=", parameter.name)));
+        words.extend(
+            endpoint
+                .all_parameters()
+                .map(|parameter| format!("&{}=", parameter.name)),
+        );
     }
     let mut lines = String::new();
     for word in words {

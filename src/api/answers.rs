@@ -35,7 +35,11 @@ pub struct CachedAnswer {
 impl CachedAnswer {
     /// An answer that needs no key.
     pub fn public(pattern: &'static str, representation: Representation) -> CachedAnswer {
-        CachedAnswer { pattern, depends_on: None, representation }
+        CachedAnswer {
+            pattern,
+            depends_on: None,
+            representation,
+        }
     }
 }
 
@@ -51,7 +55,11 @@ impl Weighter<AnswerKey, Arc<CachedAnswer>> for AnswerBytes {
         let answer_bytes = size_of::<CachedAnswer>() + answer.representation.heap_bytes();
         let bytes = (ENTRY_BYTES + target.len() + answer_bytes) as u64;
         // The cache rejects entries over its capacity.
-        if bytes <= self.0 / MAX_SHARE { bytes } else { u64::MAX }
+        if bytes <= self.0 / MAX_SHARE {
+            bytes
+        } else {
+            u64::MAX
+        }
     }
 }
 
@@ -82,11 +90,20 @@ impl AnswerCache {
     }
 
     /// The cached answer to a request, which may be outdated.
-    pub(super) fn find(&self, license: Option<LicenseId>, target: &str) -> Option<Arc<CachedAnswer>> {
+    pub(super) fn find(
+        &self,
+        license: Option<LicenseId>,
+        target: &str,
+    ) -> Option<Arc<CachedAnswer>> {
         self.0.get(&(license, target.into()))
     }
 
-    pub(super) fn insert(&self, license: Option<LicenseId>, target: &str, answer: Arc<CachedAnswer>) {
+    pub(super) fn insert(
+        &self,
+        license: Option<LicenseId>,
+        target: &str,
+        answer: Arc<CachedAnswer>,
+    ) {
         self.0.insert((license, target.into()), answer);
     }
 

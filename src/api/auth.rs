@@ -28,11 +28,23 @@ enum SentKey<'h> {
 }
 
 fn sent_key(headers: &HeaderMap) -> SentKey<'_> {
-    let bearer = headers.get_all(AUTHORIZATION).iter().filter_map(|value| bearer_token(value.as_bytes()));
-    let own = headers.get_all("x-api-key").iter().map(|value| value.as_bytes().trim_ascii());
+    let bearer = headers
+        .get_all(AUTHORIZATION)
+        .iter()
+        .filter_map(|value| bearer_token(value.as_bytes()));
+    let own = headers
+        .get_all("x-api-key")
+        .iter()
+        .map(|value| value.as_bytes().trim_ascii());
     let mut keys = bearer.chain(own).filter(|key| !key.is_empty());
-    let Some(first) = keys.next() else { return SentKey::None };
-    if keys.any(|other| other != first) { SentKey::Different } else { SentKey::One(first) }
+    let Some(first) = keys.next() else {
+        return SentKey::None;
+    };
+    if keys.any(|other| other != first) {
+        SentKey::Different
+    } else {
+        SentKey::One(first)
+    }
 }
 
 /// The token of a Bearer header; `None` for other schemes.
@@ -58,7 +70,9 @@ fn missing_key(headers: &HeaderMap) -> Problem {
 /// Whether a request has one key of a valid form, even if it is unknown.
 pub(super) fn has_well_formed_key(request: &Request) -> bool {
     match sent_key(&request.headers) {
-        SentKey::One(text) => std::str::from_utf8(text).is_ok_and(|text| ApiKey::parse(text).is_some()),
+        SentKey::One(text) => {
+            std::str::from_utf8(text).is_ok_and(|text| ApiKey::parse(text).is_some())
+        }
         SentKey::None | SentKey::Different => false,
     }
 }
@@ -77,7 +91,10 @@ pub fn authenticate(request: &Request, snapshot: &Snapshot) -> Result<UsableKey,
     let hash = KeyHash::of(text);
     let record = snapshot.find_key(&hash).ok_or(Code::InvalidApiKey)?;
     match record.status_after(request.wall, snapshot.commit().time) {
-        KeyStatus::Active | KeyStatus::Replaced => Ok(UsableKey { hash, record: Arc::clone(record) }),
+        KeyStatus::Active | KeyStatus::Replaced => Ok(UsableKey {
+            hash,
+            record: Arc::clone(record),
+        }),
         KeyStatus::Revoked => Err(Code::RevokedApiKey.into()),
         KeyStatus::Expired => Err(Code::ExpiredApiKey.into()),
     }
@@ -86,7 +103,12 @@ pub fn authenticate(request: &Request, snapshot: &Snapshot) -> Result<UsableKey,
 /// Rejects a key that may not be used from the request's address.
 pub fn check_address(request: &Request, key: &KeyRecord) -> Result<(), Problem> {
     let address = request.address;
-    if key.allowed_ips.is_empty() || key.allowed_ips.iter().any(|network| network.contains(&address)) {
+    if key.allowed_ips.is_empty()
+        || key
+            .allowed_ips
+            .iter()
+            .any(|network| network.contains(&address))
+    {
         return Ok(());
     }
     Err(Problem::new(
@@ -108,7 +130,9 @@ impl Caller {
     /// Whether an answer for the caller's license is still current. It must not read the disk: the cache calls it under
     /// its lock.
     pub fn is_current(&self, answer: &CachedAnswer) -> bool {
-        let Some((dataset, witness)) = &answer.depends_on else { return true };
+        let Some((dataset, witness)) = &answer.depends_on else {
+            return true;
+        };
         self.has_witness(*dataset, witness)
     }
 
@@ -139,7 +163,10 @@ mod tests {
     fn a_key_in_another_form_is_explained() {
         let cases = [
             (None, "No API key was sent. "),
-            (Some("mfk_abc"), "no key with the scheme `Bearer`. Send the key as `Authorization: Bearer mfk_...`"),
+            (
+                Some("mfk_abc"),
+                "no key with the scheme `Bearer`. Send the key as `Authorization: Bearer mfk_...`",
+            ),
             (Some("Basic dXNlcjo="), "no key with the scheme `Bearer`"),
             (Some("Bearer"), "no key with the scheme `Bearer`"),
             (Some(""), "no key with the scheme `Bearer`"),
@@ -166,11 +193,23 @@ mod tests {
             (&[("authorization", "bearer   k ")], one("k")),
             (&[("authorization", "BEARER\tk")], one("k")),
             (&[("x-api-key", " k ")], one("k")),
-            (&[("authorization", "Bearer k"), ("x-api-key", "k")], one("k")),
-            (&[("authorization", "Bearer k"), ("x-api-key", "l")], SentKey::Different),
-            (&[("x-api-key", "k"), ("x-api-key", "l")], SentKey::Different),
+            (
+                &[("authorization", "Bearer k"), ("x-api-key", "k")],
+                one("k"),
+            ),
+            (
+                &[("authorization", "Bearer k"), ("x-api-key", "l")],
+                SentKey::Different,
+            ),
+            (
+                &[("x-api-key", "k"), ("x-api-key", "l")],
+                SentKey::Different,
+            ),
             (&[("x-api-key", "k"), ("x-api-key", "k")], one("k")),
-            (&[("authorization", "Bearer k"), ("authorization", "Bearer l")], SentKey::Different),
+            (
+                &[("authorization", "Bearer k"), ("authorization", "Bearer l")],
+                SentKey::Different,
+            ),
             (&[("x-api-key", "Bearer k")], one("Bearer k")),
             (&[("x-api-key", "k,k")], one("k,k")),
             (&[("api-key", "k")], SentKey::None),
@@ -178,8 +217,14 @@ mod tests {
             (&[("authorization", "Basic k")], SentKey::None),
             (&[("authorization", "Bearerk")], SentKey::None),
             (&[("authorization", "Bearer")], SentKey::None),
-            (&[("authorization", "Basic k"), ("x-api-key", "l")], one("l")),
-            (&[("authorization", "Bearer "), ("x-api-key", "l")], one("l")),
+            (
+                &[("authorization", "Basic k"), ("x-api-key", "l")],
+                one("l"),
+            ),
+            (
+                &[("authorization", "Bearer "), ("x-api-key", "l")],
+                one("l"),
+            ),
             (&[("x-api-key", "")], SentKey::None),
         ];
         for (headers, expected) in cases {

@@ -28,7 +28,8 @@ const ANSWER_HEADERS: &str = "Accept-Ranges, Content-Disposition, Content-Encodi
                               RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Repr-Digest, Retry-After, \
                               WWW-Authenticate, X-Record-Count, X-Records-Digest, X-Request-Id, X-Sync-Token";
 /// The request headers on which the response to a preflight depends.
-const PREFLIGHT_VARY: &str = "Origin, Access-Control-Request-Method, Access-Control-Request-Headers";
+const PREFLIGHT_VARY: &str =
+    "Origin, Access-Control-Request-Method, Access-Control-Request-Headers";
 /// The time for which browsers may cache a preflight, in seconds. They accept at most two hours.
 const MAX_AGE_S: &str = "7200";
 
@@ -45,15 +46,22 @@ impl FromStr for Origin {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Origin, &'static str> {
-        const RULE: &str = "write scheme://host[:port], such as https://app.example.org, or * for every origin";
+        const RULE: &str =
+            "write scheme://host[:port], such as https://app.example.org, or * for every origin";
         if text == "*" {
             return Ok(Origin::Any);
         }
         let url = Url::parse(text).map_err(|_| RULE)?;
         let origin = url.origin().ascii_serialization();
         // Reject paths and wildcards, which would be ignored.
-        let is_bare = url.as_str().strip_suffix('/') == Some(&origin) && !text.ends_with('/') && !text.contains('*');
-        if matches!(url.scheme(), "http" | "https") && is_bare { Ok(Origin::One(origin)) } else { Err(RULE) }
+        let is_bare = url.as_str().strip_suffix('/') == Some(&origin)
+            && !text.ends_with('/')
+            && !text.contains('*');
+        if matches!(url.scheme(), "http" | "https") && is_bare {
+            Ok(Origin::One(origin))
+        } else {
+            Err(RULE)
+        }
     }
 }
 
@@ -84,10 +92,18 @@ impl Cors {
     /// The headers of the response to a preflight. The server ignores headers that it does not know, such as those of
     /// tracing, so all are allowed.
     pub(in crate::api) fn preflight_headers(request: &Request) -> HeaderMap {
-        let asked = request.headers.get(ACCESS_CONTROL_REQUEST_HEADERS).filter(|asked| !asked.is_empty());
-        let allowed = asked.cloned().unwrap_or(HeaderValue::from_static(REQUEST_HEADERS));
+        let asked = request
+            .headers
+            .get(ACCESS_CONTROL_REQUEST_HEADERS)
+            .filter(|asked| !asked.is_empty());
+        let allowed = asked
+            .cloned()
+            .unwrap_or(HeaderValue::from_static(REQUEST_HEADERS));
         HeaderMap::from_iter([
-            (ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(ALLOWED_METHODS)),
+            (
+                ACCESS_CONTROL_ALLOW_METHODS,
+                HeaderValue::from_static(ALLOWED_METHODS),
+            ),
             (ACCESS_CONTROL_ALLOW_HEADERS, allowed),
             (ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static(MAX_AGE_S)),
             (VARY, HeaderValue::from_static(PREFLIGHT_VARY)),
@@ -98,13 +114,18 @@ impl Cors {
         if self.origins.is_empty() {
             return;
         }
-        if !self.origins.contains(&Origin::Any) && !headers.contains_key(ACCESS_CONTROL_ALLOW_METHODS) {
+        if !self.origins.contains(&Origin::Any)
+            && !headers.contains_key(ACCESS_CONTROL_ALLOW_METHODS)
+        {
             // Caches must not use a response for another origin.
             headers.append(VARY, HeaderValue::from_static("Origin"));
         }
         if let Some(allowed) = self.allowed(request) {
             headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, allowed);
-            headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(ANSWER_HEADERS));
+            headers.insert(
+                ACCESS_CONTROL_EXPOSE_HEADERS,
+                HeaderValue::from_static(ANSWER_HEADERS),
+            );
         }
     }
 }
@@ -113,16 +134,28 @@ impl Cors {
 /// sends one.
 pub fn is_own(headers: &HeaderMap, names: &[String]) -> bool {
     let mut values = headers.get_all(HOST).iter();
-    let (value, None) = (values.next(), values.next()) else { return false };
+    let (value, None) = (values.next(), values.next()) else {
+        return false;
+    };
     let Some(value) = value else { return true };
-    let Ok(host) = value.to_str() else { return false };
-    let host = match host.strip_prefix('[').and_then(|literal| literal.split_once(']')) {
+    let Ok(host) = value.to_str() else {
+        return false;
+    };
+    let host = match host
+        .strip_prefix('[')
+        .and_then(|literal| literal.split_once(']'))
+    {
         Some((address, port)) if port.is_empty() || port.starts_with(':') => address,
         Some(_) => return false,
         None => host.split_once(':').map_or(host, |(name, _)| name),
     };
-    let is_named = ["localhost"].into_iter().chain(names.iter().map(String::as_str));
-    host.parse::<IpAddr>().is_ok() || is_named.into_iter().any(|name| name.eq_ignore_ascii_case(host))
+    let is_named = ["localhost"]
+        .into_iter()
+        .chain(names.iter().map(String::as_str));
+    host.parse::<IpAddr>().is_ok()
+        || is_named
+            .into_iter()
+            .any(|name| name.eq_ignore_ascii_case(host))
 }
 
 #[cfg(test)]
@@ -139,9 +172,15 @@ mod tests {
             ("http://localhost:3000", Some("http://localhost:3000")),
             ("http://127.0.0.1:5173", Some("http://127.0.0.1:5173")),
             ("http://[::1]:5173", Some("http://[::1]:5173")),
-            ("HTTPS://App.Example.org:443", Some("https://app.example.org")),
+            (
+                "HTTPS://App.Example.org:443",
+                Some("https://app.example.org"),
+            ),
             ("http://example.org:80", Some("http://example.org")),
-            ("https://bücher.example", Some("https://xn--bcher-kva.example")),
+            (
+                "https://bücher.example",
+                Some("https://xn--bcher-kva.example"),
+            ),
             ("", None),
             ("null", None),
             ("app.example.org", None),
@@ -183,10 +222,19 @@ mod tests {
 
     #[test]
     fn an_origin_is_compared_whole() {
-        let of = |origins: &[&str]| Cors { origins: origins.iter().map(|origin| origin.parse().unwrap()).collect() };
+        let of = |origins: &[&str]| Cors {
+            origins: origins
+                .iter()
+                .map(|origin| origin.parse().unwrap())
+                .collect(),
+        };
         let two = ["https://app.example.org", "http://localhost:3000"];
         let cases: [(&[&str], &str, Option<&str>); 22] = [
-            (&two, "https://app.example.org", Some("https://app.example.org")),
+            (
+                &two,
+                "https://app.example.org",
+                Some("https://app.example.org"),
+            ),
             (&two, "http://localhost:3000", Some("http://localhost:3000")),
             (&two, "https://app.example.org.evil.net", None),
             (&two, "https://app.example.org.", None),
@@ -205,21 +253,36 @@ mod tests {
             (&two, "", None),
             (&two, "*", None),
             (&["*"], "https://evil.example", Some("*")),
-            (&["https://app.example.org", "*"], "https://evil.example", Some("*")),
+            (
+                &["https://app.example.org", "*"],
+                "https://evil.example",
+                Some("*"),
+            ),
             (&["*"], "null", Some("*")),
             (&[], "https://app.example.org", None),
         ];
         for (origins, sent, expected) in cases {
             let cors = of(origins);
-            let mut headers = HeaderMap::from_iter([(VARY, HeaderValue::from_static("Authorization"))]);
+            let mut headers =
+                HeaderMap::from_iter([(VARY, HeaderValue::from_static("Authorization"))]);
             cors.add_headers(&request(Some(sent)), &mut headers);
-            let allowed = headers.get(ACCESS_CONTROL_ALLOW_ORIGIN).map(|value| value.to_str().unwrap());
+            let allowed = headers
+                .get(ACCESS_CONTROL_ALLOW_ORIGIN)
+                .map(|value| value.to_str().unwrap());
             assert_eq!(allowed, expected, "{origins:?} {sent:?}");
-            assert_eq!(headers.contains_key(ACCESS_CONTROL_EXPOSE_HEADERS), expected.is_some(), "{origins:?} {sent:?}");
+            assert_eq!(
+                headers.contains_key(ACCESS_CONTROL_EXPOSE_HEADERS),
+                expected.is_some(),
+                "{origins:?} {sent:?}"
+            );
             // A cache may use a response for all origins only if all get the same.
             let varies = !origins.is_empty() && !origins.contains(&"*");
             let vary: Vec<&HeaderValue> = headers.get_all(VARY).iter().collect();
-            assert_eq!(vary.len(), if varies { 2 } else { 1 }, "{origins:?} {sent:?}: {vary:?}");
+            assert_eq!(
+                vary.len(),
+                if varies { 2 } else { 1 },
+                "{origins:?} {sent:?}: {vary:?}"
+            );
             assert_eq!(vary[0], "Authorization", "{origins:?}");
         }
         // Also a response without an origin varies by it.
@@ -231,21 +294,35 @@ mod tests {
 
     #[test]
     fn a_preflight_is_an_options_request_of_an_allowed_origin() {
-        let cors = Cors { origins: vec!["https://app.example.org".parse().unwrap()] };
+        let cors = Cors {
+            origins: vec!["https://app.example.org".parse().unwrap()],
+        };
         let cases = [
             ("OPTIONS", Some("https://app.example.org"), true, true),
             ("GET", Some("https://app.example.org"), true, false),
             ("OPTIONS", Some("https://app.example.org"), false, false),
-            ("OPTIONS", Some("https://app.example.org.evil.net"), true, false),
+            (
+                "OPTIONS",
+                Some("https://app.example.org.evil.net"),
+                true,
+                false,
+            ),
             ("OPTIONS", None, true, false),
         ];
         for (method, origin, names_method, expected) in cases {
             let mut request = request(origin);
             request.method = Method::from_bytes(method.as_bytes()).unwrap();
             if names_method {
-                request.headers.insert(ACCESS_CONTROL_REQUEST_METHOD, HeaderValue::from_static("GET"));
+                request.headers.insert(
+                    ACCESS_CONTROL_REQUEST_METHOD,
+                    HeaderValue::from_static("GET"),
+                );
             }
-            assert_eq!(cors.is_preflight(&request), expected, "{method} {origin:?} {names_method}");
+            assert_eq!(
+                cors.is_preflight(&request),
+                expected,
+                "{method} {origin:?} {names_method}"
+            );
         }
     }
 
@@ -309,6 +386,9 @@ mod tests {
             assert_eq!(is_own(&headers, &names), expected, "{hosts:?}");
         }
         let named = HeaderMap::from_iter([(HOST, HeaderValue::from_static("example.org"))]);
-        assert!(!is_own(&named, &[]), "without names there are only addresses and localhost");
+        assert!(
+            !is_own(&named, &[]),
+            "without names there are only addresses and localhost"
+        );
     }
 }

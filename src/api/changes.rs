@@ -30,7 +30,11 @@ pub(super) struct FeedQuery {
 }
 
 impl FeedQuery {
-    pub fn parse(caller: &Caller, dataset: Dataset, query: &Query<'_>) -> Result<FeedQuery, Problem> {
+    pub fn parse(
+        caller: &Caller,
+        dataset: Dataset,
+        query: &Query<'_>,
+    ) -> Result<FeedQuery, Problem> {
         let parameters: ChangesParameters = query.parse()?;
         let (start, token) = match (&parameters.since, parameters.updated_since) {
             (Some(_), Some(_)) => {
@@ -44,23 +48,34 @@ impl FeedQuery {
                 (FeedStart::After(token.position), Some(token))
             }
         };
-        Ok(FeedQuery { parameters, start, token })
+        Ok(FeedQuery {
+            parameters,
+            start,
+            token,
+        })
     }
 
     /// Whether the page is empty and needs only memory: it begins now, or nothing has changed since the token was
     /// issued.
     pub fn is_poll(&self, caller: &Caller) -> Result<bool, Problem> {
-        let Some(token) = &self.token else { return Ok(matches!(self.start, FeedStart::Now)) };
+        let Some(token) = &self.token else {
+            return Ok(matches!(self.start, FeedStart::Now));
+        };
         let is_newest = caller.view(token.dataset)?.witness()? == token.witness;
-        Ok(is_newest && token.position >= token.witness.seq && self.is_valid_in(&caller.snapshot, &caller.license)?)
+        Ok(is_newest
+            && token.position >= token.witness.seq
+            && self.is_valid_in(&caller.snapshot, &caller.license)?)
     }
 
     /// Whether the token is valid in a snapshot. It must be of this license, this history and the license's current
     /// scope. With `resync=diff` the scope may be an earlier one: the feed has an entry for each record that the
     /// license ever showed.
     pub fn is_valid_in(&self, snapshot: &Snapshot, license: &License) -> Result<bool, StoreError> {
-        let Some(token) = &self.token else { return Ok(true) };
-        let is_of_scope = token.scope_seq == license.scope_seq || self.parameters.resync == Some(Resync::Diff);
+        let Some(token) = &self.token else {
+            return Ok(true);
+        };
+        let is_of_scope =
+            token.scope_seq == license.scope_seq || self.parameters.resync == Some(Resync::Diff);
         if token.license != license.id || !is_of_scope {
             return Ok(false);
         }
@@ -73,15 +88,26 @@ impl FeedQuery {
     /// Finds a newer snapshot in which the token is valid: another server may have just issued it. `asked_at` is the
     /// time of the check. It may block. Returns 410 if the token is lost; 503 if it is of a snapshot that this server
     /// does not have yet.
-    pub fn catch_up(&self, caller: &Caller, source: &dyn SnapshotSource, asked_at: Instant) -> Result<Caller, Problem> {
-        let Some(token) = &self.token else { return Err(Problem::internal("there is no sync token")) };
+    pub fn catch_up(
+        &self,
+        caller: &Caller,
+        source: &dyn SnapshotSource,
+        asked_at: Instant,
+    ) -> Result<Caller, Problem> {
+        let Some(token) = &self.token else {
+            return Err(Problem::internal("there is no sync token"));
+        };
         let license_id = caller.license.id;
         let license_in = |snapshot: &Snapshot| {
             let license = snapshot.find_license(license_id);
-            license.filter(|license| self.is_valid_in(snapshot, license).unwrap_or(false)).map(Arc::clone)
+            license
+                .filter(|license| self.is_valid_in(snapshot, license).unwrap_or(false))
+                .map(Arc::clone)
         };
         let accept = |snapshot: &Snapshot| license_in(snapshot).is_some();
-        let accepted = |snapshot: Arc<Snapshot>| license_in(&snapshot).map(|license| Caller { snapshot, license });
+        let accepted = |snapshot: Arc<Snapshot>| {
+            license_in(&snapshot).map(|license| Caller { snapshot, license })
+        };
         let snapshot = source.catch_up(asked_at, &accept);
         let was_ahead = is_ahead(token, &snapshot);
         if let Some(caller) = accepted(snapshot) {
@@ -114,7 +140,13 @@ pub(super) fn changes(
     gzip: Option<&SegmentCache>,
 ) -> Result<Representation, Problem> {
     let view = caller.view(dataset)?;
-    let FeedQuery { parameters: ChangesParameters { since, limit, wait, .. }, start, token: sent } = query;
+    let FeedQuery {
+        parameters: ChangesParameters {
+            since, limit, wait, ..
+        },
+        start,
+        token: sent,
+    } = query;
     let (mut page, next_seq, next) = feed::page(&view, start.after(&view)?, usize::from(*limit))?;
     let token = match since {
         // If nothing is new, the token stays the same.
@@ -123,13 +155,21 @@ pub(super) fn changes(
     };
     page.end(next_seq.is_some(), "next_sync_token", Some(&token));
     // A first token, and a new token after a change of the scope, are sent at once.
-    let is_news = !page.is_empty() || matches!(start, FeedStart::Now) || sent.is_some_and(|sent| sent != next);
+    let is_news = !page.is_empty()
+        || matches!(start, FeedStart::Now)
+        || sent.is_some_and(|sent| sent != next);
     let mut representation = Representation::page(page, &view, gzip)?;
-    representation.wait = (*wait > 0 && !is_news).then(|| Duration::from_secs(MAX_WAIT_S.min(*wait).into()));
+    representation.wait =
+        (*wait > 0 && !is_news).then(|| Duration::from_secs(MAX_WAIT_S.min(*wait).into()));
     if let FeedStart::After(position) = *start {
         let next = next_seq.map(|seq| view.commit_of(seq)).transpose()?;
         let (witness, behind_since) = (view.witness()?, next.map(|commit| commit.time));
-        representation.feed = Some(FeedUse { dataset, position, witness, behind_since });
+        representation.feed = Some(FeedUse {
+            dataset,
+            position,
+            witness,
+            behind_since,
+        });
     }
     Ok(representation)
 }

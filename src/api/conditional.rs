@@ -47,8 +47,15 @@ impl ETag {
 
 /// Whether `If-None-Match` is `*` or contains the tag, compared weakly (RFC 9110, section 13.1.2).
 pub fn matches<'a>(values: impl Iterator<Item = &'a HeaderValue>, etag: &ETag) -> bool {
-    let tag = etag.0.to_str().unwrap_or_default().trim_start_matches("W/").trim_matches('"');
-    values.filter_map(|value| value.to_str().ok()).any(|value| value_matches(value, tag))
+    let tag = etag
+        .0
+        .to_str()
+        .unwrap_or_default()
+        .trim_start_matches("W/")
+        .trim_matches('"');
+    values
+        .filter_map(|value| value.to_str().ok())
+        .any(|value| value_matches(value, tag))
 }
 
 fn value_matches(value: &str, tag: &str) -> bool {
@@ -60,7 +67,10 @@ fn value_matches(value: &str, tag: &str) -> bool {
         rest = rest.trim_start_matches([' ', '\t', ',']);
         let quoted = rest.strip_prefix("W/").unwrap_or(rest);
         // Stop at a malformed tag: the rest cannot be split reliably.
-        let Some((found, after)) = quoted.strip_prefix('"').and_then(|text| text.split_once('"')) else {
+        let Some((found, after)) = quoted
+            .strip_prefix('"')
+            .and_then(|text| text.split_once('"'))
+        else {
             return false;
         };
         if found == tag {
@@ -83,8 +93,13 @@ impl RequestedPart {
     /// The part that a request asks for. `length` is the file's length in bytes. `If-Range` must be exactly the file's
     /// strong tag. A failed `If-Match` gives the whole file too, because the contract has no 412.
     pub fn of(request: &Request, etag: &ETag, length: usize) -> RequestedPart {
-        let is_current = request.headers.get_all(IF_RANGE).iter().all(|value| value == etag.header());
-        if request.method != Method::GET || !is_current || !matches_if_match(&request.headers, etag) {
+        let is_current = request
+            .headers
+            .get_all(IF_RANGE)
+            .iter()
+            .all(|value| value == etag.header());
+        if request.method != Method::GET || !is_current || !matches_if_match(&request.headers, etag)
+        {
             return RequestedPart::Whole;
         }
         requested_part(&request.headers, length).unwrap_or(RequestedPart::Whole)
@@ -93,14 +108,20 @@ impl RequestedPart {
 
 /// Whether `If-Match` is missing, or names the file's strong tag or `*` (RFC 9110, section 13.1.1).
 fn matches_if_match(headers: &HeaderMap, etag: &ETag) -> bool {
-    let mut tags = headers.get_all(IF_MATCH).iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
-    !headers.contains_key(IF_MATCH) || tags.any(|tag| [b"*", etag.header().as_bytes()].contains(&tag.trim_ascii()))
+    let mut tags = headers
+        .get_all(IF_MATCH)
+        .iter()
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    !headers.contains_key(IF_MATCH)
+        || tags.any(|tag| [b"*", etag.header().as_bytes()].contains(&tag.trim_ascii()))
 }
 
 /// The part of a file of `length` bytes that the header asks for; `None` unless it contains exactly one range of bytes.
 fn requested_part(headers: &HeaderMap, length: usize) -> Option<RequestedPart> {
     let mut values = headers.get_all(RANGE).iter();
-    let (Some(value), None) = (values.next(), values.next()) else { return None };
+    let (Some(value), None) = (values.next(), values.next()) else {
+        return None;
+    };
     let (unit, spec) = value.to_str().ok()?.split_once('=')?;
     if !unit.trim().eq_ignore_ascii_case("bytes") {
         return None;
@@ -116,7 +137,11 @@ fn requested_part(headers: &HeaderMap, length: usize) -> Option<RequestedPart> {
             first..last.saturating_add(1).min(length)
         }
     };
-    Some(if part.is_empty() { RequestedPart::Beyond } else { RequestedPart::Part(part) })
+    Some(if part.is_empty() {
+        RequestedPart::Beyond
+    } else {
+        RequestedPart::Part(part)
+    })
 }
 
 /// Parses digits. Numbers that are too large become the maximum.
@@ -161,19 +186,27 @@ mod tests {
         let etag = ETag::of("list", [b"x".as_slice()]);
         let own = etag.header().clone();
         let other = HeaderValue::from_static("\"other\"");
-        let cases: [(&[&HeaderValue], bool); 5] =
-            [(&[], false), (&[&own], true), (&[&other], false), (&[&other, &own], true), (&[&own, &other], true)];
+        let cases: [(&[&HeaderValue], bool); 5] = [
+            (&[], false),
+            (&[&own], true),
+            (&[&other], false),
+            (&[&other, &own], true),
+            (&[&own, &other], true),
+        ];
         for (lines, expected) in cases {
             assert_eq!(matches(lines.iter().copied(), &etag), expected, "{lines:?}");
         }
         let file = ETag::of_bytes(b"x");
-        let weak = HeaderValue::from_str(&format!("W/{}", file.header().to_str().unwrap())).unwrap();
+        let weak =
+            HeaderValue::from_str(&format!("W/{}", file.header().to_str().unwrap())).unwrap();
         assert!(matches([&weak].into_iter(), &file), "it is compared weakly");
     }
 
     #[test]
     fn a_tag_depends_on_the_purpose_and_on_each_part() {
-        let of = |purpose: &str, parts: &[&str]| ETag::of(purpose, parts.iter().map(|part| part.as_bytes()));
+        let of = |purpose: &str, parts: &[&str]| {
+            ETag::of(purpose, parts.iter().map(|part| part.as_bytes()))
+        };
         let tags = [
             of("list", &["ab", "c"]),
             of("list", &["a", "bc"]),
@@ -234,7 +267,11 @@ mod tests {
             for value in values {
                 headers.append(RANGE, HeaderValue::from_static(value));
             }
-            assert_eq!(requested_part(&headers, 10).unwrap_or(Whole), expected, "{values:?}");
+            assert_eq!(
+                requested_part(&headers, 10).unwrap_or(Whole),
+                expected,
+                "{values:?}"
+            );
         }
         let headers = HeaderMap::from_iter([(RANGE, HeaderValue::from_static("bytes=0-"))]);
         assert_eq!(requested_part(&headers, 0), Some(Beyond));
@@ -261,7 +298,12 @@ mod tests {
             ("GET", "bytes=2-3", &[&own, &other], Whole),
             ("GET", "bytes=2-3", &[&list], Whole),
             ("GET", "bytes=2-3", &["*"], Whole),
-            ("GET", "bytes=2-3", &["Sun, 06 Nov 1994 08:49:37 GMT"], Whole),
+            (
+                "GET",
+                "bytes=2-3",
+                &["Sun, 06 Nov 1994 08:49:37 GMT"],
+                Whole,
+            ),
             ("HEAD", "bytes=2-3", &[], Whole),
         ];
         for (method, range, conditions, expected) in cases {
@@ -280,7 +322,11 @@ mod tests {
                 at: Instant::now(),
                 wall: crate::model::time::now(),
             };
-            assert_eq!(RequestedPart::of(&request, &etag, 10), expected, "{method} {range} {conditions:?}");
+            assert_eq!(
+                RequestedPart::of(&request, &etag, 10),
+                expected,
+                "{method} {range} {conditions:?}"
+            );
         }
     }
 }

@@ -73,17 +73,32 @@ impl Exchange {
 
     /// The interest and the deadline, if the request should long-poll instead of getting this answer.
     pub fn interest(&self, answer: &AnswerResult) -> Option<(Interest, Instant)> {
-        let answer = answer.as_ref().ok().filter(|_| self.may_wait && !self.request.is_head())?;
+        let answer = answer
+            .as_ref()
+            .ok()
+            .filter(|_| self.may_wait && !self.request.is_head())?;
         let time = answer.representation.wait?;
         let ((dataset, witness), key) = (answer.depends_on?, self.key.clone()?);
-        Some((Interest { key, dataset, witness }, self.request.at + time))
+        Some((
+            Interest {
+                key,
+                dataset,
+                witness,
+            },
+            self.request.at + time,
+        ))
     }
 
     /// The time at which its key expires or is revoked.
     pub fn key_ends_at(&self) -> Option<Instant> {
         let key = &self.key.as_ref()?.record;
-        let end = [key.expires_at, key.revoked_at].into_iter().flatten().min()?;
-        let left_s = u64::try_from(end.unix_s() - self.request.wall.unix_s()).ok().filter(|left_s| *left_s > 0)?;
+        let end = [key.expires_at, key.revoked_at]
+            .into_iter()
+            .flatten()
+            .min()?;
+        let left_s = u64::try_from(end.unix_s() - self.request.wall.unix_s())
+            .ok()
+            .filter(|left_s| *left_s > 0)?;
         Some(self.since + Duration::from_secs(left_s))
     }
 
@@ -94,7 +109,9 @@ impl Exchange {
 
     /// The present time on the wall clock.
     pub(super) fn wall_now(&self) -> Timestamp {
-        self.request.wall.plus_s(i64::try_from(self.since.elapsed().as_secs()).unwrap_or(0))
+        self.request
+            .wall
+            .plus_s(i64::try_from(self.since.elapsed().as_secs()).unwrap_or(0))
     }
 
     /// Resets the exchange after a wait for changes, at a time on both clocks. Unless `is_over`, it may wait again.
@@ -121,7 +138,10 @@ mod tests {
     use crate::model::time::now;
     use crate::model::{KeyHash, KeyRecord, LicenseId};
 
-    const WITNESS: Witness = Witness { seq: 7, lineage: [1; 16] };
+    const WITNESS: Witness = Witness {
+        seq: 7,
+        lineage: [1; 16],
+    };
 
     fn exchange(method: Method, expires_s: Option<i64>, revoked_s: Option<i64>) -> Exchange {
         let (at, wall) = (Instant::now(), now());
@@ -147,7 +167,10 @@ mod tests {
             replaced_by: None,
         };
         let mut exchange = Exchange::new(request);
-        exchange.key = Some(UsableKey { hash: KeyHash::of(b"k"), record: Arc::new(record) });
+        exchange.key = Some(UsableKey {
+            hash: KeyHash::of(b"k"),
+            record: Arc::new(record),
+        });
         exchange
     }
 
@@ -155,22 +178,40 @@ mod tests {
         let mut representation = Representation::json(b"{}".to_vec());
         representation.wait = wait_s.map(Duration::from_secs);
         let depends_on = Some((Dataset::Journals, WITNESS));
-        Ok(Arc::new(CachedAnswer { pattern: "/v1/journals/changes", depends_on, representation }))
+        Ok(Arc::new(CachedAnswer {
+            pattern: "/v1/journals/changes",
+            depends_on,
+            representation,
+        }))
     }
 
     #[test]
     fn a_wait_ends_at_its_time_limit_however_often_it_was_woken() {
         let mut exchange = exchange(Method::GET, None, None);
         let came = exchange.request.at;
-        let until = |exchange: &Exchange| exchange.interest(&page(Some(60))).map(|(_, until)| until - came);
+        let until = |exchange: &Exchange| {
+            exchange
+                .interest(&page(Some(60)))
+                .map(|(_, until)| until - came)
+        };
         assert_eq!(until(&exchange), Some(Duration::from_secs(60)));
-        assert!(exchange.interest(&page(None)).is_none(), "a page with entries does not wait");
+        assert!(
+            exchange.interest(&page(None)).is_none(),
+            "a page with entries does not wait"
+        );
         let key = exchange.key.clone();
         for woken_s in [10, 59] {
             exchange.wake(came + Duration::from_secs(woken_s), now(), false);
-            assert!(exchange.interest(&page(Some(60))).is_none(), "not before its key is checked again");
+            assert!(
+                exchange.interest(&page(Some(60))).is_none(),
+                "not before its key is checked again"
+            );
             exchange.key.clone_from(&key);
-            assert_eq!(until(&exchange), Some(Duration::from_secs(60)), "woken after {woken_s} s");
+            assert_eq!(
+                until(&exchange),
+                Some(Duration::from_secs(60)),
+                "woken after {woken_s} s"
+            );
         }
         exchange.wake(came + Duration::from_secs(60), now(), true);
         exchange.key.clone_from(&key);
@@ -181,20 +222,45 @@ mod tests {
     fn interests_differ_by_key_dataset_and_witness() {
         let exchange = exchange(Method::GET, None, None);
         let (interest, _) = exchange.interest(&page(Some(1))).unwrap();
-        let other_key = UsableKey { hash: KeyHash::of(b"l"), ..interest.key.clone() };
+        let other_key = UsableKey {
+            hash: KeyHash::of(b"l"),
+            ..interest.key.clone()
+        };
         let others = [
-            Interest { key: other_key, ..interest.clone() },
-            Interest { dataset: Dataset::Conferences, ..interest.clone() },
-            Interest { witness: Witness { seq: 8, ..WITNESS }, ..interest.clone() },
-            Interest { witness: Witness { lineage: [2; 16], ..WITNESS }, ..interest.clone() },
+            Interest {
+                key: other_key,
+                ..interest.clone()
+            },
+            Interest {
+                dataset: Dataset::Conferences,
+                ..interest.clone()
+            },
+            Interest {
+                witness: Witness { seq: 8, ..WITNESS },
+                ..interest.clone()
+            },
+            Interest {
+                witness: Witness {
+                    lineage: [2; 16],
+                    ..WITNESS
+                },
+                ..interest.clone()
+            },
         ];
         assert!(others.iter().all(|other| *other != interest));
-        assert_eq!((interest.dataset, interest.witness), (Dataset::Journals, WITNESS));
+        assert_eq!(
+            (interest.dataset, interest.witness),
+            (Dataset::Journals, WITNESS)
+        );
     }
 
     #[test]
     fn head_requests_never_wait() {
-        assert!(exchange(Method::HEAD, None, None).interest(&page(Some(60))).is_none());
+        assert!(
+            exchange(Method::HEAD, None, None)
+                .interest(&page(Some(60)))
+                .is_none()
+        );
     }
 
     #[test]
@@ -221,7 +287,9 @@ mod tests {
                 exchange.wake(at, wall.plus_s(i64::try_from(woken_s).unwrap()), false);
                 exchange.key = key;
             }
-            let left_s = exchange.key_ends_at().map(|end| (end - came).as_secs() - woken_s);
+            let left_s = exchange
+                .key_ends_at()
+                .map(|end| (end - came).as_secs() - woken_s);
             assert_eq!(left_s, expected, "{expires_s:?} {revoked_s:?} {woken_s}");
         }
         let mut nobody = exchange(Method::GET, Some(30), None);
@@ -236,9 +304,19 @@ mod tests {
         exchange.window = RateHeaders::None;
         let (came, wall) = (exchange.request.at, exchange.request.wall);
         exchange.wake(came + Duration::from_secs(5), wall.plus_s(5), false);
-        assert_eq!(exchange.request.wall, wall.plus_s(5), "its key may have expired meanwhile");
-        assert_eq!((exchange.since, exchange.request.at), (came + Duration::from_secs(5), came));
+        assert_eq!(
+            exchange.request.wall,
+            wall.plus_s(5),
+            "its key may have expired meanwhile"
+        );
+        assert_eq!(
+            (exchange.since, exchange.request.at),
+            (came + Duration::from_secs(5), came)
+        );
         assert!(exchange.key.is_none() && matches!(exchange.window, RateHeaders::OfAddress));
-        assert!(exchange.is_counted && exchange.has_polled_for_key, "it is not counted again, and polls for no key");
+        assert!(
+            exchange.is_counted && exchange.has_polled_for_key,
+            "it is not counted again, and polls for no key"
+        );
     }
 }

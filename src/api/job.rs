@@ -10,7 +10,9 @@ use super::records;
 use super::response::accepts_gzip;
 use super::source::SnapshotSource;
 use crate::api::request::Request;
-use crate::contract::parameters::{self, ExportParameters, ListParameters, NoParameters, ReferenceParameters};
+use crate::contract::parameters::{
+    self, ExportParameters, ListParameters, NoParameters, ReferenceParameters,
+};
 use crate::contract::{Query, Resource, Route};
 use crate::model::{Dataset, ExportFormat, Id};
 use crate::query::reference::{list_organizations, list_tags, list_therapy_areas};
@@ -53,7 +55,9 @@ impl Job {
     pub(super) fn parse(caller: Caller, request: &Request, route: &Route) -> Result<Job, Problem> {
         let query = &Query::of(route.endpoint, request.query());
         let dataset = match route.endpoint.resource {
-            Resource::List(dataset) | Resource::Record(dataset) | Resource::Changes(dataset) => Some(dataset),
+            Resource::List(dataset) | Resource::Record(dataset) | Resource::Changes(dataset) => {
+                Some(dataset)
+            }
             Resource::Export => Some(parameters::DATASET.parse(&route.value)?),
             Resource::TherapyAreas => Some(Dataset::Conferences),
             _ => query.dataset(),
@@ -64,19 +68,32 @@ impl Job {
         let none = || query.parse::<NoParameters>();
         let handler = match route.endpoint.resource {
             Resource::List(_) => Handler::List(query.parse()?),
-            Resource::Record(_) => none().map(|_| Handler::Record(route.value.trim_start_matches('0').parse().ok()))?,
-            Resource::Changes(dataset) => Handler::Changes(FeedQuery::parse(&caller, dataset, query)?),
+            Resource::Record(_) => {
+                none().map(|_| Handler::Record(route.value.trim_start_matches('0').parse().ok()))?
+            }
+            Resource::Changes(dataset) => {
+                Handler::Changes(FeedQuery::parse(&caller, dataset, query)?)
+            }
             Resource::Export => Handler::Export(query.parse::<ExportParameters>()?.format),
             Resource::TherapyAreas => none().map(|_| Handler::TherapyAreas)?,
             Resource::Tags => Handler::Tags(query.parse::<ReferenceParameters>()?.r#type),
-            Resource::Organizations => query.parse::<ReferenceParameters>().map(|_| Handler::Organizations)?,
+            Resource::Organizations => query
+                .parse::<ReferenceParameters>()
+                .map(|_| Handler::Organizations)?,
             Resource::Docs | Resource::Explorer | Resource::Status => {
                 return Err(Problem::internal("it has no handler"));
             }
         };
         let dataset = dataset.ok_or_else(|| Problem::internal("a request without a dataset"))?;
         let (pattern, wants_gzip) = (route.endpoint.pattern, accepts_gzip(&request.headers));
-        Ok(Job { caller, pattern, dataset, handler, wants_gzip, asked_at: Instant::now() })
+        Ok(Job {
+            caller,
+            pattern,
+            dataset,
+            handler,
+            wants_gzip,
+            asked_at: Instant::now(),
+        })
     }
 
     /// The permit that it needs; `None` if it reads only memory. Such a job takes well under a millisecond, and a
@@ -84,7 +101,9 @@ impl Job {
     pub(super) fn permit(&self) -> Result<Option<PermitKind>, Problem> {
         let reads_tables = match &self.handler {
             Handler::Export(_) => return Ok(Some(PermitKind::Export)),
-            Handler::Changes(query) => return Ok((!query.is_poll(&self.caller)?).then_some(PermitKind::Read)),
+            Handler::Changes(query) => {
+                return Ok((!query.is_poll(&self.caller)?).then_some(PermitKind::Read));
+            }
             Handler::List(parameters) => parameters.updated_since.is_some(),
             Handler::Record(_) | Handler::TherapyAreas => false,
             Handler::Tags(_) | Handler::Organizations => !self.caller.snapshot.has_references(),
@@ -95,20 +114,31 @@ impl Job {
 
     /// Whether its sync token, if any, is valid in the caller's snapshot. It may block.
     pub(super) fn has_valid_token(&self) -> Result<bool, Problem> {
-        let Handler::Changes(query) = &self.handler else { return Ok(true) };
+        let Handler::Changes(query) = &self.handler else {
+            return Ok(true);
+        };
         Ok(query.is_valid_in(&self.caller.snapshot, &self.caller.license)?)
     }
 
     /// Moves the job to a newer snapshot, in which its sync token is valid.
     pub(super) fn catch_up(self, source: &dyn SnapshotSource) -> Result<Job, Problem> {
-        let Handler::Changes(query) = &self.handler else { return Ok(self) };
+        let Handler::Changes(query) = &self.handler else {
+            return Ok(self);
+        };
         let caller = query.catch_up(&self.caller, source, self.asked_at)?;
         Ok(Job { caller, ..self })
     }
 
     /// Runs the handler. Compresses the answer if the caller accepts gzip.
     pub(super) fn run(self, segments: &SegmentCache) -> Result<CachedAnswer, Problem> {
-        let Job { caller, pattern, dataset, handler, wants_gzip, .. } = self;
+        let Job {
+            caller,
+            pattern,
+            dataset,
+            handler,
+            wants_gzip,
+            ..
+        } = self;
         let view = caller.view(dataset)?;
         let gzip = wants_gzip.then_some(segments);
         let representation = match handler {
@@ -124,6 +154,10 @@ impl Job {
             representation.gzip();
         }
         let depends_on = Some((dataset, view.witness()?));
-        Ok(CachedAnswer { pattern, depends_on, representation })
+        Ok(CachedAnswer {
+            pattern,
+            depends_on,
+            representation,
+        })
     }
 }

@@ -111,8 +111,14 @@ pub trait Observer: Send + Sync {
 
 /// The name of a known method. Others are not logged, since a caller may send a key as the method by mistake.
 fn loggable_name(method: &Method) -> &str {
-    const KNOWN: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"];
-    if KNOWN.contains(&method.as_str()) { method.as_str() } else { "(other)" }
+    const KNOWN: [&str; 9] = [
+        "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT",
+    ];
+    if KNOWN.contains(&method.as_str()) {
+        method.as_str()
+    } else {
+        "(other)"
+    }
 }
 
 /// Writes one log line per request.
@@ -143,11 +149,20 @@ mod tests {
 
     #[test]
     fn unknown_methods_are_not_logged() {
-        for known in ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"] {
-            assert_eq!(loggable_name(&Method::from_bytes(known.as_bytes()).unwrap()), known);
+        for known in [
+            "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT",
+        ] {
+            assert_eq!(
+                loggable_name(&Method::from_bytes(known.as_bytes()).unwrap()),
+                known
+            );
         }
         for other in ["get", "GETX", "PROPFIND", "mfk_0123456789", "X"] {
-            assert_eq!(loggable_name(&Method::from_bytes(other.as_bytes()).unwrap()), "(other)", "{other}");
+            assert_eq!(
+                loggable_name(&Method::from_bytes(other.as_bytes()).unwrap()),
+                "(other)",
+                "{other}"
+            );
         }
     }
 }

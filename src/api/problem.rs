@@ -29,11 +29,21 @@ impl Problem {
     /// sent.
     pub fn new(code: Code, detail: impl Into<String>) -> Problem {
         let status = code.info().status;
-        let problem = Problem { code, status, detail: detail.into(), cause: None, headers: Vec::new() };
+        let problem = Problem {
+            code,
+            status,
+            detail: detail.into(),
+            cause: None,
+            headers: Vec::new(),
+        };
         if status != StatusCode::UNAUTHORIZED {
             return problem;
         }
-        let challenge = if code == Code::MissingApiKey { CHALLENGE } else { INVALID_TOKEN_CHALLENGE };
+        let challenge = if code == Code::MissingApiKey {
+            CHALLENGE
+        } else {
+            INVALID_TOKEN_CHALLENGE
+        };
         problem.with(WWW_AUTHENTICATE, HeaderValue::from_static(challenge))
     }
 
@@ -75,12 +85,18 @@ impl Problem {
 
     /// An internal error. The cause goes to the log, with the request id.
     pub fn internal(cause: impl fmt::Display) -> Problem {
-        Problem { cause: Some(cause.to_string()), ..Code::InternalError.into() }
+        Problem {
+            cause: Some(cause.to_string()),
+            ..Code::InternalError.into()
+        }
     }
 
     /// 503, for a key whose license is in a commit that is held back. New keys are valid at once.
     pub fn not_set_up() -> Problem {
-        Problem::unavailable(60, "The license of this API key is being set up. Try again in a minute.")
+        Problem::unavailable(
+            60,
+            "The license of this API key is being set up. Try again in a minute.",
+        )
     }
 
     /// 503, with the seconds to wait.
@@ -89,9 +105,17 @@ impl Problem {
     }
 
     /// 503, because no snapshot may be served now.
-    pub(super) fn unservable(Unservable { retry_after_s, reason }: Unservable) -> Problem {
+    pub(super) fn unservable(
+        Unservable {
+            retry_after_s,
+            reason,
+        }: Unservable,
+    ) -> Problem {
         let plural = if retry_after_s == 1 { "" } else { "s" };
-        Problem::unavailable(retry_after_s, format!("{reason} Try again in {retry_after_s} second{plural}."))
+        Problem::unavailable(
+            retry_after_s,
+            format!("{reason} Try again in {retry_after_s} second{plural}."),
+        )
     }
 
     /// 503, for a token of a newer snapshot than this server has.
@@ -154,6 +178,10 @@ impl From<StoreError> for Problem {
 
 impl From<BadRequest> for Problem {
     fn from(BadRequest { code, detail }: BadRequest) -> Problem {
-        if code == Code::InternalError { Problem::internal(detail) } else { Problem::new(code, detail) }
+        if code == Code::InternalError {
+            Problem::internal(detail)
+        } else {
+            Problem::new(code, detail)
+        }
     }
 }

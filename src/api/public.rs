@@ -53,21 +53,44 @@ pub(super) fn explorer_page(
                 "A demo shows its keys only if `Host` is an address or `localhost`. Open the page with this machine's address.",
             ));
         }
-        return Ok(Arc::new(CachedAnswer::public(route.endpoint.pattern, Representation::json(demo.to_json()))));
+        return Ok(Arc::new(CachedAnswer::public(
+            route.endpoint.pattern,
+            Representation::json(demo.to_json()),
+        )));
     }
     cached_page(route, answers, || {
-        let asset = explorer::find(&route.path, demo.is_some())
-            .ok_or_else(|| Problem::new(Code::NotFound, "There is no such page. The explorer is at `/`."))?;
+        let asset = explorer::find(&route.path, demo.is_some()).ok_or_else(|| {
+            Problem::new(
+                Code::NotFound,
+                "There is no such page. The explorer is at `/`.",
+            )
+        })?;
         let etag = ETag::of("explorer", [asset.body.as_slice()]);
-        Ok(with_policy(asset.content_type, asset.body, explorer::CONTENT_SECURITY_POLICY).revalidatable(etag))
+        Ok(with_policy(
+            asset.content_type,
+            asset.body,
+            explorer::CONTENT_SECURITY_POLICY,
+        )
+        .revalidatable(etag))
     })
 }
 
 /// The answer for a path of the documentation, cached. `public_url` is the base URL in its text.
-pub(super) fn docs_page(route: &Route, public_url: &str, answers: &AnswerCache) -> Result<Arc<CachedAnswer>, Problem> {
+pub(super) fn docs_page(
+    route: &Route,
+    public_url: &str,
+    answers: &AnswerCache,
+) -> Result<Arc<CachedAnswer>, Problem> {
     cached_page(route, answers, || {
-        let missing = || Problem::new(Code::NotFound, format!("There is no such page. Start at {public_url}/docs."));
-        Ok(of_docs(docs::find_page(&CONTRACT, &route.path, public_url).ok_or_else(missing)?))
+        let missing = || {
+            Problem::new(
+                Code::NotFound,
+                format!("There is no such page. Start at {public_url}/docs."),
+            )
+        };
+        Ok(of_docs(
+            docs::find_page(&CONTRACT, &route.path, public_url).ok_or_else(missing)?,
+        ))
     })
 }
 
@@ -95,7 +118,11 @@ pub(super) fn page_instead(request: &Request, request_id: &str) -> Option<Respon
     }
     let page = of_docs(docs::not_found(request.path()));
     let page = Response::new(&page, request, request_id, None).ok()?;
-    Some(Response { status: StatusCode::NOT_FOUND, problem: Some(Code::NotFound), ..page })
+    Some(Response {
+        status: StatusCode::NOT_FOUND,
+        problem: Some(Code::NotFound),
+        ..page
+    })
 }
 
 /// A page of the documentation.

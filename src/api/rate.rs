@@ -34,11 +34,13 @@ pub struct RateLimiter {
 impl RateLimiter {
     /// Counts an unusable key from an address. Returns `Err` if the window is used up.
     pub fn count_failure(&self, address: IpAddr, now: Instant) -> Result<Window, Window> {
-        self.addresses.count(&network_of(address).to_string(), ADDRESS_LIMIT, now)
+        self.addresses
+            .count(&network_of(address).to_string(), ADDRESS_LIMIT, now)
     }
 
     pub fn address_window(&self, address: IpAddr, now: Instant) -> Window {
-        self.addresses.peek(&network_of(address).to_string(), ADDRESS_LIMIT, now)
+        self.addresses
+            .peek(&network_of(address).to_string(), ADDRESS_LIMIT, now)
     }
 }
 
@@ -61,7 +63,10 @@ impl Windows {
                 windows.clear();
             }
         }
-        let fresh = WindowCount { began: now, used: 0 };
+        let fresh = WindowCount {
+            began: now,
+            used: 0,
+        };
         let count = windows.entry(key.to_owned()).or_insert(fresh);
         if is_over(count, now) {
             *count = fresh;
@@ -77,7 +82,11 @@ impl Windows {
         let windows = self.0.lock();
         match windows.get(key) {
             Some(count) if !is_over(count, now) => window(count, limit, now),
-            _ => Window { limit, remaining: limit, reset_s: WINDOW.as_secs() },
+            _ => Window {
+                limit,
+                remaining: limit,
+                reset_s: WINDOW.as_secs(),
+            },
         }
     }
 }
@@ -89,7 +98,11 @@ fn is_over(count: &WindowCount, now: Instant) -> bool {
 fn window(count: &WindowCount, limit: u32, now: Instant) -> Window {
     let left = WINDOW.saturating_sub(now.saturating_duration_since(count.began));
     let reset_s = left.as_secs() + u64::from(left.subsec_nanos() > 0);
-    Window { limit, remaining: limit.saturating_sub(count.used), reset_s: reset_s.max(1) }
+    Window {
+        limit,
+        remaining: limit.saturating_sub(count.used),
+        reset_s: reset_s.max(1),
+    }
 }
 
 #[cfg(test)]
@@ -115,7 +128,15 @@ mod tests {
             let counted = rate.keys.count(key, limit, at(ms));
             assert_eq!(counted.is_err(), refused, "{key} at {ms}");
             let window = counted.unwrap_or_else(|window| window);
-            assert_eq!(window, Window { limit, remaining, reset_s }, "{key} at {ms}");
+            assert_eq!(
+                window,
+                Window {
+                    limit,
+                    remaining,
+                    reset_s
+                },
+                "{key} at {ms}"
+            );
         }
     }
 
@@ -125,11 +146,20 @@ mod tests {
         let now = Instant::now();
         let address = |text: &str| text.parse::<IpAddr>().unwrap();
         for at in 0..ADDRESS_LIMIT {
-            assert!(rate.count_failure(address(&format!("2001:db8:0:1::{at:x}")), now).is_ok());
+            assert!(
+                rate.count_failure(address(&format!("2001:db8:0:1::{at:x}")), now)
+                    .is_ok()
+            );
         }
-        assert!(rate.count_failure(address("2001:db8:0:1:ffff::1"), now).is_err());
+        assert!(
+            rate.count_failure(address("2001:db8:0:1:ffff::1"), now)
+                .is_err()
+        );
         assert!(rate.count_failure(address("2001:db8:0:2::1"), now).is_ok());
-        assert_eq!(rate.address_window(address("192.0.2.1"), now).remaining, ADDRESS_LIMIT);
+        assert_eq!(
+            rate.address_window(address("192.0.2.1"), now).remaining,
+            ADDRESS_LIMIT
+        );
     }
 
     #[test]
@@ -157,8 +187,19 @@ mod tests {
         let _ = windows.count(running, 9, at(60_000));
         assert_eq!(windows.0.lock().len(), MAX_WINDOWS);
         let _ = windows.count(beyond, 9, at(60_000));
-        assert_eq!(windows.0.lock().len(), 2, "those of the first minute are dropped");
-        assert_eq!(windows.peek(running, 9, at(60_000)), Window { limit: 9, remaining: 7, reset_s: 30 });
+        assert_eq!(
+            windows.0.lock().len(),
+            2,
+            "those of the first minute are dropped"
+        );
+        assert_eq!(
+            windows.peek(running, 9, at(60_000)),
+            Window {
+                limit: 9,
+                remaining: 7,
+                reset_s: 30
+            }
+        );
         assert_eq!(windows.peek(beyond, 9, at(60_000)).remaining, 8);
     }
 
@@ -167,20 +208,50 @@ mod tests {
         let rate = RateLimiter::default();
         let start = Instant::now();
         let at = |ms: u64| start + Duration::from_millis(ms);
-        let full = Window { limit: 3, remaining: 3, reset_s: 60 };
-        assert_eq!(rate.keys.peek("a", 3, start), full, "one that has not begun");
+        let full = Window {
+            limit: 3,
+            remaining: 3,
+            reset_s: 60,
+        };
+        assert_eq!(
+            rate.keys.peek("a", 3, start),
+            full,
+            "one that has not begun"
+        );
         let _ = rate.keys.count("a", 3, start);
-        let cases = [("a", 0, 2, 60), ("a", 1, 2, 60), ("a", 59_000, 2, 1), ("a", 59_999, 2, 1), ("b", 59_000, 3, 60)];
+        let cases = [
+            ("a", 0, 2, 60),
+            ("a", 1, 2, 60),
+            ("a", 59_000, 2, 1),
+            ("a", 59_999, 2, 1),
+            ("b", 59_000, 3, 60),
+        ];
         for (key, ms, remaining, reset_s) in cases {
-            assert_eq!(rate.keys.peek(key, 3, at(ms)), Window { limit: 3, remaining, reset_s }, "{key} at {ms}");
+            assert_eq!(
+                rate.keys.peek(key, 3, at(ms)),
+                Window {
+                    limit: 3,
+                    remaining,
+                    reset_s
+                },
+                "{key} at {ms}"
+            );
         }
         assert_eq!(rate.keys.peek("a", 3, at(60_000)), full, "it is over");
         assert_eq!(rate.keys.peek("a", 1, at(1)).remaining, 0);
-        assert_eq!(rate.keys.peek("a", 0, at(1)).remaining, 0, "a lower limit than was used");
+        assert_eq!(
+            rate.keys.peek("a", 0, at(1)).remaining,
+            0,
+            "a lower limit than was used"
+        );
         let address = |text: &str| text.parse::<IpAddr>().unwrap();
         let _ = rate.count_failure(address("::ffff:192.0.2.1"), start);
         for (text, used) in [("192.0.2.1", 1), ("::ffff:192.0.2.1", 1), ("192.0.2.2", 0)] {
-            assert_eq!(rate.address_window(address(text), start).remaining, ADDRESS_LIMIT - used, "{text}");
+            assert_eq!(
+                rate.address_window(address(text), start).remaining,
+                ADDRESS_LIMIT - used,
+                "{text}"
+            );
         }
     }
 }

@@ -30,19 +30,28 @@ pub(in crate::api) fn list(
     let filter = filter(dataset, parameters);
     let sealer = Sealer::new(caller.snapshot.secret());
     let filters = filter.hash();
-    let position = |last_id| Cursor { dataset, license: caller.license.id, filters, last_id };
+    let position = |last_id| Cursor {
+        dataset,
+        license: caller.license.id,
+        filters,
+        last_id,
+    };
     let after = match cursor {
         None => 0,
         Some(text) => {
-            let cursor = sealer.open_cursor(&text).ok().filter(|cursor| *cursor == position(cursor.last_id));
+            let cursor = sealer
+                .open_cursor(&text)
+                .ok()
+                .filter(|cursor| *cursor == position(cursor.last_id));
             cursor.ok_or(Code::InvalidCursor)?.last_id
         }
     };
     let (mut page, next_after) = page::list(&view, &filter, after, usize::from(limit))?;
     let next = next_after.map(|last_id| sealer.seal_cursor(&position(last_id.get())));
     page.end(next.is_some(), "next_cursor", next.as_deref());
-    let cursor =
-        next_after.map_or_else(Vec::new, |last_id| [&last_id.get().to_be_bytes(), filters.as_slice()].concat());
+    let cursor = next_after.map_or_else(Vec::new, |last_id| {
+        [&last_id.get().to_be_bytes(), filters.as_slice()].concat()
+    });
     // The tag takes the cursor's content, not its text, which also depends on the license and the secret.
     let etag = ETag::of("list", [page.hashes().as_slice(), &cursor]);
     Ok(Representation::page(page, &view, gzip)?.revalidatable(etag))
@@ -57,10 +66,18 @@ fn filter(dataset: Dataset, mut parameters: ListParameters) -> Filter {
         Some(FieldCondition { filter, value })
     });
     let conditions = conditions.collect();
-    Filter { updated_since: parameters.updated_since, text: parameters.q, conditions }
+    Filter {
+        updated_since: parameters.updated_since,
+        text: parameters.q,
+        conditions,
+    }
 }
 
-pub(in crate::api) fn single(caller: &Caller, dataset: Dataset, id: Option<Id>) -> Result<Representation, Problem> {
+pub(in crate::api) fn single(
+    caller: &Caller,
+    dataset: Dataset,
+    id: Option<Id>,
+) -> Result<Representation, Problem> {
     let view = caller.view(dataset)?;
     let record = id.map(|id| view.find(id)).transpose()?.flatten();
     let record = record.ok_or_else(|| {
@@ -88,7 +105,11 @@ pub(in crate::api) fn export(
     segments: &SegmentCache,
 ) -> Result<Representation, Problem> {
     let view = caller.view(dataset)?;
-    let ExportFile { gzip, plain_sha256, records } = export::export(&view, format, segments)?;
+    let ExportFile {
+        gzip,
+        plain_sha256,
+        records,
+    } = export::export(&view, format, segments)?;
     let token = Sealer::new(caller.snapshot.secret()).seal_sync_token(&feed::token(&view, None)?);
     let token = HeaderValue::from_str(&token).map_err(Problem::internal)?;
     let (content_type, ending) = match format {
@@ -97,13 +118,24 @@ pub(in crate::api) fn export(
     };
     let etag = Some(ETag::of_bytes(&gzip));
     let (repr_digest, records_digest) = (digest(&Sha256::digest(&gzip))?, digest(&plain_sha256)?);
-    let body = Body::Export { gzip, name: dataset.as_str(), ending };
+    let body = Body::Export {
+        gzip,
+        name: dataset.as_str(),
+        ending,
+    };
     let headers = Vec::with_capacity(5);
-    let mut export = Representation { content_type, etag, headers, body, feed: None, wait: None }
-        .with(X_SYNC_TOKEN.clone(), token)
-        .with(X_RECORD_COUNT.clone(), records.into())
-        .with(REPR_DIGEST.clone(), repr_digest)
-        .with(X_RECORDS_DIGEST.clone(), records_digest);
+    let mut export = Representation {
+        content_type,
+        etag,
+        headers,
+        body,
+        feed: None,
+        wait: None,
+    }
+    .with(X_SYNC_TOKEN.clone(), token)
+    .with(X_RECORD_COUNT.clone(), records.into())
+    .with(REPR_DIGEST.clone(), repr_digest)
+    .with(X_RECORDS_DIGEST.clone(), records_digest);
     if format == ExportFormat::Csv {
         export = export.with(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }

@@ -42,7 +42,11 @@ pub enum Body {
         gzip: OnceLock<Option<Bytes>>,
     },
     /// An export file, always compressed. Ranges are supported.
-    Export { gzip: Bytes, name: &'static str, ending: &'static str },
+    Export {
+        gzip: Bytes,
+        name: &'static str,
+        ending: &'static str,
+    },
 }
 
 impl Representation {
@@ -53,13 +57,22 @@ impl Representation {
 
     /// Sets the entity tag, so that the response can be revalidated.
     pub fn revalidatable(self, etag: ETag) -> Representation {
-        Representation { etag: Some(etag), ..self }
+        Representation {
+            etag: Some(etag),
+            ..self
+        }
     }
 
     /// A page. With `gzip` it is compressed now, with cached segments.
-    pub fn page(page: JsonPage, view: &View<'_>, gzip: Option<&SegmentCache>) -> Result<Representation, StoreError> {
+    pub fn page(
+        page: JsonPage,
+        view: &View<'_>,
+        gzip: Option<&SegmentCache>,
+    ) -> Result<Representation, StoreError> {
         let cache = gzip.filter(|_| page.bytes() >= COMPRESS_FROM_BYTES);
-        let gzip = cache.map(|cache| page.gzip(cache, view.feed()?)).transpose()?;
+        let gzip = cache
+            .map(|cache| page.gzip(cache, view.feed()?))
+            .transpose()?;
         let mut representation = Representation::json(page.into_json());
         if let (Some(compressed), Body::Plain { plain, gzip }) = (gzip, &mut representation.body) {
             *gzip = OnceLock::from((compressed.len() < plain.len()).then_some(compressed));
@@ -70,8 +83,18 @@ impl Representation {
     /// A text that must not be stored.
     pub fn text(content_type: &'static str, body: Vec<u8>) -> Representation {
         // A boxed slice has no spare capacity.
-        let body = Body::Plain { plain: body.into_boxed_slice().into(), gzip: OnceLock::new() };
-        Representation { content_type, etag: None, headers: Vec::new(), body, feed: None, wait: None }
+        let body = Body::Plain {
+            plain: body.into_boxed_slice().into(),
+            gzip: OnceLock::new(),
+        };
+        Representation {
+            content_type,
+            etag: None,
+            headers: Vec::new(),
+            body,
+            feed: None,
+            wait: None,
+        }
     }
 
     pub fn with(mut self, name: HeaderName, value: HeaderValue) -> Representation {
@@ -95,9 +118,9 @@ impl Representation {
     /// One gzip member, if that is shorter. The level counts only if there is none yet.
     pub fn compressed(&self, level: Compression) -> Option<Bytes> {
         match &self.body {
-            Body::Plain { plain, gzip } if plain.len() >= COMPRESS_FROM_BYTES => {
-                gzip.get_or_init(|| compress(plain, level).filter(|gzip| gzip.len() < plain.len())).clone()
-            }
+            Body::Plain { plain, gzip } if plain.len() >= COMPRESS_FROM_BYTES => gzip
+                .get_or_init(|| compress(plain, level).filter(|gzip| gzip.len() < plain.len()))
+                .clone(),
             _ => None,
         }
     }
@@ -109,7 +132,9 @@ impl Representation {
     /// Whether the requested form exists, or takes little time.
     pub fn is_ready(&self, accepts_gzip: bool) -> bool {
         match &self.body {
-            Body::Plain { plain, gzip } => !accepts_gzip || plain.len() <= MAX_INLINE_BYTES || gzip.get().is_some(),
+            Body::Plain { plain, gzip } => {
+                !accepts_gzip || plain.len() <= MAX_INLINE_BYTES || gzip.get().is_some()
+            }
             Body::Export { .. } => true,
         }
     }
@@ -127,7 +152,12 @@ impl Representation {
 const HEADER_BYTES: usize = 512;
 
 fn compress(plain: &[u8], level: Compression) -> Option<Bytes> {
-    let mut encoder = GzBuilder::new().mtime(0).write(Vec::with_capacity(plain.len() / 4), level);
+    let mut encoder = GzBuilder::new()
+        .mtime(0)
+        .write(Vec::with_capacity(plain.len() / 4), level);
     encoder.write_all(plain).ok()?;
-    encoder.finish().ok().map(|gzip| gzip.into_boxed_slice().into())
+    encoder
+        .finish()
+        .ok()
+        .map(|gzip| gzip.into_boxed_slice().into())
 }

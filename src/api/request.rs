@@ -29,7 +29,9 @@ pub struct Request {
 impl Request {
     /// The path as sent.
     pub fn path(&self) -> &str {
-        self.target.split_once('?').map_or(&self.target, |(path, _)| path)
+        self.target
+            .split_once('?')
+            .map_or(&self.target, |(path, _)| path)
     }
 
     /// The query as sent, without its `?`.

@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use http::header::{
-    ACCEPT, ACCEPT_ENCODING, ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH,
-    CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH, VARY, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT, ACCEPT_ENCODING, ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING,
+    CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH, VARY,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
 
@@ -55,7 +56,14 @@ impl Response {
             headers.insert(RATELIMIT_REMAINING.clone(), window.remaining.into());
             headers.insert(RATELIMIT_RESET.clone(), window.reset_s.into());
         }
-        Response { status, headers, body: Bytes::new(), problem: None, feed: None, has_key: false }
+        Response {
+            status,
+            headers,
+            body: Bytes::new(),
+            problem: None,
+            feed: None,
+            has_key: false,
+        }
     }
 
     /// The response to a request, including 304, partial content (206, or 416 beyond the end), and HEAD.
@@ -74,7 +82,10 @@ impl Response {
             }
             Some(etag) => {
                 headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
-                headers.insert(VARY, HeaderValue::from_static("Authorization, X-API-Key, Accept-Encoding"));
+                headers.insert(
+                    VARY,
+                    HeaderValue::from_static("Authorization, X-API-Key, Accept-Encoding"),
+                );
                 headers.insert(ETAG, etag.header().clone());
                 if conditional::matches(request.headers.get_all(IF_NONE_MATCH).iter(), etag) {
                     // Equal bytes may have a newer sync token, which the caller needs after a change of the license.
@@ -84,18 +95,26 @@ impl Response {
                 }
             }
         }
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(representation.content_type));
+        headers.insert(
+            CONTENT_TYPE,
+            HeaderValue::from_static(representation.content_type),
+        );
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         for (name, value) in &representation.headers {
             headers.insert(name, value.clone());
         }
         if let Body::Export { name, ending, .. } = &representation.body {
-            let name = format!("attachment; filename=\"{name}-{}.{ending}\"", request.wall.date());
+            let name = format!(
+                "attachment; filename=\"{name}-{}.{ending}\"",
+                request.wall.date()
+            );
             if let Ok(name) = HeaderValue::try_from(name) {
                 headers.insert(CONTENT_DISPOSITION, name);
             }
         }
-        let gzip = accepts_gzip(&request.headers).then(|| representation.gzip()).flatten();
+        let gzip = accepts_gzip(&request.headers)
+            .then(|| representation.gzip())
+            .flatten();
         if gzip.is_some() {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
@@ -106,12 +125,16 @@ impl Response {
                 RequestedPart::Whole => {}
                 RequestedPart::Part(part) => {
                     let range = format!("bytes {}-{}/{}", part.start, part.end - 1, body.len());
-                    headers.insert(CONTENT_RANGE, HeaderValue::try_from(range).map_err(Problem::internal)?);
+                    headers.insert(
+                        CONTENT_RANGE,
+                        HeaderValue::try_from(range).map_err(Problem::internal)?,
+                    );
                     response.status = StatusCode::PARTIAL_CONTENT;
                     body = body.slice(part);
                 }
                 RequestedPart::Beyond => {
-                    let of_file = headers_without_body(representation).chain([(ETAG, etag.header().clone())]);
+                    let of_file =
+                        headers_without_body(representation).chain([(ETAG, etag.header().clone())]);
                     return Err(Problem::range_beyond(body.len(), of_file.collect()));
                 }
             }
@@ -130,17 +153,30 @@ impl Response {
         problem.log(request_id);
         let mut response = Response::begin(problem.status, request_id, window);
         response.problem = Some(problem.code);
-        response.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        response.headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        response.headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response.headers.insert(
+            CONTENT_TYPE,
+            HeaderValue::from_static("application/problem+json"),
+        );
+        response
+            .headers
+            .insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        response
+            .headers
+            .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         response.put_body(problem.body(docs_url, request_id).into(), request);
         response.headers.extend(problem.headers);
         response
     }
 
-    pub(super) fn preflight(request: &Request, request_id: &str, window: Option<&Window>) -> Response {
+    pub(super) fn preflight(
+        request: &Request,
+        request_id: &str,
+        window: Option<&Window>,
+    ) -> Response {
         let mut response = Response::begin(StatusCode::NO_CONTENT, request_id, window);
-        response.headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response
+            .headers
+            .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         response.headers.extend(Cors::preflight_headers(request));
         response
     }
@@ -154,8 +190,14 @@ impl Response {
 }
 
 /// The headers of a representation whose bytes are not sent.
-fn headers_without_body(representation: &Representation) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
-    representation.headers.iter().filter(|(name, _)| *name != CONTENT_ENCODING).cloned()
+fn headers_without_body(
+    representation: &Representation,
+) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+    representation
+        .headers
+        .iter()
+        .filter(|(name, _)| *name != CONTENT_ENCODING)
+        .cloned()
 }
 
 /// Whether the caller accepts gzip, by name or `*`, with a weight above 0 (RFC 9110, section 12.5.3).
@@ -164,8 +206,10 @@ pub fn accepts_gzip(headers: &HeaderMap) -> bool {
     for item in items(headers, &ACCEPT_ENCODING) {
         let mut parts = item.split(';').map(str::trim);
         let coding = parts.next().unwrap_or_default();
-        let weight = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
-        let is_accepted = weight.is_none_or(|weight| weight.parse::<f32>().is_ok_and(|weight| weight > 0.0));
+        let weight =
+            parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
+        let is_accepted =
+            weight.is_none_or(|weight| weight.parse::<f32>().is_ok_and(|weight| weight > 0.0));
         if coding.eq_ignore_ascii_case("gzip") || coding.eq_ignore_ascii_case("x-gzip") {
             named = Some(is_accepted);
         } else if coding == "*" {
@@ -177,13 +221,18 @@ pub fn accepts_gzip(headers: &HeaderMap) -> bool {
 
 /// Whether the caller names HTML and not JSON, as browsers do. Weights do not count.
 pub fn prefers_html(headers: &HeaderMap) -> bool {
-    let names = |kind: &str| items(headers, &ACCEPT).any(|item| item.to_ascii_lowercase().starts_with(kind));
+    let names = |kind: &str| {
+        items(headers, &ACCEPT).any(|item| item.to_ascii_lowercase().starts_with(kind))
+    };
     names("text/html") && !names("application/json") && !names("application/problem+json")
 }
 
 /// The items of a list header.
 fn items<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
-    let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
+    let values = headers
+        .get_all(name)
+        .into_iter()
+        .filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).map(str::trim)
 }
 
@@ -220,7 +269,10 @@ mod tests {
     #[test]
     fn html_is_sent_if_named_without_json() {
         let cases: [(&[&str], bool); 10] = [
-            (&["text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"], true),
+            (
+                &["text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"],
+                true,
+            ),
             (&["text/html, */*"], true),
             (&["Text/HTML;q=0.5"], true),
             (&["image/png", "text/html"], true),

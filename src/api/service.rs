@@ -74,7 +74,9 @@ pub struct Service {
 
 impl std::fmt::Debug for Service {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Service").field("settings", &self.settings).finish_non_exhaustive()
+        f.debug_struct("Service")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
     }
 }
 
@@ -85,12 +87,23 @@ impl Service {
     }
 
     /// A service with an observer.
-    pub fn observed(settings: Settings, source: Arc<dyn SnapshotSource>, observer: Arc<dyn Observer>) -> Service {
+    pub fn observed(
+        settings: Settings,
+        source: Arc<dyn SnapshotSource>,
+        observer: Arc<dyn Observer>,
+    ) -> Service {
         // Segments serve fewer requests than whole answers.
         let segment_bytes = settings.answer_cache_bytes / 4;
         let answers = AnswerCache::new(settings.answer_cache_bytes - segment_bytes);
         let segments = new_cache(segment_bytes, SegmentBytes);
-        Service { settings, source, observer, rate: RateLimiter::default(), answers, segments }
+        Service {
+            settings,
+            source,
+            observer,
+            rate: RateLimiter::default(),
+            answers,
+            segments,
+        }
     }
 
     /// The observer.
@@ -105,7 +118,10 @@ impl Service {
 
     /// The number of cached answers, and the size of answers and compressed segments in bytes.
     pub fn cached(&self) -> (usize, u64) {
-        (self.answers.entries(), self.answers.bytes() + self.segments.weight())
+        (
+            self.answers.entries(),
+            self.answers.bytes() + self.segments.weight(),
+        )
     }
 
     /// Checks a request, at arrival and after each wait, up to its parameters and token. Returns the answer if it is
@@ -122,9 +138,15 @@ impl Service {
 
     /// Waits until no other request is building the same answer. Returns the answer if it fits, else the right to build
     /// it.
-    pub async fn join(&self, exchange: &Exchange, job: &Job) -> Result<Arc<CachedAnswer>, BuildGuard<'_>> {
+    pub async fn join(
+        &self,
+        exchange: &Exchange,
+        job: &Job,
+    ) -> Result<Arc<CachedAnswer>, BuildGuard<'_>> {
         let fits = |answer: &CachedAnswer| fits(&job.caller, answer, job.wants_gzip);
-        self.answers.join(job.caller.license.id, &exchange.request.target, fits).await
+        self.answers
+            .join(job.caller.license.id, &exchange.request.target, fits)
+            .await
     }
 
     /// Builds an answer. It may block. Returns the job if its sync token is not valid in the caller's snapshot; then
@@ -154,32 +176,53 @@ impl Service {
     /// Whether neither the key nor the witness of a long poll has changed. It does not read the disk.
     pub fn is_current(&self, interest: &Interest) -> bool {
         let UsableKey { hash, record } = &interest.key;
-        let has_key = self.source.newest().find_key(hash).is_some_and(|newest| newest == record);
+        let has_key = self
+            .source
+            .newest()
+            .find_key(hash)
+            .is_some_and(|newest| newest == record);
         let caller = self.caller(record).filter(|_| has_key);
         caller.is_some_and(|caller| caller.has_witness(interest.dataset, &interest.witness))
     }
 
     /// Whether a request that waited would still be admitted, and with the same scope. It does not read the disk.
     pub fn is_still_admitted(&self, exchange: &Exchange) -> bool {
-        let Some(UsableKey { hash, record }) = &exchange.key else { return true };
+        let Some(UsableKey { hash, record }) = &exchange.key else {
+            return true;
+        };
         let newest = self.source.newest();
-        let is_usable = record.status_after(exchange.wall_now(), newest.commit().time).is_usable();
+        let is_usable = record
+            .status_after(exchange.wall_now(), newest.commit().time)
+            .is_usable();
         let is_same_key = newest.find_key(hash).is_some_and(|found| found == record);
-        let caller = self.caller(record).filter(|_| is_usable && is_same_key && self.source.unservable().is_none());
+        let caller = self
+            .caller(record)
+            .filter(|_| is_usable && is_same_key && self.source.unservable().is_none());
         caller.is_some_and(|caller| caller.license.scope_seq == exchange.scope_seq)
     }
 
     /// Finishes a response, and reports it to the observer.
     pub fn finish(&self, exchange: &Exchange, answer: AnswerResult) -> Response {
-        let Exchange { request, request_id, .. } = exchange;
+        let Exchange {
+            request,
+            request_id,
+            ..
+        } = exchange;
         let window = self.window(exchange);
-        let finished = answer
-            .and_then(|answer| catch(|| Response::new(&answer.representation, request, request_id, window.as_ref())));
+        let finished = answer.and_then(|answer| {
+            catch(|| Response::new(&answer.representation, request, request_id, window.as_ref()))
+        });
         let response = finished.unwrap_or_else(|problem| {
-            let is_page = problem.code == Code::NotFound && request.is_reading() && !is_under_v1(request.path());
-            let page = is_page.then(|| public::page_instead(request, request_id)).flatten();
+            let is_page = problem.code == Code::NotFound
+                && request.is_reading()
+                && !is_under_v1(request.path());
+            let page = is_page
+                .then(|| public::page_instead(request, request_id))
+                .flatten();
             let docs_url = &self.settings.docs_url;
-            page.unwrap_or_else(|| Response::of_problem(problem, docs_url, request, request_id, window.as_ref()))
+            page.unwrap_or_else(|| {
+                Response::of_problem(problem, docs_url, request, request_id, window.as_ref())
+            })
         });
         self.report(exchange, response)
     }
@@ -187,10 +230,21 @@ impl Service {
     /// The response to a CORS preflight.
     pub fn preflight(&self, exchange: &Exchange) -> Response {
         let window = self.window(exchange);
-        self.report(exchange, Response::preflight(&exchange.request, &exchange.request_id, window.as_ref()))
+        self.report(
+            exchange,
+            Response::preflight(&exchange.request, &exchange.request_id, window.as_ref()),
+        )
     }
 
-    fn window(&self, Exchange { request, window, since, .. }: &Exchange) -> Option<Window> {
+    fn window(
+        &self,
+        Exchange {
+            request,
+            window,
+            since,
+            ..
+        }: &Exchange,
+    ) -> Option<Window> {
         match window {
             RateHeaders::Of(window) => Some(*window),
             RateHeaders::OfAddress if is_under_v1(request.path()) => {
@@ -202,9 +256,18 @@ impl Service {
 
     /// Adds the CORS headers, and reports a response to the observer.
     fn report(&self, exchange: &Exchange, mut response: Response) -> Response {
-        let Exchange { request, request_id, key, pattern, since, .. } = exchange;
+        let Exchange {
+            request,
+            request_id,
+            key,
+            pattern,
+            since,
+            ..
+        } = exchange;
         response.has_key = key.is_some() && response.problem != Some(Code::IpNotAllowed);
-        self.settings.cors.add_headers(request, &mut response.headers);
+        self.settings
+            .cors
+            .add_headers(request, &mut response.headers);
         self.observer.answered(&Answered {
             request_id,
             method: &request.method,
@@ -231,7 +294,9 @@ impl Service {
             exchange.window = RateHeaders::None;
             return Err(Problem::invalid_request(
                 StatusCode::URI_TOO_LONG,
-                format!("The path and query are {uri_bytes} bytes long; the limit is {MAX_URI_BYTES}."),
+                format!(
+                    "The path and query are {uri_bytes} bytes long; the limit is {MAX_URI_BYTES}."
+                ),
             ));
         }
         if self.settings.cors.is_preflight(request) {
@@ -249,16 +314,29 @@ impl Service {
         }
         let key = auth::authenticate(request, &self.source.newest());
         let caller = key.as_ref().ok().and_then(|key| self.caller(&key.record));
-        if reading && let Some(answer) = caller.as_ref().and_then(|caller| self.find(caller, request)) {
+        if reading
+            && let Some(answer) = caller
+                .as_ref()
+                .and_then(|caller| self.find(caller, request))
+        {
             exchange.pattern = answer.pattern;
             self.admit(exchange, key, caller)?;
             return Ok(CheckedRequest::Answered(answer));
         }
-        let closing = |problem: Problem| if request.has_body { problem.closing() } else { problem };
+        let closing = |problem: Problem| {
+            if request.has_body {
+                problem.closing()
+            } else {
+                problem
+            }
+        };
         let route = CONTRACT.route(request.path()).ok_or_else(|| {
             closing(Problem::new(
                 Code::NotFound,
-                format!("There is no such endpoint. The endpoints are listed at {}/docs.", self.settings.public_url),
+                format!(
+                    "There is no such endpoint. The endpoints are listed at {}/docs.",
+                    self.settings.public_url
+                ),
             ))
         })?;
         exchange.pattern = route.endpoint.pattern;
@@ -281,15 +359,24 @@ impl Service {
                 let snapshot = self.source.shown();
                 let readable = self.source.is_readable();
                 let status = public::status(&snapshot, readable, &query, request.wall)?;
-                return Ok(CheckedRequest::Answered(Arc::new(CachedAnswer::public(exchange.pattern, status))));
+                return Ok(CheckedRequest::Answered(Arc::new(CachedAnswer::public(
+                    exchange.pattern,
+                    status,
+                ))));
             }
             _ => {}
         }
         // Also for an address over its limit: it may now use a new key.
-        let is_unknown = key.as_ref().is_err_and(|problem| problem.code == Code::InvalidApiKey);
+        let is_unknown = key
+            .as_ref()
+            .is_err_and(|problem| problem.code == Code::InvalidApiKey);
         if is_unknown && !exchange.has_polled_for_key && auth::has_well_formed_key(request) {
             exchange.has_polled_for_key = true;
-            let is_over_limit = self.rate.address_window(request.address, request.at).remaining == 0;
+            let is_over_limit = self
+                .rate
+                .address_window(request.address, request.at)
+                .remaining
+                == 0;
             return Ok(CheckedRequest::UnknownKey { is_over_limit });
         }
         let caller = self.admit(exchange, key, caller)?;
@@ -297,14 +384,20 @@ impl Service {
     }
 
     /// Parses an admitted request. Answers it if it needs only a little memory.
-    fn parse(&self, request: &Request, caller: Caller, route: &Route) -> Result<CheckedRequest, Problem> {
+    fn parse(
+        &self,
+        request: &Request,
+        caller: Caller,
+        route: &Route,
+    ) -> Result<CheckedRequest, Problem> {
         let license = caller.license.id;
         let job = Job::parse(caller, request, route)?;
         if let Some(permit) = job.permit()? {
             return Ok(CheckedRequest::Passed(Box::new(job), permit));
         }
         let answer = self.run(job)?;
-        self.answers.insert(Some(license), &request.target, Arc::clone(&answer));
+        self.answers
+            .insert(Some(license), &request.target, Arc::clone(&answer));
         Ok(CheckedRequest::Answered(answer))
     }
 
@@ -316,7 +409,9 @@ impl Service {
     }
 
     fn find(&self, caller: &Caller, request: &Request) -> Option<Arc<CachedAnswer>> {
-        let answer = self.answers.find(Some(caller.license.id), &request.target)?;
+        let answer = self
+            .answers
+            .find(Some(caller.license.id), &request.target)?;
         fits(caller, &answer, accepts_gzip(&request.headers)).then_some(answer)
     }
 
@@ -330,7 +425,9 @@ impl Service {
         let request = &exchange.request;
         let key = match key {
             Ok(key) => key,
-            Err(problem) if problem.code == Code::MissingApiKey || exchange.is_counted => return Err(problem),
+            Err(problem) if problem.code == Code::MissingApiKey || exchange.is_counted => {
+                return Err(problem);
+            }
             Err(problem) => {
                 // The window counts and limits only unusable keys. So an address over its limit can still test keys,
                 // without a limit. This is safe: a key has 190 random bits, and a lookup takes one hash, found or not.
@@ -393,5 +490,6 @@ fn fits(caller: &Caller, answer: &CachedAnswer, wants_gzip: bool) -> bool {
 
 /// Runs work for one request. Turns a panic into an internal error.
 fn catch<T>(work: impl FnOnce() -> Result<T, Problem>) -> Result<T, Problem> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(Problem::internal("the request's handler panicked")))
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|_| Err(Problem::internal("the request's handler panicked")))
 }

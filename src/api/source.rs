@@ -44,7 +44,11 @@ pub trait SnapshotSource: Send + Sync {
     /// Polls the origin of the database, for a token that is ahead of all local snapshots. `since` is the time of the
     /// request: concurrent callers share a poll that begins later. Returns the shown snapshot. `None` if there is
     /// no origin and commits are shown at once, so no token can be ahead. It may block for two seconds.
-    fn catch_up_with_origin(&self, _since: Instant, _accept: &dyn Fn(&Snapshot) -> bool) -> Option<Arc<Snapshot>> {
+    fn catch_up_with_origin(
+        &self,
+        _since: Instant,
+        _accept: &dyn Fn(&Snapshot) -> bool,
+    ) -> Option<Arc<Snapshot>> {
         None
     }
 

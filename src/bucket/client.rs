@@ -29,8 +29,14 @@ impl Bucket {
     /// # Errors
     /// [`BucketError::Refused`] if the environment is incomplete.
     pub fn open(url: &BucketUrl, seal: Option<SealKey>) -> Result<Bucket, BucketError> {
-        let texts = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
-        Bucket::open_with(url, seal, &env::vars_os().filter_map(texts).collect::<Vec<_>>())
+        let texts = |(name, value): (OsString, OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        };
+        Bucket::open_with(
+            url,
+            seal,
+            &env::vars_os().filter_map(texts).collect::<Vec<_>>(),
+        )
     }
 
     /// Opens a bucket as [`Bucket::open`] does, with these environment variables.
@@ -41,11 +47,17 @@ impl Bucket {
     ) -> Result<Bucket, BucketError> {
         let store: Box<dyn Store> = match url.location() {
             BucketLocation::Folder(path) => Box::new(Folder::new(path)),
-            BucketLocation::Remote { kind, bucket, prefix } => {
-                Box::new(Remote::open(url, *kind, bucket, prefix, environment)?)
-            }
+            BucketLocation::Remote {
+                kind,
+                bucket,
+                prefix,
+            } => Box::new(Remote::open(url, *kind, bucket, prefix, environment)?),
         };
-        Ok(Bucket { url: url.clone(), store, seal })
+        Ok(Bucket {
+            url: url.clone(),
+            store,
+            seal,
+        })
     }
 
     /// Returns the URL.
@@ -61,8 +73,13 @@ impl Bucket {
     /// Reads an object; `None` if there is none of this name. Never returns a part of an object.
     pub fn get(&self, name: &str) -> Result<Option<BucketObject>, BucketError> {
         check_name(name)?;
-        let Some(BucketObject { bytes, modified }) = self.store.get(name)? else { return Ok(None) };
-        Ok(Some(BucketObject { bytes: unseal(self.seal.as_ref(), name, bytes)?, modified }))
+        let Some(BucketObject { bytes, modified }) = self.store.get(name)? else {
+            return Ok(None);
+        };
+        Ok(Some(BucketObject {
+            bytes: unseal(self.seal.as_ref(), name, bytes)?,
+            modified,
+        }))
     }
 
     /// Whether there is an object of this name. Does not read all of it.
@@ -78,7 +95,8 @@ impl Bucket {
     /// bytes. If the result is [`Created::Exists`] and the object has those bytes, the create succeeded.
     pub fn create(&self, name: &str, bytes: &[u8]) -> Result<Created, BucketError> {
         check_name(name)?;
-        self.store.create(name, seal(self.seal.as_ref(), name, bytes)?)
+        self.store
+            .create(name, seal(self.seal.as_ref(), name, bytes)?)
     }
 
     /// Writes an object, and replaces an existing one. After [`BucketError::Unreachable`] it may have been written or
@@ -90,7 +108,11 @@ impl Bucket {
 
     /// Lists the objects below a folder such as `log`, at any depth, ordered by name. With `after`, lists only names
     /// after that full name, such as `log/00000000000000000007`.
-    pub fn list(&self, folder: &str, after: Option<&str>) -> Result<Vec<ListedObject>, BucketError> {
+    pub fn list(
+        &self,
+        folder: &str,
+        after: Option<&str>,
+    ) -> Result<Vec<ListedObject>, BucketError> {
         check_name(folder)?;
         after.map_or(Ok(()), check_name)?;
         let mut listed = self.store.list(folder, after)?;
@@ -135,7 +157,10 @@ impl Bucket {
                 })
                 .collect();
             // A panicked thread has no result.
-            racers.into_iter().filter_map(|racer| racer.join().ok()).collect()
+            racers
+                .into_iter()
+                .filter_map(|racer| racer.join().ok())
+                .collect()
         });
         let mut winners = Vec::new();
         for (bytes, created) in created {
@@ -171,12 +196,16 @@ fn check_name(name: &str) -> Result<(), BucketError> {
     let is_part = |part: &str| {
         !part.is_empty()
             && !part.starts_with('.')
-            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+            && part
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
     };
     if name.len() <= 512 && name.split('/').all(is_part) {
         return Ok(());
     }
-    Err(BucketError::Refused(format!("{name:?} cannot be the name of an object")))
+    Err(BucketError::Refused(format!(
+        "{name:?} cannot be the name of an object"
+    )))
 }
 
 #[cfg(test)]
@@ -185,14 +214,20 @@ mod tests {
 
     #[test]
     fn names_stay_below_the_prefix() {
-        for name in ["alive", "log/00000000000000000042", "parts/7-abc_D/00000", "a.b"] {
+        for name in [
+            "alive",
+            "log/00000000000000000042",
+            "parts/7-abc_D/00000",
+            "a.b",
+        ] {
             assert_eq!(check_name(name), Ok(()), "{name}");
         }
         assert_eq!(check_name(&"x".repeat(512)), Ok(()));
         let long = "x".repeat(513);
-        for name in
-            ["", "/", "/log", "log/", "log//1", "..", "../log", "log/..", ".draft", "log/.x", "a b", "ä", "a\0", &long]
-        {
+        for name in [
+            "", "/", "/log", "log/", "log//1", "..", "../log", "log/..", ".draft", "log/.x", "a b",
+            "ä", "a\0", &long,
+        ] {
             assert!(check_name(name).is_err(), "{name}");
         }
     }
@@ -200,13 +235,17 @@ mod tests {
     #[test]
     fn no_method_takes_a_name_outside_the_bucket() {
         let folder = tempfile::tempdir().unwrap();
-        let url = format!("file://{}", folder.path().display()).parse().unwrap();
+        let url = format!("file://{}", folder.path().display())
+            .parse()
+            .unwrap();
         let bucket = Bucket::open_with(&url, None, &[]).unwrap();
         let name = "../x";
         let refused = |error: Option<BucketError>| matches!(error, Some(BucketError::Refused(_)));
         assert!(refused(bucket.get(name).err()) && refused(bucket.contains(name).err()));
         assert!(refused(bucket.create(name, b"").err()) && refused(bucket.put(name, b"").err()));
-        assert!(refused(bucket.list(name, None).err()) && refused(bucket.list("log", Some(name)).err()));
+        assert!(
+            refused(bucket.list(name, None).err()) && refused(bucket.list("log", Some(name)).err())
+        );
         assert!(refused(bucket.delete(name).err()));
     }
 }

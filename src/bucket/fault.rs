@@ -32,22 +32,44 @@ struct Failure {
 }
 
 impl ErrorMapper {
-    pub(super) fn new(url: &BucketUrl, kind: StoreKind, bucket: &str, has_credentials: bool) -> ErrorMapper {
-        ErrorMapper { url: url.to_string(), bucket: bucket.to_owned(), kind, has_credentials }
+    pub(super) fn new(
+        url: &BucketUrl,
+        kind: StoreKind,
+        bucket: &str,
+        has_credentials: bool,
+    ) -> ErrorMapper {
+        ErrorMapper {
+            url: url.to_string(),
+            bucket: bucket.to_owned(),
+            kind,
+            has_credentials,
+        }
     }
 
     /// Returns the error for a configuration in the environment that cannot be used.
     pub(super) fn configuration(&self, error: &Error) -> BucketError {
-        BucketError::Refused(format!("{} cannot be used: {}; {}", self.url, Failure::of(error).text, self.variables()))
+        BucketError::Refused(format!(
+            "{} cannot be used: {}; {}",
+            self.url,
+            Failure::of(error).text,
+            self.variables()
+        ))
     }
 
     pub(super) fn timeout(&self, action: Action, name: &str) -> BucketError {
-        BucketError::Unreachable(format!("{} did not {} `{name}` in time; check the network", self.url, action.verb()))
+        BucketError::Unreachable(format!(
+            "{} did not {} `{name}` in time; check the network",
+            self.url,
+            action.verb()
+        ))
     }
 
     /// Returns the error for an object that was received in part.
     pub(super) fn truncated(&self, name: &str, detail: String) -> BucketError {
-        BucketError::Unreachable(format!("{} sent only a part of `{name}` ({detail}); check the network", self.url))
+        BucketError::Unreachable(format!(
+            "{} sent only a part of `{name}` ({detail}); check the network",
+            self.url
+        ))
     }
 
     /// Returns the error for an object without an ETag.
@@ -84,14 +106,20 @@ impl ErrorMapper {
                     "there is no bucket `{bucket}` ({text}); create it, or check the URL and the endpoint ({endpoint})"
                 )
             }
-            (Error::NotImplemented { .. } | Error::NotSupported { .. }, _) | (_, Some(501)) => format!(
-                "{url} cannot {verb} `{name}` ({text}); use a store that supports conditional puts, and leave \
+            (Error::NotImplemented { .. } | Error::NotSupported { .. }, _) | (_, Some(501)) => {
+                format!(
+                    "{url} cannot {verb} `{name}` ({text}); use a store that supports conditional puts, and leave \
                  AWS_CONDITIONAL_PUT unset"
-            ),
-            (_, Some(300..400)) => {
-                format!("{url} redirects to another address ({text}); check the endpoint ({endpoint})")
+                )
             }
-            _ if text.contains("without LOCATION") || failure.code == "AuthorizationHeaderMalformed" => {
+            (_, Some(300..400)) => {
+                format!(
+                    "{url} redirects to another address ({text}); check the endpoint ({endpoint})"
+                )
+            }
+            _ if text.contains("without LOCATION")
+                || failure.code == "AuthorizationHeaderMalformed" =>
+            {
                 format!("{url} is in another region ({text}); set AWS_REGION to the bucket's")
             }
             _ if failure.code == "RequestTimeTooSkewed" => {
@@ -108,9 +136,14 @@ impl ErrorMapper {
                     "{url} refuses to {verb} `{name}` ({text}), because another request is in progress"
                 ));
             }
-            (Error::Generic { .. }, None | Some(408 | 425 | 429 | 500..)) if !is_of_the_address(text) => {
-                let roles =
-                    if self.has_credentials { String::new() } else { format!("; {}", self.without_credentials()) };
+            (Error::Generic { .. }, None | Some(408 | 425 | 429 | 500..))
+                if !is_of_the_address(text) =>
+            {
+                let roles = if self.has_credentials {
+                    String::new()
+                } else {
+                    format!("; {}", self.without_credentials())
+                };
                 // TLS uses the system's certificate authorities, or the file in this variable.
                 let authority = if text.contains("UnknownIssuer") {
                     "; name your own certificate authority in SSL_CERT_FILE"
@@ -122,7 +155,10 @@ impl ErrorMapper {
                      ({endpoint}){roles}{authority}"
                 ));
             }
-            _ => format!("{url} refuses to {verb} `{name}` ({text}); {}", self.variables()),
+            _ => format!(
+                "{url} refuses to {verb} `{name}` ({text}); {}",
+                self.variables()
+            ),
         };
         BucketError::Refused(refused)
     }
@@ -173,7 +209,9 @@ impl ErrorMapper {
             (StoreKind::S3, Action::Delete) => "s3:DeleteObject below the prefix",
             (StoreKind::Google, Action::Read) => "storage.objects.get and storage.objects.list",
             (StoreKind::Google, Action::Create) => "storage.objects.create",
-            (StoreKind::Google, Action::Write) => "storage.objects.create and storage.objects.delete, to overwrite",
+            (StoreKind::Google, Action::Write) => {
+                "storage.objects.create and storage.objects.delete, to overwrite"
+            }
             (StoreKind::Google, Action::List) => "storage.objects.list",
             (StoreKind::Google, Action::Delete) => "storage.objects.delete",
             (StoreKind::Azure, Action::Read | Action::List) => "`Storage Blob Data Reader`",
@@ -202,7 +240,9 @@ impl Failure {
             cause = inner;
         }
         let message = cause.to_string();
-        let status = message.split_once("status code: ").and_then(|(_, rest)| rest.get(..3)?.parse().ok());
+        let status = message
+            .split_once("status code: ")
+            .and_then(|(_, rest)| rest.get(..3)?.parse().ok());
         let element = |name: &str| {
             let (_, rest) = message.split_once(&format!("<{name}>"))?;
             let (text, _) = rest.split_once(&format!("</{name}>"))?;
@@ -212,13 +252,23 @@ impl Failure {
         let text = match (status, element("Message")) {
             (Some(status), Some(message)) => format!("{status} {code}: {message}"),
             (Some(status), None) if !code.is_empty() => format!("{status} {code}"),
-            (Some(_), None) => {
-                message.split_once("status code: ").map_or_else(String::new, |(_, rest)| rest.to_owned())
-            }
+            (Some(_), None) => message
+                .split_once("status code: ")
+                .map_or_else(String::new, |(_, rest)| rest.to_owned()),
             (None, _) => message,
         };
-        let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(300).collect();
-        Failure { status, code, text: text.trim_end_matches([':', ' ']).to_owned() }
+        let text: String = text
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .chars()
+            .take(300)
+            .collect();
+        Failure {
+            status,
+            code,
+            text: text.trim_end_matches([':', ' ']).to_owned(),
+        }
     }
 
     fn is_of_the_bucket(&self) -> bool {
@@ -242,29 +292,49 @@ mod tests {
     }
 
     fn generic(text: impl Into<String>) -> Error {
-        Error::Generic { store: "test", source: text.into().into() }
+        Error::Generic {
+            store: "test",
+            source: text.into().into(),
+        }
     }
 
     fn not_found(text: &str) -> Error {
-        Error::NotFound { path: "x/log/1".to_owned(), source: text.into() }
+        Error::NotFound {
+            path: "x/log/1".to_owned(),
+            source: text.into(),
+        }
     }
 
     #[test]
     fn only_temporary_statuses_are_retried() {
         let temporary = [408, 409, 425, 429, 500, 502, 503, 504, 599];
-        let permanent = [300, 301, 307, 308, 400, 402, 405, 407, 410, 411, 422, 424, 426, 428, 430, 431, 499, 501];
-        let cases = temporary.map(|status| (status, true)).into_iter().chain(permanent.map(|status| (status, false)));
+        let permanent = [
+            300, 301, 307, 308, 400, 402, 405, 407, 410, 411, 422, 424, 426, 428, 430, 431, 499,
+            501,
+        ];
+        let cases = temporary
+            .map(|status| (status, true))
+            .into_iter()
+            .chain(permanent.map(|status| (status, false)));
         for (status, expected) in cases {
-            let error = generic(format!("request failed with status code: {status}: <Code>Some</Code>"));
+            let error = generic(format!(
+                "request failed with status code: {status}: <Code>Some</Code>"
+            ));
             let mapped = mapper(StoreKind::S3).map(Action::Create, "log/1", &error);
             assert_eq!(mapped.is_transient(), expected, "{status}: {mapped}");
         }
-        let cases = [("connection reset", true), ("URL scheme is not allowed", false), ("UnknownIssuer", true)];
+        let cases = [
+            ("connection reset", true),
+            ("URL scheme is not allowed", false),
+            ("UnknownIssuer", true),
+        ];
         for (text, expected) in cases {
             let mapped = mapper(StoreKind::S3).map(Action::Read, "log/1", &generic(text));
             assert_eq!(mapped.is_transient(), expected, "{text}: {mapped}");
         }
-        let authority = mapper(StoreKind::S3).map(Action::Read, "log/1", &generic("UnknownIssuer")).to_string();
+        let authority = mapper(StoreKind::S3)
+            .map(Action::Read, "log/1", &generic("UnknownIssuer"))
+            .to_string();
         assert!(authority.contains("SSL_CERT_FILE"), "{authority}");
     }
 
@@ -275,20 +345,33 @@ mod tests {
             ("no such file", true),
             ("status code: 404 <Code>NoSuchBucket</Code>", false),
             ("status code: 404 <Code>ContainerNotFound</Code>", false),
-            ("status code: 404: The specified bucket does not exist.", false),
+            (
+                "status code: 404: The specified bucket does not exist.",
+                false,
+            ),
         ] {
             let error = not_found(text);
             assert_eq!(mapper(StoreKind::S3).is_absent(&error), is_absent, "{text}");
             let mapped = mapper(StoreKind::S3).map(Action::Read, "log/1", &error);
-            assert!(matches!(&mapped, BucketError::Refused(text) if text.contains("no bucket `feed`")), "{mapped}");
+            assert!(
+                matches!(&mapped, BucketError::Refused(text) if text.contains("no bucket `feed`")),
+                "{mapped}"
+            );
         }
-        assert!(!mapper(StoreKind::S3).is_absent(&generic("status code: 404 <Code>NoSuchKey</Code>")));
+        assert!(
+            !mapper(StoreKind::S3).is_absent(&generic("status code: 404 <Code>NoSuchKey</Code>"))
+        );
     }
 
     #[test]
     fn the_innermost_cause_is_one_short_line() {
-        let failure = Failure::of(&generic("status code: 403\n<Code>Denied</Code>  <Message>not\n you</Message>"));
-        assert_eq!((failure.status, failure.code.as_str()), (Some(403), "Denied"));
+        let failure = Failure::of(&generic(
+            "status code: 403\n<Code>Denied</Code>  <Message>not\n you</Message>",
+        ));
+        assert_eq!(
+            (failure.status, failure.code.as_str()),
+            (Some(403), "Denied")
+        );
         assert_eq!(failure.text, "403 Denied: not you");
         assert_eq!(Failure::of(&generic("status code: 503: ")).text, "503");
         assert_eq!(Failure::of(&generic("x".repeat(1000))).text.len(), 300);
@@ -300,7 +383,11 @@ mod tests {
             (StoreKind::S3, Action::Delete, "s3:DeleteObject"),
             (StoreKind::S3, Action::List, "s3:ListBucket"),
             (StoreKind::Google, Action::Create, "storage.objects.create"),
-            (StoreKind::Google, Action::Write, "storage.objects.delete, to overwrite"),
+            (
+                StoreKind::Google,
+                Action::Write,
+                "storage.objects.delete, to overwrite",
+            ),
             (StoreKind::Azure, Action::Read, "Reader"),
             (StoreKind::Azure, Action::List, "Reader"),
             (StoreKind::Azure, Action::Create, "Contributor"),
@@ -308,9 +395,15 @@ mod tests {
         ];
         for (kind, action, expected) in cases {
             let source = "status code: 403".into();
-            let error = Error::PermissionDenied { path: "x".to_owned(), source };
+            let error = Error::PermissionDenied {
+                path: "x".to_owned(),
+                source,
+            };
             let mapped = mapper(kind).map(action, "log/1", &error);
-            assert!(matches!(&mapped, BucketError::Refused(text) if text.contains(expected)), "{kind:?}: {mapped}");
+            assert!(
+                matches!(&mapped, BucketError::Refused(text) if text.contains(expected)),
+                "{kind:?}: {mapped}"
+            );
         }
     }
 }

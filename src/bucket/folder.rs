@@ -34,7 +34,10 @@ pub(super) struct Folder {
 
 impl Folder {
     pub(super) fn new(root: &Path) -> Folder {
-        Folder { root: root.to_owned(), inode: OnceLock::new() }
+        Folder {
+            root: root.to_owned(),
+            inode: OnceLock::new(),
+        }
     }
 
     fn write(
@@ -46,22 +49,31 @@ impl Folder {
         let mode = self.root()?.mode();
         let target = self.root.join(name);
         let write = || -> io::Result<Created> {
-            let mut draft = tempfile::Builder::new().prefix(DRAFT).tempfile_in(&self.root)?;
+            let mut draft = tempfile::Builder::new()
+                .prefix(DRAFT)
+                .tempfile_in(&self.root)?;
             draft.write_all(bytes)?;
-            draft.as_file().set_permissions(Permissions::from_mode(mode & 0o666))?;
+            draft
+                .as_file()
+                .set_permissions(Permissions::from_mode(mode & 0o666))?;
             disk::sync(draft.as_file())?;
             let folder = target.parent().unwrap_or(&self.root);
             self.make_folders(folder, mode & 0o777)?;
             let created = match take_name(draft, &target) {
                 Ok(()) => {
-                    disk::report(DiskEvent::Name { from: None, to: &target });
+                    disk::report(DiskEvent::Name {
+                        from: None,
+                        to: &target,
+                    });
                     Created::New
                 }
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => Created::Exists,
                 Err(error) => return Err(error),
             };
             // Also for existing objects and folders: who created them may have died before the sync.
-            let above = folder.ancestors().take_while(|above| above.starts_with(&self.root));
+            let above = folder
+                .ancestors()
+                .take_while(|above| above.starts_with(&self.root));
             above.into_iter().try_for_each(disk::sync_folder)?;
             Ok(created)
         };
@@ -69,13 +81,19 @@ impl Folder {
     }
 
     /// Repeats a write while other programs delete its folder.
-    fn retried(&self, target: &Path, write: impl Fn() -> io::Result<Created>) -> Result<Created, BucketError> {
+    fn retried(
+        &self,
+        target: &Path,
+        write: impl Fn() -> io::Result<Created>,
+    ) -> Result<Created, BucketError> {
         let mut tries = 0;
         loop {
             tries += 1;
             match write() {
                 // Deleting the last object of a folder removes the folder.
-                Err(error) if error.kind() == ErrorKind::NotFound && tries < TRIES => self.root()?,
+                Err(error) if error.kind() == ErrorKind::NotFound && tries < TRIES => {
+                    self.root()?
+                }
                 Err(error) => return Err(self.failed("write", target, &error)),
                 Ok(created) => return Ok(created),
             };
@@ -93,7 +111,10 @@ impl Folder {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(()),
             Err(error) => return Err(error),
         }
-        disk::report(DiskEvent::Name { from: None, to: folder });
+        disk::report(DiskEvent::Name {
+            from: None,
+            to: folder,
+        });
         Ok(())
     }
 
@@ -102,7 +123,11 @@ impl Folder {
         let shown = self.root.display();
         let found = match fs::metadata(&self.root) {
             Ok(found) if found.is_dir() => found,
-            Ok(_) => return Err(BucketError::Refused(format!("{shown} is a file; name a folder"))),
+            Ok(_) => {
+                return Err(BucketError::Refused(format!(
+                    "{shown} is a file; name a folder"
+                )));
+            }
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Err(BucketError::Unreachable(format!(
                     "there is no folder {shown}; check the path and whether its disk is mounted. `medfeed publish` makes a \
@@ -139,16 +164,26 @@ impl Store for Folder {
         let make = || -> io::Result<()> {
             if !self.root.is_dir() {
                 let parents = parents_of_new(&self.root);
-                DirBuilder::new().recursive(true).mode(0o700).create(&self.root)?;
+                DirBuilder::new()
+                    .recursive(true)
+                    .mode(0o700)
+                    .create(&self.root)?;
                 parents.into_iter().try_for_each(disk::sync_folder)?;
             }
             Ok(())
         };
         make().map_err(|error| self.failed("create the folder", &self.root, &error))?;
         self.root()?;
-        let drafts = fs::read_dir(&self.root).map_err(|error| self.failed("list", &self.root, &error))?;
-        for draft in drafts.flatten().filter(|file| file.file_name().to_string_lossy().starts_with(DRAFT)) {
-            if draft.metadata().is_ok_and(|found| modified(&found).plus_s(DRAFT_AGE_S) < now()) {
+        let drafts =
+            fs::read_dir(&self.root).map_err(|error| self.failed("list", &self.root, &error))?;
+        for draft in drafts
+            .flatten()
+            .filter(|file| file.file_name().to_string_lossy().starts_with(DRAFT))
+        {
+            if draft
+                .metadata()
+                .is_ok_and(|found| modified(&found).plus_s(DRAFT_AGE_S) < now())
+            {
                 // A draft that cannot be removed does no harm.
                 let _ = fs::remove_file(draft.path());
             }
@@ -177,13 +212,17 @@ impl Store for Folder {
             }
             let mut bytes = Vec::new();
             io::Read::read_to_end(&mut io::Read::take(file, OBJECT_BYTES + 1), &mut bytes)?;
-            Ok(Some(BucketObject { bytes, modified: modified(&found) }))
+            Ok(Some(BucketObject {
+                bytes,
+                modified: modified(&found),
+            }))
         };
         match read() {
             Ok(Some(object)) => Ok(Some(object)),
-            Ok(None) => {
-                Err(BucketError::Damaged { name: name.to_owned(), detail: "it is too large for an object".to_owned() })
-            }
+            Ok(None) => Err(BucketError::Damaged {
+                name: name.to_owned(),
+                detail: "it is too large for an object".to_owned(),
+            }),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(self.failed("read", &path, &error)),
         }
@@ -191,12 +230,20 @@ impl Store for Folder {
 
     fn create(&self, name: &str, bytes: Vec<u8>) -> Result<Created, BucketError> {
         self.write(name, &bytes, |draft, target| {
-            draft.persist_noclobber(target).map(drop).map_err(|refused| refused.error)
+            draft
+                .persist_noclobber(target)
+                .map(drop)
+                .map_err(|refused| refused.error)
         })
     }
 
     fn put(&self, name: &str, bytes: Vec<u8>) -> Result<(), BucketError> {
-        self.write(name, &bytes, |draft, target| draft.persist(target).map(drop).map_err(|refused| refused.error))?;
+        self.write(name, &bytes, |draft, target| {
+            draft
+                .persist(target)
+                .map(drop)
+                .map_err(|refused| refused.error)
+        })?;
         Ok(())
     }
 
@@ -208,13 +255,19 @@ impl Store for Folder {
             let mut read = || -> io::Result<()> {
                 for file in fs::read_dir(&path)? {
                     let file = file?;
-                    let Ok(last) = file.file_name().into_string() else { continue };
+                    let Ok(last) = file.file_name().into_string() else {
+                        continue;
+                    };
                     let name = format!("{name}/{last}");
                     match file.metadata() {
                         _ if last.starts_with('.') => {}
                         Ok(found) if found.is_dir() => folders.push(name),
                         Ok(found) if found.is_file() => {
-                            listed.push(ListedObject { name, bytes: found.len(), modified: modified(&found) });
+                            listed.push(ListedObject {
+                                name,
+                                bytes: found.len(),
+                                modified: modified(&found),
+                            });
                         }
                         Ok(_) => {}
                         Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -224,7 +277,9 @@ impl Store for Folder {
                 Ok(())
             };
             match read() {
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(self.failed("list", &path, &error)),
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(self.failed("list", &path, &error));
+                }
                 _ => {}
             }
         }
@@ -235,12 +290,17 @@ impl Store for Folder {
         self.root()?;
         let path = self.root.join(name);
         match fs::remove_file(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(self.failed("delete", &path, &error)),
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(self.failed("delete", &path, &error));
+            }
             Err(_) => {}
             Ok(()) => disk::report(DiskEvent::Remove { path: &path }),
         }
         // Remove the folders that are empty now.
-        let above = path.ancestors().skip(1).take_while(|above| *above != self.root);
+        let above = path
+            .ancestors()
+            .skip(1)
+            .take_while(|above| *above != self.root);
         for folder in above {
             if fs::remove_dir(folder).is_err() {
                 break;
@@ -258,9 +318,19 @@ fn modified(found: &Metadata) -> Timestamp {
 /// The folders that get a new entry when a folder is created with those above it. Without a sync of each, a power loss
 /// can take the whole bucket away.
 fn parents_of_new(folder: &Path) -> Vec<&Path> {
-    let missing = folder.ancestors().take_while(|above| !above.as_os_str().is_empty() && !above.is_dir());
+    let missing = folder
+        .ancestors()
+        .take_while(|above| !above.as_os_str().is_empty() && !above.is_dir());
     let parents = missing.filter_map(Path::parent);
-    parents.map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent }).collect()
+    parents
+        .map(|parent| {
+            if parent.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                parent
+            }
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -271,7 +341,12 @@ mod tests {
 
     fn date(path: &Path, at: Timestamp) {
         let then = UNIX_EPOCH + Duration::from_secs(u64::try_from(at.unix_s()).unwrap());
-        File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
+        File::options()
+            .write(true)
+            .open(path)
+            .unwrap()
+            .set_modified(then)
+            .unwrap();
     }
 
     fn new() -> (tempfile::TempDir, Folder) {
@@ -284,7 +359,11 @@ mod tests {
     #[test]
     fn drafts_of_more_than_a_day_are_removed() {
         let (_above, folder) = new();
-        let files = [(".draft-old", 86_400 + 60, false), (".draft-new", 86_400 - 60, true), ("alive", 900_000, true)];
+        let files = [
+            (".draft-old", 86_400 + 60, false),
+            (".draft-new", 86_400 - 60, true),
+            ("alive", 900_000, true),
+        ];
         for (name, age_s, _) in files {
             fs::write(folder.root.join(name), "x").unwrap();
             date(&folder.root.join(name), now().plus_s(-age_s));
@@ -302,7 +381,12 @@ mod tests {
             assert_eq!(folder.create(name, b"x".to_vec()), Ok(Created::New));
         }
         fs::write(folder.root.join("log/.hidden"), "x").unwrap();
-        let names: Vec<String> = folder.list("log", None).unwrap().into_iter().map(|found| found.name).collect();
+        let names: Vec<String> = folder
+            .list("log", None)
+            .unwrap()
+            .into_iter()
+            .map(|found| found.name)
+            .collect();
         assert_eq!(names.len(), 2, "{names:?}");
         assert!(folder.contains("log/2/3/4").unwrap() && !folder.contains("log/2").unwrap());
         assert_eq!(folder.list("states", None).unwrap(), []);
@@ -313,7 +397,10 @@ mod tests {
         folder.delete("alive").unwrap();
         fs::remove_file(folder.root.join("log/.hidden")).unwrap();
         folder.delete("log/1").unwrap();
-        assert!(folder.root.is_dir() && !folder.root.join("log").exists(), "the root folder stays");
+        assert!(
+            folder.root.is_dir() && !folder.root.join("log").exists(),
+            "the root folder stays"
+        );
     }
 
     #[test]
@@ -333,7 +420,10 @@ mod tests {
         let (_above, folder) = new();
         let file = File::create(folder.root.join("alive")).unwrap();
         file.set_len(OBJECT_BYTES + 1).unwrap();
-        assert!(matches!(folder.get("alive"), Err(BucketError::Damaged { .. })));
+        assert!(matches!(
+            folder.get("alive"),
+            Err(BucketError::Damaged { .. })
+        ));
         assert_eq!(folder.contains("alive"), Ok(true));
     }
 
@@ -345,7 +435,8 @@ mod tests {
         fs::rename(&folder.root, above.path().join("elsewhere")).unwrap();
         fs::create_dir_all(folder.root.join("log")).unwrap();
         fs::write(folder.root.join("log/1"), "x").unwrap();
-        let refused = |error: BucketError| error.to_string().contains("is another folder than before");
+        let refused =
+            |error: BucketError| error.to_string().contains("is another folder than before");
         assert!(refused(folder.get("log/1").unwrap_err()));
         assert!(refused(folder.contains("log/1").unwrap_err()));
         assert!(refused(folder.list("log", None).unwrap_err()));
@@ -362,7 +453,10 @@ mod tests {
     fn errors_of_the_path_last_and_errors_of_the_disk_may_pass() {
         let (_above, folder) = new();
         folder.put("alive", b"x".to_vec()).unwrap();
-        assert!(matches!(folder.get("alive/x"), Err(BucketError::Refused(_))), "a file where a folder should be");
+        assert!(
+            matches!(folder.get("alive/x"), Err(BucketError::Refused(_))),
+            "a file where a folder should be"
+        );
         for (kind, expected) in [
             (ErrorKind::PermissionDenied, false),
             (ErrorKind::ReadOnlyFilesystem, false),
@@ -386,9 +480,17 @@ mod tests {
             tries.set(0);
             let created = folder.retried(&folder.root, || {
                 tries.set(tries.get() + 1);
-                if tries.get() <= failures { Err(ErrorKind::NotFound.into()) } else { Ok(Created::New) }
+                if tries.get() <= failures {
+                    Err(ErrorKind::NotFound.into())
+                } else {
+                    Ok(Created::New)
+                }
             });
-            assert_eq!(created.is_ok(), expected, "{failures} failures: {created:?}");
+            assert_eq!(
+                created.is_ok(),
+                expected,
+                "{failures} failures: {created:?}"
+            );
             assert_eq!(tries.get(), failures + i32::from(expected));
         }
         let other = folder.retried(&folder.root, || Err(ErrorKind::PermissionDenied.into()));
@@ -401,16 +503,26 @@ mod tests {
         let at = |name: &str| folder.path().join(name);
         fs::create_dir(at("there")).unwrap();
         let none: [&str; 0] = [];
-        let cases: [(&str, &[&str]); 4] =
-            [("there", &none), ("there/new", &["there"]), ("new", &[""]), ("new/feed/eu", &["new/feed", "new", ""])];
+        let cases: [(&str, &[&str]); 4] = [
+            ("there", &none),
+            ("there/new", &["there"]),
+            ("new", &[""]),
+            ("new/feed/eu", &["new/feed", "new", ""]),
+        ];
         for (name, expected) in cases {
             let path = at(name);
-            let expected: Vec<PathBuf> = expected.iter().map(|name| at(name).components().collect()).collect();
+            let expected: Vec<PathBuf> = expected
+                .iter()
+                .map(|name| at(name).components().collect())
+                .collect();
             assert_eq!(parents_of_new(&path), expected, "{name}");
             Folder::new(&path).prepare().unwrap();
             assert!(path.is_dir() && parents_of_new(&path).is_empty(), "{name}");
             fs::remove_dir_all(at("new")).unwrap_or_default();
         }
-        assert_eq!(parents_of_new(Path::new("no-such-folder")), [Path::new(".")]);
+        assert_eq!(
+            parents_of_new(Path::new("no-such-folder")),
+            [Path::new(".")]
+        );
     }
 }

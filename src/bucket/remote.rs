@@ -11,8 +11,8 @@ use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::path::Path;
 use object_store::{
-    BackoffConfig, ClientConfigKey, Error, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode,
-    PutPayload, RetryConfig,
+    BackoffConfig, ClientConfigKey, Error, GetOptions, GetRange, ObjectMeta, ObjectStore,
+    ObjectStoreExt, PutMode, PutPayload, RetryConfig,
 };
 use tokio::runtime::Runtime;
 
@@ -59,9 +59,17 @@ impl Remote {
             .thread_name("bucket")
             .enable_all()
             .build()
-            .map_err(|error| BucketError::Unreachable(format!("cannot start a thread for {url}: {error}")))?;
-        let prefix = Path::parse(prefix).map_err(|error| errors.configuration(&Error::from(error)))?;
-        Ok(Remote { store, runtime: Some(runtime), prefix, errors })
+            .map_err(|error| {
+                BucketError::Unreachable(format!("cannot start a thread for {url}: {error}"))
+            })?;
+        let prefix =
+            Path::parse(prefix).map_err(|error| errors.configuration(&Error::from(error)))?;
+        Ok(Remote {
+            store,
+            runtime: Some(runtime),
+            prefix,
+            errors,
+        })
     }
 
     fn write(
@@ -73,18 +81,28 @@ impl Remote {
     ) -> Result<Result<(), Error>, BucketError> {
         let limit = time_for(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
         let path = self.path(name);
-        let put = self.store.put_opts(&path, PutPayload::from(bytes), mode.into());
+        let put = self
+            .store
+            .put_opts(&path, PutPayload::from(bytes), mode.into());
         self.wait(action, name, limit, async { put.await.map(drop) })
     }
 
     fn listed(&self, found: &ObjectMeta) -> Option<ListedObject> {
         let parts = found.location.prefix_match(&self.prefix)?;
-        let name = parts.map(|part| part.as_ref().to_owned()).collect::<Vec<_>>().join("/");
-        Some(ListedObject { name, bytes: found.size, modified: modified(found) })
+        let name = parts
+            .map(|part| part.as_ref().to_owned())
+            .collect::<Vec<_>>()
+            .join("/");
+        Some(ListedObject {
+            name,
+            bytes: found.size,
+            modified: modified(found),
+        })
     }
 
     fn path(&self, name: &str) -> Path {
-        name.split('/').fold(self.prefix.clone(), |path, part| path.join(part))
+        name.split('/')
+            .fold(self.prefix.clone(), |path, part| path.join(part))
     }
 
     /// Runs a request. Only a timeout is an error.
@@ -96,8 +114,9 @@ impl Remote {
         request: impl Future<Output = T>,
     ) -> Result<T, BucketError> {
         let runtime = self.runtime.as_ref();
-        let done =
-            runtime.and_then(|runtime| runtime.block_on(async { tokio::time::timeout(limit, request).await.ok() }));
+        let done = runtime.and_then(|runtime| {
+            runtime.block_on(async { tokio::time::timeout(limit, request).await.ok() })
+        });
         done.ok_or_else(|| self.errors.timeout(action, name))
     }
 }
@@ -117,21 +136,35 @@ impl Store for Remote {
         let (size, modified) = (found.meta.size, modified(&found.meta));
         if size > OBJECT_BYTES {
             let detail = format!("its {size} bytes are too many for an object");
-            return Err(BucketError::Damaged { name: name.to_owned(), detail });
+            return Err(BucketError::Damaged {
+                name: name.to_owned(),
+                detail,
+            });
         }
         match self.wait(Action::Read, name, time_for(size), found.bytes())? {
-            Ok(bytes) if u64::try_from(bytes.len()) == Ok(size) => {
-                Ok(Some(BucketObject { bytes: bytes.into(), modified }))
-            }
-            Ok(bytes) => Err(self.errors.truncated(name, format!("{} of its {size} bytes came", bytes.len()))),
+            Ok(bytes) if u64::try_from(bytes.len()) == Ok(size) => Ok(Some(BucketObject {
+                bytes: bytes.into(),
+                modified,
+            })),
+            Ok(bytes) => Err(self
+                .errors
+                .truncated(name, format!("{} of its {size} bytes came", bytes.len()))),
             Err(error) => Err(self.errors.map(Action::Read, name, &error)),
         }
     }
 
     fn contains(&self, name: &str) -> Result<bool, BucketError> {
         let path = self.path(name);
-        let first_byte = GetOptions { range: Some(GetRange::Bounded(0..1)), ..GetOptions::default() };
-        match self.wait(Action::Read, name, REQUEST, self.store.get_opts(&path, first_byte))? {
+        let first_byte = GetOptions {
+            range: Some(GetRange::Bounded(0..1)),
+            ..GetOptions::default()
+        };
+        match self.wait(
+            Action::Read,
+            name,
+            REQUEST,
+            self.store.get_opts(&path, first_byte),
+        )? {
             Ok(_) => Ok(true),
             Err(error) if self.errors.is_absent(&error) => Ok(false),
             // An empty object has no first byte (416).
@@ -143,9 +176,11 @@ impl Store for Remote {
     fn create(&self, name: &str, bytes: Vec<u8>) -> Result<Created, BucketError> {
         match self.write(Action::Create, name, bytes, PutMode::Create)? {
             Ok(()) => Ok(Created::New),
-            Err(Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotModified { .. }) => {
-                Ok(Created::Exists)
-            }
+            Err(
+                Error::AlreadyExists { .. }
+                | Error::Precondition { .. }
+                | Error::NotModified { .. },
+            ) => Ok(Created::Exists),
             Err(error) => Err(self.errors.map(Action::Create, name, &error)),
         }
     }
@@ -205,9 +240,16 @@ fn modified(found: &ObjectMeta) -> Timestamp {
 
 /// Returns the crate's own retry policy: a few seconds. Callers have their own policy on top.
 fn retries() -> RetryConfig {
-    let backoff =
-        BackoffConfig { init_backoff: Duration::from_millis(100), max_backoff: Duration::from_secs(2), base: 2.0 };
-    RetryConfig { backoff, max_retries: 5, retry_timeout: Duration::from_secs(10) }
+    let backoff = BackoffConfig {
+        init_backoff: Duration::from_millis(100),
+        max_backoff: Duration::from_secs(2),
+        base: 2.0,
+    };
+    RetryConfig {
+        backoff,
+        max_retries: 5,
+        retry_timeout: Duration::from_secs(10),
+    }
 }
 
 /// Builds a store from the environment. Also returns whether the environment holds credentials for it.
@@ -233,7 +275,12 @@ fn store(
             (builder, has_credentials)
         }};
     }
-    let value_of = |wanted: &str| environment.iter().find(|(name, _)| name == wanted).map(|(_, value)| value);
+    let value_of = |wanted: &str| {
+        environment
+            .iter()
+            .find(|(name, _)| name == wanted)
+            .map(|(_, value)| value)
+    };
     match kind {
         StoreKind::S3 => {
             let (builder, has_credentials) = built!(
@@ -245,7 +292,15 @@ fn store(
                 }
             );
             // Some stores do not support deleting several objects in one request.
-            (boxed(builder.with_bucket_name(bucket).with_disable_bulk_delete(true).build()), has_credentials)
+            (
+                boxed(
+                    builder
+                        .with_bucket_name(bucket)
+                        .with_disable_bulk_delete(true)
+                        .build(),
+                ),
+                has_credentials,
+            )
         }
         StoreKind::Google => {
             let mut builder = GoogleCloudStorageBuilder::new();
@@ -257,7 +312,10 @@ fn store(
                 "GOOGLE_",
                 GoogleConfigKey::{ServiceAccount, ServiceAccountKey, ApplicationCredentials, BearerToken}
             );
-            (boxed(builder.with_bucket_name(bucket).build()), has_credentials)
+            (
+                boxed(builder.with_bucket_name(bucket).build()),
+                has_credentials,
+            )
         }
         StoreKind::Azure => {
             let mut builder = MicrosoftAzureBuilder::new();
@@ -269,7 +327,10 @@ fn store(
                 "AZURE_",
                 AzureConfigKey::{AccessKey, SasKey, Token, ClientSecret, FederatedTokenFile}
             );
-            (boxed(builder.with_container_name(bucket).build()), has_credentials)
+            (
+                boxed(builder.with_container_name(bucket).build()),
+                has_credentials,
+            )
         }
     }
 }
@@ -287,14 +348,25 @@ mod tests {
         let url: BucketUrl = format!("s3://feed/{prefix}").parse().unwrap();
         Remote {
             store: Box::new(Arc::clone(store)),
-            runtime: Some(tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()),
+            runtime: Some(
+                tokio::runtime::Builder::new_multi_thread()
+                    .worker_threads(1)
+                    .enable_all()
+                    .build()
+                    .unwrap(),
+            ),
             prefix: Path::parse(prefix).unwrap(),
             errors: ErrorMapper::new(&url, StoreKind::S3, "feed", true),
         }
     }
 
     fn names(remote: &Remote, folder: &str, after: Option<&str>) -> Vec<String> {
-        let mut names: Vec<String> = remote.list(folder, after).unwrap().into_iter().map(|found| found.name).collect();
+        let mut names: Vec<String> = remote
+            .list(folder, after)
+            .unwrap()
+            .into_iter()
+            .map(|found| found.name)
+            .collect();
         names.sort_unstable();
         names
     }
@@ -303,12 +375,23 @@ mod tests {
     fn prefixes_that_begin_alike_do_not_share_objects() {
         let store = Arc::new(InMemory::new());
         let prefixes = ["", "a", "a/b", "a/bc", "a/b/log", "ab", "log"];
-        let buckets: Vec<Remote> = prefixes.iter().map(|prefix| below(&store, prefix)).collect();
+        let buckets: Vec<Remote> = prefixes
+            .iter()
+            .map(|prefix| below(&store, prefix))
+            .collect();
         for (bucket, prefix) in buckets.iter().zip(prefixes) {
             for name in ["log/1", "logs/1", "log1", "alive"] {
                 let content = format!("{prefix} {name}").into_bytes();
-                assert_eq!(bucket.create(name, content), Ok(Created::New), "{prefix:?} {name}");
-                assert_eq!(bucket.create(name, Vec::new()), Ok(Created::Exists), "{prefix:?} {name}");
+                assert_eq!(
+                    bucket.create(name, content),
+                    Ok(Created::New),
+                    "{prefix:?} {name}"
+                );
+                assert_eq!(
+                    bucket.create(name, Vec::new()),
+                    Ok(Created::Exists),
+                    "{prefix:?} {name}"
+                );
             }
         }
         for (bucket, prefix) in buckets.iter().zip(prefixes) {
@@ -320,7 +403,10 @@ mod tests {
             assert_eq!(names(bucket, "log", None), expected, "{prefix:?}");
             assert_eq!(names(bucket, "logs", None), ["logs/1"], "{prefix:?}");
             assert_eq!(names(bucket, "lo", None), [""; 0], "{prefix:?}");
-            assert_eq!(bucket.get("log/1").unwrap().unwrap().bytes, format!("{prefix} log/1").into_bytes());
+            assert_eq!(
+                bucket.get("log/1").unwrap().unwrap().bytes,
+                format!("{prefix} log/1").into_bytes()
+            );
             assert_eq!(bucket.contains("log"), Ok(false), "{prefix:?}");
         }
         // Deleting and overwriting in one leaves the others alone.
@@ -328,14 +414,21 @@ mod tests {
         buckets[2].put("log1", b"x".to_vec()).unwrap();
         for (bucket, prefix) in buckets.iter().zip(prefixes) {
             assert_eq!(bucket.contains("alive"), Ok(prefix != "a/b"), "{prefix:?}");
-            let is_old = bucket.get("log1").unwrap().unwrap().bytes == format!("{prefix} log1").into_bytes();
+            let is_old =
+                bucket.get("log1").unwrap().unwrap().bytes == format!("{prefix} log1").into_bytes();
             assert_eq!(is_old, prefix != "a/b", "{prefix:?}");
         }
     }
 
     #[test]
     fn requests_get_time_for_their_bytes() {
-        for (bytes, seconds) in [(0, 30), (32_767, 30), (32_768, 31), (1 << 20, 62), (1 << 29, 30 + 16_384)] {
+        for (bytes, seconds) in [
+            (0, 30),
+            (32_767, 30),
+            (32_768, 31),
+            (1 << 20, 62),
+            (1 << 29, 30 + 16_384),
+        ] {
             assert_eq!(time_for(bytes), Duration::from_secs(seconds), "{bytes}");
         }
     }
@@ -356,7 +449,11 @@ mod tests {
         tls::install_provider();
         for (kind, variable, expected) in cases {
             let environment = [(variable.to_owned(), "x".to_owned())];
-            assert_eq!(store(kind, "feed", &environment).1, expected, "{kind:?} {variable}");
+            assert_eq!(
+                store(kind, "feed", &environment).1,
+                expected,
+                "{kind:?} {variable}"
+            );
         }
     }
 }

@@ -47,13 +47,17 @@ impl SealKey {
     pub fn load(path: &Path) -> Result<SealKey, String> {
         let shown = path.display();
         let unreadable = |error: std::io::Error| match error.kind() {
-            std::io::ErrorKind::NotFound => format!("there is no file {shown} with a seal key; {HOW_TO}"),
+            std::io::ErrorKind::NotFound => {
+                format!("there is no file {shown} with a seal key; {HOW_TO}")
+            }
             _ => format!("cannot read the seal key in {}", describe_at(path, &error)),
         };
         let mut file = File::open(path).map_err(unreadable)?;
         let found = file.metadata().map_err(unreadable)?;
         if found.is_dir() {
-            return Err(format!("{shown} is a folder; name the file of a seal key, or {HOW_TO}"));
+            return Err(format!(
+                "{shown} is a folder; name the file of a seal key, or {HOW_TO}"
+            ));
         }
         let others = found.mode() & 0o007;
         if others != 0 {
@@ -64,9 +68,12 @@ impl SealKey {
             ));
         }
         let mut text = Vec::new();
-        Read::take(&mut file, FILE_BYTES).read_to_end(&mut text).map_err(unreadable)?;
-        SealKey::parse(&text)
-            .ok_or_else(|| format!("{shown} holds no seal key, which is 32 or 64 bytes in hex or base64; {HOW_TO}"))
+        Read::take(&mut file, FILE_BYTES)
+            .read_to_end(&mut text)
+            .map_err(unreadable)?;
+        SealKey::parse(&text).ok_or_else(|| {
+            format!("{shown} holds no seal key, which is 32 or 64 bytes in hex or base64; {HOW_TO}")
+        })
     }
 
     /// Parses a key.
@@ -85,24 +92,45 @@ impl SealKey {
             return None;
         }
         let mut key = [0; 64];
-        blake3::Hasher::new_derive_key(PURPOSE).update(&bytes).finalize_xof().fill(&mut key);
+        blake3::Hasher::new_derive_key(PURPOSE)
+            .update(&bytes)
+            .finalize_xof()
+            .fill(&mut key);
         Some(SealKey(key))
     }
 }
 
 /// Returns the bytes to store for an object.
-pub(super) fn seal(key: Option<&SealKey>, name: &str, bytes: &[u8]) -> Result<Vec<u8>, BucketError> {
-    let Some(SealKey(key)) = key else { return Ok(bytes.to_vec()) };
+pub(super) fn seal(
+    key: Option<&SealKey>,
+    name: &str,
+    bytes: &[u8],
+) -> Result<Vec<u8>, BucketError> {
+    let Some(SealKey(key)) = key else {
+        return Ok(bytes.to_vec());
+    };
     // SIV fails only for more than 126 headers, or for impossible lengths.
     let sealed = Aes256Siv::new(key.into())
         .encrypt([name.as_bytes()], bytes)
-        .map_err(|_| BucketError::Refused(format!("`{name}` cannot be sealed: {} bytes are too many", bytes.len())))?;
+        .map_err(|_| {
+            BucketError::Refused(format!(
+                "`{name}` cannot be sealed: {} bytes are too many",
+                bytes.len()
+            ))
+        })?;
     Ok([MARK, &sealed].concat())
 }
 
 /// Returns an object's bytes from the stored ones.
-pub(super) fn unseal(key: Option<&SealKey>, name: &str, stored: Vec<u8>) -> Result<Vec<u8>, BucketError> {
-    let damaged = |detail: &str| BucketError::Damaged { name: name.to_owned(), detail: detail.to_owned() };
+pub(super) fn unseal(
+    key: Option<&SealKey>,
+    name: &str,
+    stored: Vec<u8>,
+) -> Result<Vec<u8>, BucketError> {
+    let damaged = |detail: &str| BucketError::Damaged {
+        name: name.to_owned(),
+        detail: detail.to_owned(),
+    };
     match (key, stored.strip_prefix(MARK)) {
         (None, None) => Ok(stored),
         (None, Some(_)) => {
@@ -138,7 +166,11 @@ mod tests {
     fn sealed_objects_round_trip() {
         for bytes in [&b""[..], b"x", &[7; 100_000]] {
             let sealed = seal(Some(&key(1)), "log/1", bytes).unwrap();
-            assert_eq!(sealed, seal(Some(&key(1)), "log/1", bytes).unwrap(), "deterministic");
+            assert_eq!(
+                sealed,
+                seal(Some(&key(1)), "log/1", bytes).unwrap(),
+                "deterministic"
+            );
             assert_eq!(sealed.len(), MARK.len() + 16 + bytes.len());
             assert_eq!(unseal(Some(&key(1)), "log/1", sealed).unwrap(), bytes);
             let plain = seal(None, "log/1", bytes).unwrap();
@@ -150,18 +182,46 @@ mod tests {
     #[test]
     fn other_bytes_are_rejected() {
         let sealed = seal(Some(&key(1)), "log/1", b"what it says").unwrap();
-        let refused =
-            |key: Option<&SealKey>, name: &str, stored: &[u8]| unseal(key, name, stored.to_vec()).unwrap_err();
-        assert!(matches!(refused(Some(&key(2)), "log/1", &sealed), BucketError::Damaged { .. }), "another key");
-        assert!(matches!(refused(Some(&key(1)), "log/2", &sealed), BucketError::Damaged { .. }), "another name");
-        assert!(matches!(refused(None, "log/1", &sealed), BucketError::Refused(text) if text.contains("--seal-key")));
-        assert!(refused(Some(&key(1)), "log/1", b"plain").to_string().contains("it is not sealed"));
+        let refused = |key: Option<&SealKey>, name: &str, stored: &[u8]| {
+            unseal(key, name, stored.to_vec()).unwrap_err()
+        };
+        assert!(
+            matches!(
+                refused(Some(&key(2)), "log/1", &sealed),
+                BucketError::Damaged { .. }
+            ),
+            "another key"
+        );
+        assert!(
+            matches!(
+                refused(Some(&key(1)), "log/2", &sealed),
+                BucketError::Damaged { .. }
+            ),
+            "another name"
+        );
+        assert!(
+            matches!(refused(None, "log/1", &sealed), BucketError::Refused(text) if text.contains("--seal-key"))
+        );
+        assert!(
+            refused(Some(&key(1)), "log/1", b"plain")
+                .to_string()
+                .contains("it is not sealed")
+        );
         for at in 0..sealed.len() {
             let mut changed = sealed.clone();
             changed[at] ^= 1;
-            assert!(matches!(refused(Some(&key(1)), "log/1", &changed), BucketError::Damaged { .. }), "byte {at}");
             assert!(
-                matches!(refused(Some(&key(1)), "log/1", &sealed[..at]), BucketError::Damaged { .. }),
+                matches!(
+                    refused(Some(&key(1)), "log/1", &changed),
+                    BucketError::Damaged { .. }
+                ),
+                "byte {at}"
+            );
+            assert!(
+                matches!(
+                    refused(Some(&key(1)), "log/1", &sealed[..at]),
+                    BucketError::Damaged { .. }
+                ),
                 "cut at {at}"
             );
         }
@@ -199,7 +259,10 @@ mod tests {
                 other[at] ^= 1;
                 let other = SealKey::parse(BASE64.encode(&other).as_bytes()).unwrap();
                 assert_ne!(other.0, sound.0, "byte {at} of {length}");
-                assert!(unseal(Some(&other), "alive", sealed.clone()).is_err(), "byte {at} of {length}");
+                assert!(
+                    unseal(Some(&other), "alive", sealed.clone()).is_err(),
+                    "byte {at} of {length}"
+                );
             }
         }
     }
@@ -223,11 +286,19 @@ mod tests {
             (hex.clone(), 0o601, "(mode 601)"),
             (format!("{}{}", &hex, &hex), 0o600, "holds no seal key"),
             (BASE64.encode(&[0; 32]), 0o600, "holds no seal key"),
-            (hex[..62].to_owned(), 0o600, "holds no seal key, which is 32 or 64 bytes"),
+            (
+                hex[..62].to_owned(),
+                0o600,
+                "holds no seal key, which is 32 or 64 bytes",
+            ),
             ("0".repeat(128), 0o600, "holds no seal key"),
             (format!("{}x", &hex[..63]), 0o600, "holds no seal key"),
             (String::new(), 0o600, "openssl rand -hex 64"),
-            (hex.clone(), 0o644, "every user of this machine may use (mode 644); run `chmod o= "),
+            (
+                hex.clone(),
+                0o644,
+                "every user of this machine may use (mode 644); run `chmod o= ",
+            ),
             (hex.clone(), 0o602, "(mode 602)"),
         ];
         for (text, mode, expected) in cases {
@@ -235,16 +306,31 @@ mod tests {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
             match SealKey::load(&path) {
                 Ok(_) => assert_eq!(expected, good, "{text}"),
-                Err(error) => assert!(expected != good && error.contains(expected), "{text}: {error}"),
+                Err(error) => assert!(
+                    expected != good && error.contains(expected),
+                    "{text}: {error}"
+                ),
             }
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         }
         // The key itself, without an encoding.
         fs::write(&path, [0xff; 64]).unwrap();
-        assert!(SealKey::load(&path).unwrap_err().contains("openssl rand -hex 64"));
-        assert!(SealKey::load(&folder.path().join("none")).unwrap_err().contains("there is no file"));
+        assert!(
+            SealKey::load(&path)
+                .unwrap_err()
+                .contains("openssl rand -hex 64")
+        );
+        assert!(
+            SealKey::load(&folder.path().join("none"))
+                .unwrap_err()
+                .contains("there is no file")
+        );
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
-        assert!(SealKey::load(folder.path()).unwrap_err().contains("is a folder"));
+        assert!(
+            SealKey::load(folder.path())
+                .unwrap_err()
+                .contains("is a folder")
+        );
         // Both encodings of the same bytes give the same key. Half of the bytes give another key.
         let of = |text: &str| SealKey::parse(text.as_bytes()).unwrap().0;
         assert_eq!(of(&hex), of(&BASE64.encode(&bytes)));

@@ -19,7 +19,11 @@ pub(super) enum BucketLocation {
     /// An absolute path of a folder on this machine.
     Folder(PathBuf),
     /// A bucket (in Azure a container) and a prefix without outer slashes, which may be empty.
-    Remote { kind: StoreKind, bucket: String, prefix: String },
+    Remote {
+        kind: StoreKind,
+        bucket: String,
+        prefix: String,
+    },
 }
 
 /// The kinds of object stores.
@@ -33,7 +37,8 @@ pub(super) enum StoreKind {
     Azure,
 }
 
-const FORMS: &str = "write it as s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or file:///FOLDER";
+const FORMS: &str =
+    "write it as s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or file:///FOLDER";
 
 impl BucketUrl {
     pub(super) fn location(&self) -> &BucketLocation {
@@ -75,14 +80,27 @@ impl FromStr for BucketUrl {
             return Err(format!("`{bucket}` cannot be a bucket's name; {FORMS}"));
         }
         let prefix = prefix.trim_end_matches('/');
-        let is_plain = |part: &str| !matches!(part, "" | "." | "..") && part.chars().all(|c| is_name(c) || c == '=');
+        let is_plain = |part: &str| {
+            !matches!(part, "" | "." | "..") && part.chars().all(|c| is_name(c) || c == '=')
+        };
         if !prefix.is_empty() && !prefix.split('/').all(is_plain) {
             return Err(format!(
                 "`{prefix}` cannot be a prefix; use letters, digits, `-`, `_`, `.` and `=`, with single slashes between"
             ));
         }
-        let text = [scheme, "://", bucket, if prefix.is_empty() { "" } else { "/" }, prefix].concat();
-        let location = BucketLocation::Remote { kind, bucket: bucket.to_owned(), prefix: prefix.to_owned() };
+        let text = [
+            scheme,
+            "://",
+            bucket,
+            if prefix.is_empty() { "" } else { "/" },
+            prefix,
+        ]
+        .concat();
+        let location = BucketLocation::Remote {
+            kind,
+            bucket: bucket.to_owned(),
+            prefix: prefix.to_owned(),
+        };
         Ok(BucketUrl { text, location })
     }
 }
@@ -90,16 +108,24 @@ impl FromStr for BucketUrl {
 fn folder(text: &str) -> Result<BucketUrl, String> {
     let url = Url::parse(text).map_err(|error| format!("`{text}`: {error}; {FORMS}"))?;
     if let Some(host) = url.host_str() {
-        return Err(format!("`{host}` would be another machine; write a folder of this one as file:///FOLDER"));
+        return Err(format!(
+            "`{host}` would be another machine; write a folder of this one as file:///FOLDER"
+        ));
     }
-    let path = url.to_file_path().ok().filter(|path| path.parent().is_some());
+    let path = url
+        .to_file_path()
+        .ok()
+        .filter(|path| path.parent().is_some());
     let (Some(path), None, None) = (path, url.query(), url.fragment()) else {
         return Err(format!(
             "`{text}` names no folder; write it as file:///FOLDER, with `%` and two digits for `?`, `#`"
         ));
     };
     let text = url.as_str().trim_end_matches('/').to_owned();
-    Ok(BucketUrl { text, location: BucketLocation::Folder(path) })
+    Ok(BucketUrl {
+        text,
+        location: BucketLocation::Folder(path),
+    })
 }
 
 impl Display for BucketUrl {
@@ -115,43 +141,98 @@ mod tests {
     #[test]
     fn urls_are_read() {
         let remote = |kind, bucket: &str, prefix: &str| {
-            Ok(BucketLocation::Remote { kind, bucket: bucket.to_owned(), prefix: prefix.to_owned() })
+            Ok(BucketLocation::Remote {
+                kind,
+                bucket: bucket.to_owned(),
+                prefix: prefix.to_owned(),
+            })
         };
         let cases = [
             ("s3://feed", remote(StoreKind::S3, "feed", ""), "s3://feed"),
             ("s3://feed/", remote(StoreKind::S3, "feed", ""), "s3://feed"),
-            ("s3://my.feed/a/b=1/", remote(StoreKind::S3, "my.feed", "a/b=1"), "s3://my.feed/a/b=1"),
-            ("gs://feed_x/a", remote(StoreKind::Google, "feed_x", "a"), "gs://feed_x/a"),
-            ("az://feed/a", remote(StoreKind::Azure, "feed", "a"), "az://feed/a"),
-            ("file:///srv/feed/", Ok(BucketLocation::Folder("/srv/feed".into())), "file:///srv/feed"),
-            ("file:///srv/my%20feed", Ok(BucketLocation::Folder("/srv/my feed".into())), "file:///srv/my%20feed"),
-            ("/srv/feed", Err("`/srv/feed` is a path; write it as file:///srv/feed"), ""),
+            (
+                "s3://my.feed/a/b=1/",
+                remote(StoreKind::S3, "my.feed", "a/b=1"),
+                "s3://my.feed/a/b=1",
+            ),
+            (
+                "gs://feed_x/a",
+                remote(StoreKind::Google, "feed_x", "a"),
+                "gs://feed_x/a",
+            ),
+            (
+                "az://feed/a",
+                remote(StoreKind::Azure, "feed", "a"),
+                "az://feed/a",
+            ),
+            (
+                "file:///srv/feed/",
+                Ok(BucketLocation::Folder("/srv/feed".into())),
+                "file:///srv/feed",
+            ),
+            (
+                "file:///srv/my%20feed",
+                Ok(BucketLocation::Folder("/srv/my feed".into())),
+                "file:///srv/my%20feed",
+            ),
+            (
+                "/srv/feed",
+                Err("`/srv/feed` is a path; write it as file:///srv/feed"),
+                "",
+            ),
             ("feed", Err("`feed` is not the URL of a bucket"), ""),
-            ("https://feed.example.org", Err("`https` is not a kind of bucket"), ""),
+            (
+                "https://feed.example.org",
+                Err("`https` is not a kind of bucket"),
+                "",
+            ),
             ("S3://feed", Err("`S3` is not a kind of bucket"), ""),
             ("s3://", Err("`s3://` names no bucket"), ""),
             ("s3:///prefix", Err("names no bucket"), ""),
-            ("s3://key:secret@feed/x", Err("holds neither credentials nor a port"), ""),
-            ("s3://feed:9000/x", Err("holds neither credentials nor a port"), ""),
+            (
+                "s3://key:secret@feed/x",
+                Err("holds neither credentials nor a port"),
+                "",
+            ),
+            (
+                "s3://feed:9000/x",
+                Err("holds neither credentials nor a port"),
+                "",
+            ),
             ("s3://fe ed/x", Err("`fe ed` cannot be a bucket's name"), ""),
             ("s3://feed//x", Err("`/x` cannot be a prefix"), ""),
             ("s3://feed/a/../x", Err("`a/../x` cannot be a prefix"), ""),
             ("s3://feed/x?y=1", Err("`x?y=1` cannot be a prefix"), ""),
             ("s3://feed/a b", Err("`a b` cannot be a prefix"), ""),
-            ("s3://feed/a/b//", remote(StoreKind::S3, "feed", "a/b"), "s3://feed/a/b"),
+            (
+                "s3://feed/a/b//",
+                remote(StoreKind::S3, "feed", "a/b"),
+                "s3://feed/a/b",
+            ),
             ("s3://feed/a/./x", Err("`a/./x` cannot be a prefix"), ""),
             ("s3://feed/..", Err("`..` cannot be a prefix"), ""),
             ("s3://a=b/x", Err("`a=b` cannot be a bucket's name"), ""),
-            ("s3://user@feed", Err("holds neither credentials nor a port"), ""),
+            (
+                "s3://user@feed",
+                Err("holds neither credentials nor a port"),
+                "",
+            ),
             ("s3://feed/a@b", Err("`a@b` cannot be a prefix"), ""),
             ("file:///srv/feed#x", Err("names no folder"), ""),
-            ("file:///srv//", Ok(BucketLocation::Folder("/srv/".into())), "file:///srv"),
+            (
+                "file:///srv//",
+                Ok(BucketLocation::Folder("/srv/".into())),
+                "file:///srv",
+            ),
             ("file://srv/feed", Err("`srv` would be another machine"), ""),
             ("file:///", Err("`file:///` names no folder"), ""),
             ("file:///srv/feed?x", Err("names no folder"), ""),
         ];
         let url = |text: &str| text.parse::<BucketUrl>().unwrap();
-        assert!(url("s3://feed/a/b") != url("s3://feed/a/bc") && url("s3://feed/a") != url("gs://feed/a"));
+        assert!(
+            url("s3://feed/a/b") != url("s3://feed/a/bc")
+                && url("s3://feed/a") != url("gs://feed/a")
+        );
         for (text, expected, shown) in cases {
             match (text.parse::<BucketUrl>(), expected) {
                 (Ok(url), Ok(location)) => {

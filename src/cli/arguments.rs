@@ -35,7 +35,8 @@ where
 
 /// Parses a duration: a number and a unit, or several (`1h 30m`).
 pub(in crate::cli) fn parse_duration(text: &str) -> Result<Duration, String> {
-    let read = humantime::parse_duration(text).map_err(|_| "write a number and a unit: 90s, 5m, 24h, 7d".to_owned())?;
+    let read = humantime::parse_duration(text)
+        .map_err(|_| "write a number and a unit: 90s, 5m, 24h, 7d".to_owned())?;
     if read > Duration::from_secs(MAX_DAYS * 86_400) {
         return Err(format!("it is too long; write at most {MAX_DAYS}d"));
     }
@@ -49,9 +50,16 @@ pub(in crate::cli) fn parse_end(text: &str) -> Result<Timestamp, String> {
 
 fn end_after(text: &str, now: Timestamp) -> Result<Timestamp, String> {
     let end = if let Ok(time) = parse_time(text) {
-        if parse_date(text).is_ok() { time.plus_s(DAY_S) } else { time }
+        if parse_date(text).is_ok() {
+            time.plus_s(DAY_S)
+        } else {
+            time
+        }
     } else {
-        if let Some(months) = text.strip_suffix('m').filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit())) {
+        if let Some(months) = text
+            .strip_suffix('m')
+            .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
+        {
             return Err(format!(
                 "`m` means minutes; for months write days, weeks or a date, and for minutes `{months}min`"
             ));
@@ -62,15 +70,22 @@ fn end_after(text: &str, now: Timestamp) -> Result<Timestamp, String> {
         now.plus_s(i64::try_from(duration.as_secs()).unwrap_or(i64::MAX))
     };
     if end <= now {
-        return Err(format!("it is in the past, so the key would never work; now is {now}"));
+        return Err(format!(
+            "it is in the past, so the key would never work; now is {now}"
+        ));
     }
     Ok(end)
 }
 
 /// Parses `ADDRESS:PORT`. A port alone, also as `:PORT` or `localhost:PORT`, means 127.0.0.1.
 pub(in crate::cli) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
-    let port = text.strip_prefix("localhost:").or(text.strip_prefix(':')).unwrap_or(text);
-    let local = port.parse().map(|port: u16| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
+    let port = text
+        .strip_prefix("localhost:")
+        .or(text.strip_prefix(':'))
+        .unwrap_or(text);
+    let local = port
+        .parse()
+        .map(|port: u16| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
     text.parse().or(local).map_err(|_| {
         "write an address of this machine and a port from 0 to 65535, without a scheme: 127.0.0.1:8080, 0.0.0.0:8080 for every \
          address, [::1]:8080; port 0 picks a free one"
@@ -93,7 +108,9 @@ pub(in crate::cli) fn parse_filter(text: &str) -> Result<String, String> {
 /// Parses an absolute URL without query, and drops a slash at its end. The documentation quotes it in shell commands,
 /// so it must not contain characters that a shell expands, or that end a quote.
 pub(in crate::cli) fn parse_url(text: &str) -> Result<String, String> {
-    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let rest = text
+        .strip_prefix("https://")
+        .or_else(|| text.strip_prefix("http://"));
     let is_plain = |rest: &str| {
         !rest.is_empty()
             && !rest.starts_with('/')
@@ -122,7 +139,11 @@ pub(in crate::cli) fn parse_years(text: &str) -> Result<std::ops::RangeInclusive
     let year = |text: &str| <u16 as Scalar>::parse(text).ok_or_else(rule);
     let (first, last) = text.split_once("..").unwrap_or((text, text));
     let (first, last) = (year(first)?, year(last)?);
-    if first <= last { Ok(first..=last) } else { Err(format!("the range ends before it begins; {}", rule())) }
+    if first <= last {
+        Ok(first..=last)
+    } else {
+        Err(format!("the range ends before it begins; {}", rule()))
+    }
 }
 
 /// Parses a text that is not empty.
@@ -149,12 +170,20 @@ mod tests {
     use super::*;
 
     /// Compares what a parser returns with the value, or with a part of the message.
-    fn check<T: ToString>(parse: impl Fn(&str) -> Result<T, String>, cases: &[(&str, Result<&str, &str>)]) {
+    fn check<T: ToString>(
+        parse: impl Fn(&str) -> Result<T, String>,
+        cases: &[(&str, Result<&str, &str>)],
+    ) {
         for (text, expected) in cases {
             match (parse(text), expected) {
                 (Ok(value), Ok(expected)) => assert_eq!(value.to_string(), *expected, "{text:?}"),
-                (Err(message), Err(expected)) => assert!(message.contains(expected), "{text:?}: {message}"),
-                (read, expected) => panic!("{text:?}: {:?}, not {expected:?}", read.map(|value| value.to_string())),
+                (Err(message), Err(expected)) => {
+                    assert!(message.contains(expected), "{text:?}: {message}")
+                }
+                (read, expected) => panic!(
+                    "{text:?}: {:?}, not {expected:?}",
+                    read.map(|value| value.to_string())
+                ),
             }
         }
     }
@@ -293,18 +322,40 @@ mod tests {
             ("o'neill.example.org", Err("such as")),
         ];
         check(parse_url, &cases);
-        assert_eq!(parse_public_url("https://h/api/").as_deref(), Ok("https://h/api"));
+        assert_eq!(
+            parse_public_url("https://h/api/").as_deref(),
+            Ok("https://h/api")
+        );
         for text in ["https://h/api/v1", "https://h/api/v1/"] {
-            assert_eq!(parse_public_url(text).unwrap_err(), "write it without /v1: https://h/api");
+            assert_eq!(
+                parse_public_url(text).unwrap_err(),
+                "write it without /v1: https://h/api"
+            );
         }
     }
 
     #[test]
     fn log_filters_are_read() {
-        for text in ["error", "WARN", "info", "debug", "trace", "off", "warn,medfeed::serve=debug", "medfeed=info"] {
+        for text in [
+            "error",
+            "WARN",
+            "info",
+            "debug",
+            "trace",
+            "off",
+            "warn,medfeed::serve=debug",
+            "medfeed=info",
+        ] {
             assert_eq!(parse_filter(text).as_deref(), Ok(text));
         }
-        for text in ["verbose", "warning", "5x", "medfeed", "a=b=c", "medfeed=loud"] {
+        for text in [
+            "verbose",
+            "warning",
+            "5x",
+            "medfeed",
+            "a=b=c",
+            "medfeed=loud",
+        ] {
             assert!(parse_filter(text).is_err(), "{text}");
         }
     }

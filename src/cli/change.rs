@@ -80,7 +80,9 @@ impl Changes {
         changes.push_references(&references.tags, &batch.tags);
         changes.push_records(before, edit, &batch.conferences)?;
         changes.push_records(before, edit, &batch.journals)?;
-        changes.license_changes.sort_by(|one, other| (&one.license, one.dataset).cmp(&(&other.license, other.dataset)));
+        changes.license_changes.sort_by(|one, other| {
+            (&one.license, one.dataset).cmp(&(&other.license, other.dataset))
+        });
         Ok(changes)
     }
 
@@ -94,7 +96,8 @@ impl Changes {
         for (id, after) in rows {
             let (before, after) = (stored.get(id).map(|found| &found.row), after.as_ref());
             if before != after {
-                self.changes.extend(RowChange::of((before, &none), (after, &none)));
+                self.changes
+                    .extend(RowChange::of((before, &none), (after, &none)));
             }
         }
     }
@@ -105,8 +108,14 @@ impl Changes {
         edit: &Edit<'_>,
         rows: &BTreeMap<Id, Option<Curated<F>>>,
     ) -> Result<(), StoreError> {
-        let removed = rows.iter().filter(|(_, row)| row.is_none()).map(|(id, _)| (*id, None));
-        let written = edit.written_records::<F>()?.into_iter().map(|record| (record.id(), Some(record)));
+        let removed = rows
+            .iter()
+            .filter(|(_, row)| row.is_none())
+            .map(|(id, _)| (*id, None));
+        let written = edit
+            .written_records::<F>()?
+            .into_iter()
+            .map(|record| (record.id(), Some(record)));
         let changed: BTreeMap<Id, Option<Curated<F>>> = removed.chain(written).collect();
         let references = before.references()?;
         let licenses = before.list_licenses();
@@ -117,34 +126,56 @@ impl Changes {
             .collect();
         for (id, after) in changed {
             let before = before.find_stored(id)?;
-            let Some(row) = after.as_ref().or(before.as_ref()) else { continue };
-            self.changes.extend(RowChange::of((before.as_ref(), references), (after.as_ref(), edit.references())));
+            let Some(row) = after.as_ref().or(before.as_ref()) else {
+                continue;
+            };
+            self.changes.extend(RowChange::of(
+                (before.as_ref(), references),
+                (after.as_ref(), edit.references()),
+            ));
             for (scope, effect) in &mut effects {
-                let sees = |row: &Option<Curated<F>>| row.as_ref().is_some_and(|row| row.fields().is_in(scope));
+                let sees = |row: &Option<Curated<F>>| {
+                    row.as_ref().is_some_and(|row| row.fields().is_in(scope))
+                };
                 let list = match (sees(&before), sees(&after)) {
                     (false, false) => continue,
                     (false, true) => &mut effect.entering,
                     (true, true) => &mut effect.changed,
                     (true, false) => &mut effect.leaving,
                 };
-                list.push(NamedRecord { id, name: row.fields().name().to_owned() });
+                list.push(NamedRecord {
+                    id,
+                    name: row.fields().name().to_owned(),
+                });
             }
         }
         let effects = effects.into_iter().map(|(_, effect)| effect);
-        self.license_changes.extend(effects.filter(|effect| effect.lists().iter().any(|(_, list)| !list.is_empty())));
+        self.license_changes.extend(
+            effects.filter(|effect| effect.lists().iter().any(|(_, list)| !list.is_empty())),
+        );
         Ok(())
     }
 
     /// The changed rows as text: the first of each kind.
     pub fn describe_rows(&self) -> String {
         let mut text = String::new();
-        let datasets = self.changes.iter().map(|row| row.dataset).collect::<Vec<_>>();
-        let kinds = datasets.chunk_by(|one, other| one == other).flat_map(|datasets| {
-            [ChangeKind::Added, ChangeKind::Changed, ChangeKind::Removed].map(|change| (datasets[0], change))
-        });
+        let datasets = self
+            .changes
+            .iter()
+            .map(|row| row.dataset)
+            .collect::<Vec<_>>();
+        let kinds = datasets
+            .chunk_by(|one, other| one == other)
+            .flat_map(|datasets| {
+                [ChangeKind::Added, ChangeKind::Changed, ChangeKind::Removed]
+                    .map(|change| (datasets[0], change))
+            });
         for (dataset, change) in kinds {
-            let rows: Vec<&RowChange> =
-                self.changes.iter().filter(|row| (row.dataset, row.change) == (dataset, change)).collect();
+            let rows: Vec<&RowChange> = self
+                .changes
+                .iter()
+                .filter(|row| (row.dataset, row.change) == (dataset, change))
+                .collect();
             if rows.is_empty() {
                 continue;
             }
@@ -153,7 +184,9 @@ impl Changes {
             for row in rows.iter().take(MAX_SHOWN) {
                 let _ = writeln!(text, "  {} {}", row.id, shown(&row.name));
                 if change == ChangeKind::Changed {
-                    row.fields.iter().for_each(|field| field.describe(&mut text));
+                    row.fields
+                        .iter()
+                        .for_each(|field| field.describe(&mut text));
                 }
             }
             push_more(&mut text, rows.len());
@@ -165,10 +198,16 @@ impl Changes {
     pub fn describe_license(&self, license: &str, dataset: Dataset) -> String {
         let mut text = String::new();
         let mut effects = self.license_changes.iter();
-        let Some(effect) = effects.find(|effect| effect.license == license && effect.dataset == dataset) else {
+        let Some(effect) =
+            effects.find(|effect| effect.license == license && effect.dataset == dataset)
+        else {
             return text;
         };
-        for (what, list) in effect.lists().into_iter().filter(|(_, list)| !list.is_empty()) {
+        for (what, list) in effect
+            .lists()
+            .into_iter()
+            .filter(|(_, list)| !list.is_empty())
+        {
             for NamedRecord { id, name } in list.iter().take(MAX_SHOWN) {
                 let _ = writeln!(text, "  {what:<6} {id} {}", shown(name));
             }
@@ -181,12 +220,22 @@ impl Changes {
 impl RecordsOfLicense {
     fn new(license: &License, dataset: Dataset) -> RecordsOfLicense {
         let (entering, changed, leaving) = Default::default();
-        RecordsOfLicense { license: license.name.clone(), dataset, entering, changed, leaving }
+        RecordsOfLicense {
+            license: license.name.clone(),
+            dataset,
+            entering,
+            changed,
+            leaving,
+        }
     }
 
     /// The lists, each with its verb.
     fn lists(&self) -> [(&'static str, &[NamedRecord]); 3] {
-        [("enter", &self.entering), ("change", &self.changed), ("leave", &self.leaving)]
+        [
+            ("enter", &self.entering),
+            ("change", &self.changed),
+            ("leave", &self.leaving),
+        ]
     }
 }
 
@@ -205,23 +254,51 @@ impl RowChange {
         let none = F::default();
         let old = before.map_or(&none, Curated::fields).values();
         let new = after.map_or(&none, Curated::fields).values();
-        let differing = F::table().fields.iter().zip(old.into_iter().zip(new)).filter_map(|(field, (old, new))| {
-            let (before, after) = (value_of(old, links_before), value_of(new, links_after));
-            (before != after).then_some(FieldChange { field: &field.name, before, after })
-        });
+        let differing = F::table()
+            .fields
+            .iter()
+            .zip(old.into_iter().zip(new))
+            .filter_map(|(field, (old, new))| {
+                let (before, after) = (value_of(old, links_before), value_of(new, links_after));
+                (before != after).then_some(FieldChange {
+                    field: &field.name,
+                    before,
+                    after,
+                })
+            });
         let fields = differing.collect();
-        Some(RowChange { dataset: F::STEM, id: row.id(), name: row.fields().name().to_owned(), change, fields })
+        Some(RowChange {
+            dataset: F::STEM,
+            id: row.id(),
+            name: row.fields().name().to_owned(),
+            change,
+            fields,
+        })
     }
 }
 
 impl FieldChange {
     fn describe(&self, text: &mut String) {
         let (before, after) = (text_of(&self.before), text_of(&self.after));
-        let (before, after) = (before.as_deref().unwrap_or("(empty)"), after.as_deref().unwrap_or("(empty)"));
+        let (before, after) = (
+            before.as_deref().unwrap_or("(empty)"),
+            after.as_deref().unwrap_or("(empty)"),
+        );
         let _ = if before == after {
-            writeln!(text, "      {}: {} (a linked row changed)", self.field, shown(after))
+            writeln!(
+                text,
+                "      {}: {} (a linked row changed)",
+                self.field,
+                shown(after)
+            )
         } else {
-            writeln!(text, "      {}: {} → {}", self.field, shown(before), shown(after))
+            writeln!(
+                text,
+                "      {}: {} → {}",
+                self.field,
+                shown(before),
+                shown(after)
+            )
         };
     }
 }
@@ -233,7 +310,11 @@ fn shown(text: &str) -> String {
 
 fn push_more(text: &mut String, count: usize) {
     if let Some(more) = count.checked_sub(MAX_SHOWN).filter(|more| *more > 0) {
-        let _ = writeln!(text, "  and {} more; --json lists all", HumanCount(more as u64));
+        let _ = writeln!(
+            text,
+            "  and {} more; --json lists all",
+            HumanCount(more as u64)
+        );
     }
 }
 
@@ -251,11 +332,21 @@ pub(in crate::cli) fn text_of(value: &Value) -> Option<String> {
         Value::Null => None,
         Value::String(text) => Some(text.clone()),
         Value::Array(items) if items.is_empty() => None,
-        Value::Array(items) => Some(items.iter().filter_map(text_of).collect::<Vec<_>>().join("; ")),
+        Value::Array(items) => Some(
+            items
+                .iter()
+                .filter_map(text_of)
+                .collect::<Vec<_>>()
+                .join("; "),
+        ),
         // An organization or a tag. A tag has a category, and is shown with its type.
         Value::Object(members) => {
             let text = |key: &str| members.get(key).and_then(Value::as_str).unwrap_or_default();
-            let kind = if members.contains_key("category") { format!("{}: ", text("type")) } else { String::new() };
+            let kind = if members.contains_key("category") {
+                format!("{}: ", text("type"))
+            } else {
+                String::new()
+            };
             Some(format!("{kind}{}", text("name")))
         }
         other => Some(other.to_string()),
@@ -271,12 +362,26 @@ mod tests {
     fn license_changes(license: &str, entering: u64, changed: u64, leaving: u64) -> Changes {
         let (license, dataset) = (license.to_owned(), Dataset::Journals);
         let [entering, changed, leaving] = [entering, changed, leaving].map(named);
-        let license_changes = vec![RecordsOfLicense { license, dataset, entering, changed, leaving }];
-        Changes { changes: Vec::new(), license_changes }
+        let license_changes = vec![RecordsOfLicense {
+            license,
+            dataset,
+            entering,
+            changed,
+            leaving,
+        }];
+        Changes {
+            changes: Vec::new(),
+            license_changes,
+        }
     }
 
     fn named(count: u64) -> Vec<NamedRecord> {
-        (1..=count).map(|id| NamedRecord { id: Id::try_from(id).unwrap(), name: format!("C{id}") }).collect()
+        (1..=count)
+            .map(|id| NamedRecord {
+                id: Id::try_from(id).unwrap(),
+                name: format!("C{id}"),
+            })
+            .collect()
     }
 
     #[test]
@@ -288,11 +393,25 @@ mod tests {
             change,
             fields: Vec::new(),
         };
-        for (count, last) in [(20, "  20 "), (21, "  and 1 more; --json lists all"), (1021, "  and 1,001 more;")] {
+        for (count, last) in [
+            (20, "  20 "),
+            (21, "  and 1 more; --json lists all"),
+            (1021, "  and 1,001 more;"),
+        ] {
             let changes = (1..=count).map(|id| row(id, ChangeKind::Added)).collect();
-            let text = Changes { changes, license_changes: Vec::new() }.describe_rows();
+            let text = Changes {
+                changes,
+                license_changes: Vec::new(),
+            }
+            .describe_rows();
             assert_eq!(text.lines().count(), 1 + count.min(21) as usize, "{text}");
-            assert!(text.starts_with(&format!("journals added:\n  1 {}…\n", "x".repeat(MAX_VALUE_CHARS))), "{text}");
+            assert!(
+                text.starts_with(&format!(
+                    "journals added:\n  1 {}…\n",
+                    "x".repeat(MAX_VALUE_CHARS)
+                )),
+                "{text}"
+            );
             assert!(text.lines().last().unwrap().starts_with(last), "{text}");
             let all = license_changes("acme", 0, 0, count);
             let text = all.describe_license("acme", Dataset::Journals);
@@ -309,7 +428,11 @@ mod tests {
 
     #[test]
     fn rows_are_listed_by_dataset_and_kind() {
-        let field = |before, after| FieldChange { field: "city", before, after };
+        let field = |before, after| FieldChange {
+            field: "city",
+            before,
+            after,
+        };
         let row = |dataset, id, change, fields| RowChange {
             dataset,
             id: Id::try_from(id).unwrap(),
@@ -318,16 +441,49 @@ mod tests {
             fields,
         };
         let rows = vec![
-            row("tags", 1, ChangeKind::Removed, vec![field(json!("x"), json!(null))]),
-            row("tags", 2, ChangeKind::Changed, vec![field(json!("x"), json!("x")), field(json!(null), json!("y"))]),
-            row("tags", 3, ChangeKind::Added, vec![field(json!(null), json!("x"))]),
-            row("conferences", 4, ChangeKind::Changed, vec![field(json!("it's"), json!(null))]),
+            row(
+                "tags",
+                1,
+                ChangeKind::Removed,
+                vec![field(json!("x"), json!(null))],
+            ),
+            row(
+                "tags",
+                2,
+                ChangeKind::Changed,
+                vec![
+                    field(json!("x"), json!("x")),
+                    field(json!(null), json!("y")),
+                ],
+            ),
+            row(
+                "tags",
+                3,
+                ChangeKind::Added,
+                vec![field(json!(null), json!("x"))],
+            ),
+            row(
+                "conferences",
+                4,
+                ChangeKind::Changed,
+                vec![field(json!("it's"), json!(null))],
+            ),
         ];
         let expected = "tags added:\n  3 A\\n\ntags changed:\n  2 A\\n\n      city: x (a linked row changed)\n      city: (empty) → y\n\
                         tags removed:\n  1 A\\n\nconferences changed:\n  4 A\\n\n      city: it's → (empty)\n";
-        assert_eq!(Changes { changes: rows, license_changes: Vec::new() }.describe_rows(), expected);
+        assert_eq!(
+            Changes {
+                changes: rows,
+                license_changes: Vec::new()
+            }
+            .describe_rows(),
+            expected
+        );
         let all = license_changes("a", 1, 2, 0);
-        assert_eq!(all.describe_license("a", Dataset::Journals), "  enter  1 C1\n  change 1 C1\n  change 2 C2\n");
+        assert_eq!(
+            all.describe_license("a", Dataset::Journals),
+            "  enter  1 C1\n  change 1 C1\n  change 2 C2\n"
+        );
     }
 
     #[test]
@@ -338,9 +494,18 @@ mod tests {
             (json!("Zürich"), Some("Zürich")),
             (json!(4.5), Some("4.5")),
             (json!(true), Some("true")),
-            (json!(["Hematology", "Oncology"]), Some("Hematology; Oncology")),
-            (json!([{"id": 1, "name": "ASCO", "abbv": null, "type": "society", "url": null}]), Some("ASCO")),
-            (json!([{"id": 1, "type": "Topic", "name": "Lung", "category": null}]), Some("Topic: Lung")),
+            (
+                json!(["Hematology", "Oncology"]),
+                Some("Hematology; Oncology"),
+            ),
+            (
+                json!([{"id": 1, "name": "ASCO", "abbv": null, "type": "society", "url": null}]),
+                Some("ASCO"),
+            ),
+            (
+                json!([{"id": 1, "type": "Topic", "name": "Lung", "category": null}]),
+                Some("Topic: Lung"),
+            ),
         ];
         for (value, expected) in cases {
             assert_eq!(text_of(&value).as_deref(), expected, "{value}");

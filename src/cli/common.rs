@@ -67,24 +67,37 @@ pub(in crate::cli) enum AccessChange {
 
 /// Whether a command line asks for JSON, also if it is wrong.
 pub(in crate::cli) fn asks_for_json(arguments: &[OsString]) -> bool {
-    let is_set = |value: OsString| FalseyValueParser::new().parse_ref(&Command::default(), None, &value);
+    let is_set =
+        |value: OsString| FalseyValueParser::new().parse_ref(&Command::default(), None, &value);
     arguments.iter().any(|argument| argument == "--json")
         || std::env::var_os("MEDFEED_JSON").is_some_and(|value| is_set(value).unwrap_or(false))
 }
 
 /// Returns an error if the folder of a file does not exist.
 pub(in crate::cli) fn require_folder(file: &Path) -> anyhow::Result<()> {
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = file
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder.filter(|folder| !folder.exists()) {
         let word = ShellWord(&folder.to_string_lossy()).to_string();
-        bail!("there is no folder {} for {}; create it: `mkdir -p {word}`", folder.display(), file.display());
+        bail!(
+            "there is no folder {} for {}; create it: `mkdir -p {word}`",
+            folder.display(),
+            file.display()
+        );
     }
     Ok(())
 }
 
 /// A reader of the log in a bucket.
-pub(in crate::cli) fn open_log(url: &BucketUrl, seal_key: Option<&Path>) -> anyhow::Result<LogReader> {
-    let seal = seal_key.map(SealKey::load).transpose().map_err(|error| anyhow!(error))?;
+pub(in crate::cli) fn open_log(
+    url: &BucketUrl,
+    seal_key: Option<&Path>,
+) -> anyhow::Result<LogReader> {
+    let seal = seal_key
+        .map(SealKey::load)
+        .transpose()
+        .map_err(|error| anyhow!(error))?;
     Ok(LogReader::new(Bucket::open(url, seal)?))
 }
 
@@ -132,11 +145,13 @@ impl Publication {
         Ok(match note.fenced {
             Some(by) => Publication::Fenced(by),
             // After a restore, the publisher continues from a commit that the file has no more.
-            None if is_held || view.is_restored_over(note.head())? => Publication::Waiting(format!(
-                "it is not in {} yet. Check that `medfeed publish` runs; `medfeed publish {} --status` shows what waits",
-                Printable(&note.url),
-                ShellWord(&Printable(&note.url).to_string())
-            )),
+            None if is_held || view.is_restored_over(note.head())? => {
+                Publication::Waiting(format!(
+                    "it is not in {} yet. Check that `medfeed publish` runs; `medfeed publish {} --status` shows what waits",
+                    Printable(&note.url),
+                    ShellWord(&Printable(&note.url).to_string())
+                ))
+            }
             None => Publication::Foreign(format!(
                 "{} ends with a commit, at seq {}, that this file does not contain: the file was replaced by another copy. \
                  `medfeed publish {}` says what to do",
@@ -152,11 +167,17 @@ impl Common {
     /// Waits until the last commit is published, if the database is published and the options ask for it. Returns the
     /// exit code of the command that made the commit. The writer's lock must be free: the publisher takes it.
     pub fn await_publication(&self, access: AccessChange) -> anyhow::Result<ExitCode> {
-        let default = if access == AccessChange::Revoked { REVOKE_PUBLISH_WAIT } else { Duration::ZERO };
+        let default = if access == AccessChange::Revoked {
+            REVOKE_PUBLISH_WAIT
+        } else {
+            Duration::ZERO
+        };
         let time = self.publish_wait.unwrap_or(default);
         let (time, late) = match (time.is_zero(), access) {
             (false, _) => (time, ExitCode::from(NOT_PUBLISHED)),
-            (true, AccessChange::Narrowed) if self.publish_wait.is_none() => (USUAL_PUBLISH_TIME, ExitCode::SUCCESS),
+            (true, AccessChange::Narrowed) if self.publish_wait.is_none() => {
+                (USUAL_PUBLISH_TIME, ExitCode::SUCCESS)
+            }
             (true, _) => return Ok(ExitCode::SUCCESS),
         };
         let deadline = Instant::now() + time;
@@ -172,9 +193,15 @@ impl Common {
                     ));
                     return Ok(ExitCode::from(EXIT_FENCED));
                 }
-                Publication::Waiting(_) if Instant::now() < deadline => std::thread::sleep(POLL_INTERVAL),
-                Publication::Waiting(why) | Publication::Foreign(why) | Publication::Unknown(why) => {
-                    note(&format!("done here, but replicas do not have the change yet: {why}"));
+                Publication::Waiting(_) if Instant::now() < deadline => {
+                    std::thread::sleep(POLL_INTERVAL)
+                }
+                Publication::Waiting(why)
+                | Publication::Foreign(why)
+                | Publication::Unknown(why) => {
+                    note(&format!(
+                        "done here, but replicas do not have the change yet: {why}"
+                    ));
                     return Ok(late);
                 }
             }
@@ -183,8 +210,14 @@ impl Common {
 
     /// Prints the result as text or JSON. Returns the exit code of success.
     pub fn result(&self, json: &impl Serialize, text: impl Display) -> anyhow::Result<ExitCode> {
-        let printed = if self.json { print_json(&serde_json::to_string(json)?) } else { print_text(&text.to_string()) };
-        printed.context("the command did its work, but its result cannot be written to standard output")?;
+        let printed = if self.json {
+            print_json(&serde_json::to_string(json)?)
+        } else {
+            print_text(&text.to_string())
+        };
+        printed.context(
+            "the command did its work, but its result cannot be written to standard output",
+        )?;
         Ok(ExitCode::SUCCESS)
     }
 
@@ -253,18 +286,29 @@ impl Common {
 
     /// Warns if the publisher's note is about another file.
     fn warn_of_foreign_note(&self) {
-        let find = || anyhow::Ok(Publication::of(&self.db, self.open_reader()?.newest().commit().head())?);
+        let find = || {
+            anyhow::Ok(Publication::of(
+                &self.db,
+                self.open_reader()?.newest().commit().head(),
+            )?)
+        };
         // The command itself reports read failures.
         if let Ok(Publication::Foreign(why)) = find() {
             let db = self.db.display().to_string();
-            warn(&format!("replicas do not get the changes of {}: {why}", Printable(&db)));
+            warn(&format!(
+                "replicas do not get the changes of {}: {why}",
+                Printable(&db)
+            ));
         }
     }
 
     /// Says that the command created the database, which may be a mistake in `--db`.
     pub fn note_if_new(&self, is_new: bool) {
         if is_new && self.db.exists() {
-            note(&format!("{} is a new database", Printable(&self.db.display().to_string())));
+            note(&format!(
+                "{} is a new database",
+                Printable(&self.db.display().to_string())
+            ));
         }
     }
 }
@@ -278,12 +322,27 @@ mod tests {
     #[test]
     fn the_command_that_creates_a_folder_creates_just_this_one() {
         let root = tempfile::tempdir().unwrap();
-        for name in ["plain", "with blank", "it's", "a\"b", "$HOME", "`touch pwned`", "$(touch pwned)", "a/b/c", "*"] {
+        for name in [
+            "plain",
+            "with blank",
+            "it's",
+            "a\"b",
+            "$HOME",
+            "`touch pwned`",
+            "$(touch pwned)",
+            "a/b/c",
+            "*",
+        ] {
             let file = root.path().join(name).join("feed.redb");
             let told = require_folder(&file).unwrap_err().to_string();
             let (_, line) = told.split_once("create it: `").unwrap();
             let line = line.strip_suffix('`').unwrap();
-            let done = Process::new("sh").arg("-c").arg(line).current_dir(&root).output().unwrap();
+            let done = Process::new("sh")
+                .arg("-c")
+                .arg(line)
+                .current_dir(&root)
+                .output()
+                .unwrap();
             assert!(done.status.success(), "{line}: {done:?}");
             require_folder(&file).unwrap();
             assert!(!root.path().join("pwned").exists(), "{line}");

@@ -39,7 +39,13 @@ pub(in crate::cli) const EXAMPLES: &[Examples] = &[
             "medfeed import - --dataset journals --format jsonl < new.txt",
         ],
     ),
-    ("health", &["medfeed health", "medfeed health --admin-listen 127.0.0.1:9090"]),
+    (
+        "health",
+        &[
+            "medfeed health",
+            "medfeed health --admin-listen 127.0.0.1:9090",
+        ],
+    ),
     (
         "template",
         &[
@@ -50,7 +56,13 @@ pub(in crate::cli) const EXAMPLES: &[Examples] = &[
     ),
     ("show", &["medfeed show conferences 17"]),
     ("lint", &["medfeed lint data", "medfeed lint"]),
-    ("export", &["medfeed export content", "medfeed export content --format csv"]),
+    (
+        "export",
+        &[
+            "medfeed export content",
+            "medfeed export content --format csv",
+        ],
+    ),
     (
         "license set",
         &[
@@ -62,7 +74,10 @@ pub(in crate::cli) const EXAMPLES: &[Examples] = &[
     ("license list", &["medfeed license list"]),
     ("license show", &["medfeed license show acme"]),
     ("license remove", &["medfeed license remove acme"]),
-    ("license explain", &["medfeed license explain acme conferences 17"]),
+    (
+        "license explain",
+        &["medfeed license explain acme conferences 17"],
+    ),
     (
         "key create",
         &[
@@ -72,7 +87,10 @@ pub(in crate::cli) const EXAMPLES: &[Examples] = &[
     ),
     ("key list", &["medfeed key list"]),
     ("key revoke", &["medfeed key revoke key_0123456789"]),
-    ("key replace", &["medfeed key replace key_0123456789 --overlap 24h"]),
+    (
+        "key replace",
+        &["medfeed key replace key_0123456789 --overlap 24h"],
+    ),
     (
         "pull",
         &[
@@ -91,16 +109,45 @@ pub(in crate::cli) const EXAMPLES: &[Examples] = &[
             "medfeed publish s3://my-bucket/feed --status",
         ],
     ),
-    ("log", &["medfeed log --limit 5", "medfeed log conferences 17"]),
-    ("check", &["medfeed check", "medfeed check --db backup.redb", "medfeed check --from s3://feed/prod"]),
+    (
+        "log",
+        &["medfeed log --limit 5", "medfeed log conferences 17"],
+    ),
+    (
+        "check",
+        &[
+            "medfeed check",
+            "medfeed check --db backup.redb",
+            "medfeed check --from s3://feed/prod",
+        ],
+    ),
     (
         "backup",
-        &["medfeed backup backup.redb", "medfeed backup backup.redb --from s3://feed/prod --at 2026-11-20T18:00:00Z"],
+        &[
+            "medfeed backup backup.redb",
+            "medfeed backup backup.redb --from s3://feed/prod --at 2026-11-20T18:00:00Z",
+        ],
     ),
-    ("promote", &["medfeed promote s3://feed/prod --db replica.redb"]),
-    ("restore", &["medfeed restore backup.redb", "medfeed restore backup.redb --yes"]),
+    (
+        "promote",
+        &["medfeed promote s3://feed/prod --db replica.redb"],
+    ),
+    (
+        "restore",
+        &[
+            "medfeed restore backup.redb",
+            "medfeed restore backup.redb --yes",
+        ],
+    ),
     ("compact", &["medfeed compact"]),
-    ("upgrade", &["medfeed upgrade --dry-run", "medfeed upgrade", "medfeed upgrade --if-needed"]),
+    (
+        "upgrade",
+        &[
+            "medfeed upgrade --dry-run",
+            "medfeed upgrade",
+            "medfeed upgrade --if-needed",
+        ],
+    ),
     (
         "completions",
         &[
@@ -108,19 +155,35 @@ pub(in crate::cli) const EXAMPLES: &[Examples] = &[
             "medfeed completions fish > ~/.config/fish/completions/medfeed.fish",
         ],
     ),
-    ("man", &["medfeed man | man -l -", "medfeed man ~/.local/share/man/man1"]),
+    (
+        "man",
+        &[
+            "medfeed man | man -l -",
+            "medfeed man ~/.local/share/man/man1",
+        ],
+    ),
 ];
 
 /// The examples of a command.
 pub(in crate::cli) fn of(path: &str) -> &'static [&'static str] {
-    EXAMPLES.iter().find(|(name, _)| *name == path).map_or(&[], |(_, lines)| *lines)
+    EXAMPLES
+        .iter()
+        .find(|(name, _)| *name == path)
+        .map_or(&[], |(_, lines)| *lines)
 }
 
 /// Adds the examples at the end of every command's help.
 pub(in crate::cli) fn add(command: Command, path: &str) -> Command {
-    let names: Vec<String> = command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
+    let names: Vec<String> = command
+        .get_subcommands()
+        .map(|below| below.get_name().to_owned())
+        .collect();
     let command = names.into_iter().fold(command, |command, name| {
-        let below = if path.is_empty() { name.clone() } else { format!("{path} {name}") };
+        let below = if path.is_empty() {
+            name.clone()
+        } else {
+            format!("{path} {name}")
+        };
         command.mut_subcommand(name, |command| add(command, &below))
     });
     match of(path) {

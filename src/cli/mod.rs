@@ -23,7 +23,8 @@ use clap_complete::Shell;
 
 use self::arguments::path_parser;
 use self::commands::{
-    check, demo, export, import, key, license, log, manual, promote, publish, pull, replace, serve, template,
+    check, demo, export, import, key, license, log, manual, promote, publish, pull, replace, serve,
+    template,
 };
 use self::common::{Common, EXIT_FENCED, asks_for_json};
 use self::output::{describe_error, note, print_error};
@@ -133,8 +134,11 @@ enum Command {
 
 /// Whether an argument or a variable contains control characters. clap repeats both in its messages.
 fn has_control_characters(arguments: Vec<OsString>) -> bool {
-    let variables = std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MEDFEED_"));
-    let mut inputs = arguments.into_iter().chain(variables.map(|(_, value)| value));
+    let variables =
+        std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MEDFEED_"));
+    let mut inputs = arguments
+        .into_iter()
+        .chain(variables.map(|(_, value)| value));
     inputs.any(|text| text.to_string_lossy().contains(steers))
 }
 
@@ -147,15 +151,19 @@ impl Cli {
     /// Parses the arguments. Also returns the name of the command, such as `license set`.
     fn parse_named(arguments: &[OsString]) -> Result<(Cli, String), clap::Error> {
         let mut program = program();
-        let matches =
-            program.try_get_matches_from_mut(arguments).map_err(|error| variables::name_variable(error, arguments))?;
+        let matches = program
+            .try_get_matches_from_mut(arguments)
+            .map_err(|error| variables::name_variable(error, arguments))?;
         let (mut names, mut leaf) = (Vec::new(), &matches);
         while let Some((name, matches)) = leaf.subcommand() {
             names.push(name);
             leaf = matches;
         }
         let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut program))?;
-        if !matches!(cli.command, Command::Completions { .. } | Command::Man { .. }) {
+        if !matches!(
+            cli.command,
+            Command::Completions { .. } | Command::Man { .. }
+        ) {
             variables::warn_of_unknown_variables(&program);
         }
         Ok((cli, names.join(" ")))
@@ -169,7 +177,10 @@ pub fn run(arguments: Vec<OsString>, limits: Limits) -> ExitCode {
     let (Cli { command, common }, command_name) = match Cli::parse_named(&arguments) {
         Ok(parsed) => parsed,
         Err(error) => {
-            let is_requested = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            let is_requested = matches!(
+                error.kind(),
+                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+            );
             if !is_requested && asks_for_json(&arguments) {
                 let message = error.render().to_string();
                 print_error(true, message.strip_prefix("error: ").unwrap_or(&message));
@@ -180,7 +191,11 @@ pub fn run(arguments: Vec<OsString>, limits: Limits) -> ExitCode {
                 // A closed terminal shows nothing.
                 let _ = error.print();
             }
-            return if is_requested { ExitCode::SUCCESS } else { ExitCode::from(2) };
+            return if is_requested {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::from(2)
+            };
         }
     };
     name_command(command_name);
@@ -193,7 +208,11 @@ pub fn run(arguments: Vec<OsString>, limits: Limits) -> ExitCode {
             let message = describe_error(&error);
             match error.downcast_ref() {
                 // The engine's errors do not name the file.
-                Some(StoreError::Damaged { .. } | StoreError::UnknownRow { .. } | StoreError::Engine(_)) => {
+                Some(
+                    StoreError::Damaged { .. }
+                    | StoreError::UnknownRow { .. }
+                    | StoreError::Engine(_),
+                ) => {
                     format!("{db}: {message}")
                 }
                 Some(StoreError::Fenced { .. }) => {
@@ -203,10 +222,15 @@ pub fn run(arguments: Vec<OsString>, limits: Limits) -> ExitCode {
                 _ => message,
             }
         }
-        Err(CaughtPanic { message, is_of_store: true }) => format!(
+        Err(CaughtPanic {
+            message,
+            is_of_store: true,
+        }) => format!(
             "{db}: the database is damaged: the engine stopped: {message}; run `medfeed check`, and restore a backup"
         ),
-        Err(CaughtPanic { message, .. }) => format!("this is a bug in medfeed, please report it: {message}"),
+        Err(CaughtPanic { message, .. }) => {
+            format!("this is a bug in medfeed, please report it: {message}")
+        }
     };
     print_error(common.json, &message);
     code
@@ -261,8 +285,11 @@ mod tests {
             ("--json key --db=other.redb list", "key list"),
         ];
         for (arguments, expected) in cases {
-            let given: Vec<OsString> =
-                ["medfeed"].into_iter().chain(arguments.split(' ')).map(OsString::from).collect();
+            let given: Vec<OsString> = ["medfeed"]
+                .into_iter()
+                .chain(arguments.split(' '))
+                .map(OsString::from)
+                .collect();
             let (_, name) = Cli::parse_named(&given).unwrap();
             assert_eq!(name, expected, "{arguments}");
         }
@@ -278,15 +305,25 @@ mod tests {
                 _ => words.last_mut().unwrap().push(letter),
             }
         }
-        words.into_iter().take_while(|word| !["<", ">", "|"].contains(&word.as_str())).map(OsString::from).collect()
+        words
+            .into_iter()
+            .take_while(|word| !["<", ">", "|"].contains(&word.as_str()))
+            .map(OsString::from)
+            .collect()
     }
 
     #[test]
     fn every_command_has_examples_that_it_parses() {
         fn check(command: &clap::Command, path: &str) {
-            assert!(command.has_subcommands() || !examples::of(path).is_empty(), "{path} has no example");
+            assert!(
+                command.has_subcommands() || !examples::of(path).is_empty(),
+                "{path} has no example"
+            );
             for line in examples::of(path) {
-                assert!(line.starts_with(format!("medfeed {path}").trim_end()), "{path}: {line}");
+                assert!(
+                    line.starts_with(format!("medfeed {path}").trim_end()),
+                    "{path}: {line}"
+                );
                 Cli::parse_named(&words(line)).unwrap_or_else(|error| panic!("{line}: {error}"));
             }
             for below in command.get_subcommands() {
@@ -298,7 +335,9 @@ mod tests {
             let known = path
                 .split(' ')
                 .filter(|name| !name.is_empty())
-                .try_fold(program(), |command, name| command.find_subcommand(name).cloned());
+                .try_fold(program(), |command, name| {
+                    command.find_subcommand(name).cloned()
+                });
             assert!(known.is_some(), "{path}");
         }
     }
@@ -311,10 +350,18 @@ mod tests {
             "license list --publish-wait 2s --wait=1s --json --db x.redb",
         ];
         for line in cases {
-            let (Cli { common, .. }, name) = Cli::parse_named(&words(&format!("medfeed {line}"))).unwrap();
+            let (Cli { common, .. }, name) =
+                Cli::parse_named(&words(&format!("medfeed {line}"))).unwrap();
             assert_eq!(name, "license list", "{line}");
-            assert_eq!((common.db.to_str(), common.json), (Some("x.redb"), true), "{line}");
-            let waits = (common.wait.as_secs(), common.publish_wait.map(|time| time.as_secs()));
+            assert_eq!(
+                (common.db.to_str(), common.json),
+                (Some("x.redb"), true),
+                "{line}"
+            );
+            let waits = (
+                common.wait.as_secs(),
+                common.publish_wait.map(|time| time.as_secs()),
+            );
             assert_eq!(waits, (1, Some(2)), "{line}");
         }
     }

@@ -62,7 +62,10 @@ pub(in crate::cli) fn list_findings(findings: &[Finding], all: bool) -> Vec<Stri
     let listed: usize = groups.iter().map(|group| group.count).sum();
     let mut lines: Vec<String> = groups.iter().map(FindingGroup::to_string).collect();
     if listed < findings.len() {
-        lines.push(format!("and {} more; --all-faults lists all", HumanCount((findings.len() - listed) as u64)));
+        lines.push(format!(
+            "and {} more; --all-faults lists all",
+            HumanCount((findings.len() - listed) as u64)
+        ));
     }
     lines
 }
@@ -70,7 +73,10 @@ pub(in crate::cli) fn list_findings(findings: &[Finding], all: bool) -> Vec<Stri
 /// Makes every line of a text safe to print on a terminal. Values that must not break a line are made [`Printable`] by
 /// the caller.
 fn harmless(text: &str) -> String {
-    text.split('\n').map(|line| Printable(line).to_string()).collect::<Vec<_>>().join("\n")
+    text.split('\n')
+        .map(|line| Printable(line).to_string())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Whether a question can be asked: standard input is a terminal, and nothing waits in it. Pasted lines are commands,
@@ -107,11 +113,21 @@ pub(in crate::cli) fn table<const N: usize>(header: [&str; N], rows: &[[String; 
         .chain(rows)
         .map(|row| row.each_ref().map(|cell| Printable(cell).to_string()))
         .collect();
-    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or_default();
+    let width = |column: usize| {
+        lines
+            .iter()
+            .map(|line| line[column].chars().count())
+            .max()
+            .unwrap_or_default()
+    };
     let widths: Vec<usize> = (0..N).map(width).collect();
     let mut text = String::new();
     for line in &lines {
-        let cells: Vec<String> = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        let cells: Vec<String> = line
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell:<width$}"))
+            .collect();
         text.push_str(cells.join("  ").trim_end());
         text.push('\n');
     }
@@ -136,7 +152,10 @@ pub(in crate::cli) fn describe_error(error: &anyhow::Error) -> String {
         let cause = system.map_or_else(|| cause.to_string(), disk::describe);
         if !text.contains(&cause) {
             let separator = if text.is_empty() { "" } else { ": " };
-            text = format!("{text}{separator}{cause}{}", system.map(disk::remedy).unwrap_or_default());
+            text = format!(
+                "{text}{separator}{cause}{}",
+                system.map(disk::remedy).unwrap_or_default()
+            );
         }
     }
     text
@@ -156,7 +175,11 @@ mod tests {
 
     #[test]
     fn lines_stay_and_control_characters_are_escaped() {
-        let cases = [("a\n  b\n", "a\n  b\n"), ("a\r\x1b[2J\nb\u{9b}", "a\\r\\u{1b}[2J\nb\\u{9b}"), ("", "")];
+        let cases = [
+            ("a\n  b\n", "a\n  b\n"),
+            ("a\r\x1b[2J\nb\u{9b}", "a\\r\\u{1b}[2J\nb\\u{9b}"),
+            ("", ""),
+        ];
         for (text, expected) in cases {
             assert_eq!(harmless(text), expected, "{text:?}");
         }
@@ -164,10 +187,17 @@ mod tests {
 
     #[test]
     fn at_most_a_thousand_kinds_of_findings_are_listed() {
-        let kinds: Vec<Finding> =
-            (0..1_002).map(|at| Finding { field: Some(at.to_string()), ..Finding::default() }).collect();
+        let kinds: Vec<Finding> = (0..1_002)
+            .map(|at| Finding {
+                field: Some(at.to_string()),
+                ..Finding::default()
+            })
+            .collect();
         let listed = list_findings(&kinds, false);
-        assert_eq!((listed.len(), listed[1_000].as_str()), (1_001, "and 2 more; --all-faults lists all"));
+        assert_eq!(
+            (listed.len(), listed[1_000].as_str()),
+            (1_001, "and 2 more; --all-faults lists all")
+        );
         assert_eq!(list_findings(&kinds, true).len(), 1_002);
     }
 
@@ -190,8 +220,14 @@ mod tests {
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
         let rows = [["é\n", "1", ""], ["Zürich", "", "x"], ["a", "22222", "yy"]];
-        let text = table(["NAME", "N", "LAST"], &rows.map(|row| row.map(str::to_owned)));
-        assert_eq!(text, "NAME    N      LAST\né\\n     1\nZürich         x\na       22222  yy\n");
+        let text = table(
+            ["NAME", "N", "LAST"],
+            &rows.map(|row| row.map(str::to_owned)),
+        );
+        assert_eq!(
+            text,
+            "NAME    N      LAST\né\\n     1\nZürich         x\na       22222  yy\n"
+        );
         assert_eq!(table(["A"], &[]), "A\n");
     }
 
@@ -205,17 +241,27 @@ mod tests {
                 "row 3: No space left on device; free some room on the disk",
             ),
             (
-                StoreError::Io { path: PathBuf::from("x"), source: missing() }.into(),
+                StoreError::Io {
+                    path: PathBuf::from("x"),
+                    source: missing(),
+                }
+                .into(),
                 "x: No such file or directory; check the path and its spelling",
             ),
         ];
         for (error, expected) in cases {
             assert_eq!(describe_error(&error), expected);
         }
-        let refused = StoreError::Io { path: PathBuf::from("/x"), source: io::Error::from_raw_os_error(13) };
+        let refused = StoreError::Io {
+            path: PathBuf::from("/x"),
+            source: io::Error::from_raw_os_error(13),
+        };
         let told = describe_error(&refused.into());
         assert_eq!(
-            (told.matches("Permission denied").count(), told.matches("run the command").count()),
+            (
+                told.matches("Permission denied").count(),
+                told.matches("run the command").count()
+            ),
             (1, 1),
             "{told}"
         );

@@ -3,7 +3,9 @@
 use std::io::{Seek, Write};
 
 use anyhow::{Context, bail};
-use rust_xlsxwriter::{ColNum, DataValidation, ExcelDateTime, Format, FormatAlign, Note, RowNum, Workbook, Worksheet};
+use rust_xlsxwriter::{
+    ColNum, DataValidation, ExcelDateTime, Format, FormatAlign, Note, RowNum, Workbook, Worksheet,
+};
 
 use crate::model::Number;
 use crate::model::field::FieldTable;
@@ -57,14 +59,31 @@ impl WorkbookWriter {
     }
 
     /// Begins the sheet `name` for the rows of a table. `is_dated` adds the column `updated_at`.
-    pub fn begin(&mut self, name: &str, table: &'static FieldTable, is_dated: bool) -> anyhow::Result<SheetWriter<'_>> {
+    pub fn begin(
+        &mut self,
+        name: &str,
+        table: &'static FieldTable,
+        is_dated: bool,
+    ) -> anyhow::Result<SheetWriter<'_>> {
         let note = "The row's number, from 1; it never changes";
-        let mut columns = vec![SheetColumn { name: "id", note, kind: ValueKind::Integer }];
+        let mut columns = vec![SheetColumn {
+            name: "id",
+            note,
+            kind: ValueKind::Integer,
+        }];
         let fields = table.fields.iter();
-        columns.extend(fields.map(|field| SheetColumn { name: &field.column, note: &field.note, kind: field.kind }));
+        columns.extend(fields.map(|field| SheetColumn {
+            name: &field.column,
+            note: &field.note,
+            kind: field.kind,
+        }));
         if is_dated {
             let note = "When the record last changed; import ignores it";
-            columns.push(SheetColumn { name: "updated_at", note, kind: ValueKind::Text });
+            columns.push(SheetColumn {
+                name: "updated_at",
+                note,
+                kind: ValueKind::Text,
+            });
         }
         let sheet = self.workbook.add_worksheet();
         sheet.set_name(name)?;
@@ -73,7 +92,13 @@ impl WorkbookWriter {
             sheet.set_column_width(at, column.width())?;
         }
         sheet.set_freeze_panes(1, 0)?;
-        Ok(SheetWriter { sheet, columns, date: &self.date, text: &self.text, rows: 0 })
+        Ok(SheetWriter {
+            sheet,
+            columns,
+            date: &self.date,
+            text: &self.text,
+            rows: 0,
+        })
     }
 
     /// Writes the whole workbook to `out`.
@@ -98,8 +123,20 @@ impl SheetWriter<'_> {
         for ((at, column), cell) in (0..).zip(&self.columns).zip(cells) {
             let cell = cell.as_ref();
             if !cell.is_empty() {
-                write(self.sheet, (self.rows, at), column.kind, cell, (self.date, self.text)).with_context(|| {
-                    format!("row {} of `{}`, column `{}`", self.rows + 1, self.sheet.name(), column.name)
+                write(
+                    self.sheet,
+                    (self.rows, at),
+                    column.kind,
+                    cell,
+                    (self.date, self.text),
+                )
+                .with_context(|| {
+                    format!(
+                        "row {} of `{}`, column `{}`",
+                        self.rows + 1,
+                        self.sheet.name(),
+                        column.name
+                    )
                 })?;
             }
         }
@@ -117,7 +154,11 @@ impl SheetWriter<'_> {
     /// each column.
     pub fn prepare(&mut self) -> anyhow::Result<()> {
         for (at, column) in (0..).zip(&self.columns) {
-            self.sheet.insert_note(0, at, &Note::new(column.note.replace('`', "")).add_author_prefix(false))?;
+            self.sheet.insert_note(
+                0,
+                at,
+                &Note::new(column.note.replace('`', "")).add_author_prefix(false),
+            )?;
             let format = match column.kind {
                 ValueKind::Date => Some(self.date),
                 // Without a text format, a spreadsheet converts ISSNs and names to dates and numbers.
@@ -128,13 +169,18 @@ impl SheetWriter<'_> {
             if let Some(format) = format {
                 self.sheet.set_column_format(at, format)?;
             }
-            let words = if column.kind == ValueKind::Flag { &["TRUE", "FALSE"] } else { column.kind.words() };
+            let words = if column.kind == ValueKind::Flag {
+                &["TRUE", "FALSE"]
+            } else {
+                column.kind.words()
+            };
             if !words.is_empty() {
                 let validation = DataValidation::new()
                     .allow_list_strings(words)?
                     .set_error_title("Unknown value")?
                     .set_error_message(format!("Choose one of: {}", words.join(", ")))?;
-                self.sheet.add_data_validation(1, at, LAST_ROW, at, &validation)?;
+                self.sheet
+                    .add_data_validation(1, at, LAST_ROW, at, &validation)?;
             }
         }
         Ok(())
@@ -151,7 +197,9 @@ fn write(
 ) -> anyhow::Result<()> {
     // A number or date that a spreadsheet would not keep exactly is written as a text. Import reads such texts too.
     match kind {
-        ValueKind::Integer | ValueKind::Year if cell.parse::<u64>().is_ok_and(|number| number < EXACT_BELOW) => {
+        ValueKind::Integer | ValueKind::Year
+            if cell.parse::<u64>().is_ok_and(|number| number < EXACT_BELOW) =>
+        {
             sheet.write_number(row, at, cell.parse::<f64>()?)?;
         }
         ValueKind::Number if is_exact(cell) => {
@@ -182,7 +230,8 @@ fn write(
 /// Whether a spreadsheet keeps and shows the number exactly. It shows 15 digits.
 fn is_exact(cell: &str) -> bool {
     let shows = |number: f64| number < 1e15 && format!("{number:.14e}").parse() == Ok(number);
-    cell.parse::<Number>().is_ok_and(|number| shows(number.get()) && number.to_string() == cell)
+    cell.parse::<Number>()
+        .is_ok_and(|number| shows(number.get()) && number.to_string() == cell)
 }
 
 /// The date, if a spreadsheet can store it. Their calendar begins in 1900 and has a wrong leap day that year, so 1900
@@ -190,7 +239,12 @@ fn is_exact(cell: &str) -> bool {
 fn date_of(cell: &str) -> Option<ExcelDateTime> {
     let date = parse_date(cell).ok().filter(|date| date.year() > 1900)?;
     let (year, month, day) = (date.year(), date.month(), date.day());
-    ExcelDateTime::from_ymd(u16::try_from(year).ok()?, u8::try_from(month).ok()?, u8::try_from(day).ok()?).ok()
+    ExcelDateTime::from_ymd(
+        u16::try_from(year).ok()?,
+        u8::try_from(month).ok()?,
+        u8::try_from(day).ok()?,
+    )
+    .ok()
 }
 
 #[cfg(test)]
@@ -248,7 +302,12 @@ mod tests {
             assert_eq!(pushed.is_ok(), expected, "{count} {letter}");
             if let Err(error) = pushed {
                 let told = format!("{error:#}");
-                assert!(told.starts_with("row 2 of `tags`, column `name`: the text has 32768 characters"), "{told}");
+                assert!(
+                    told.starts_with(
+                        "row 2 of `tags`, column `name`: the text has 32768 characters"
+                    ),
+                    "{told}"
+                );
             }
         }
     }

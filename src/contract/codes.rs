@@ -111,7 +111,13 @@ impl<'a> ProblemBody<'a> {
         request_id: &'a str,
     ) -> ProblemBody<'a> {
         let title = status.canonical_reason().unwrap_or("Error");
-        ProblemBody { r#type: page_url, title, status: status.as_u16(), detail: detail.into(), request_id }
+        ProblemBody {
+            r#type: page_url,
+            title,
+            status: status.as_u16(),
+            detail: detail.into(),
+            request_id,
+        }
     }
 }
 

@@ -6,11 +6,13 @@ use std::sync::LazyLock;
 use http::StatusCode;
 use serde::Serialize;
 
-use super::codes::Code::{self, InvalidCursor, InvalidSyncToken, NotFound, RecordNotFound, ResyncRequired};
+use super::codes::Code::{
+    self, InvalidCursor, InvalidSyncToken, NotFound, RecordNotFound, ResyncRequired,
+};
 use super::codes::{CODES, CodeInfo, CodeScope};
 use super::parameters::{
-    ChangesParameters, DATASET, ExportParameters, ID, IF_NONE_MATCH, IF_RANGE, ListParameters, Parameter, RANGE,
-    ReferenceParameters,
+    ChangesParameters, DATASET, ExportParameters, ID, IF_NONE_MATCH, IF_RANGE, ListParameters,
+    Parameter, RANGE, ReferenceParameters,
 };
 use crate::model::Dataset::{self, Conferences, Journals};
 use crate::model::{PerDataset, Timestamp};
@@ -80,9 +82,13 @@ impl Endpoint {
     /// Returns the parameters in the path, the query and the headers.
     pub fn all_parameters(&self) -> impl Iterator<Item = &'static Parameter> {
         let names: Vec<&str> = self.pattern.split('/').filter_map(placeholder).collect();
-        let in_path = [&DATASET, &ID].into_iter().filter(move |parameter| names.contains(&parameter.name));
+        let in_path = [&DATASET, &ID]
+            .into_iter()
+            .filter(move |parameter| names.contains(&parameter.name));
         let header = self.resource.is_revalidatable().then_some(&IF_NONE_MATCH);
-        let of_file = [&RANGE, &IF_RANGE].into_iter().filter(|_| self.resource.is_file());
+        let of_file = [&RANGE, &IF_RANGE]
+            .into_iter()
+            .filter(|_| self.resource.is_file());
         in_path.chain(self.parameters).chain(header).chain(of_file)
     }
 }
@@ -132,13 +138,26 @@ const PLAIN: Endpoint = Endpoint {
     codes: &[],
 };
 
-pub(super) static DOCS: Endpoint = Endpoint { pattern: "/docs", ..PLAIN };
+pub(super) static DOCS: Endpoint = Endpoint {
+    pattern: "/docs",
+    ..PLAIN
+};
 
-pub(super) const DOC_PATTERNS: [&str; 6] =
-    ["/openapi.json", "/docs", "/docs/page.js", "/docs/follow.py", "/docs/errors", "/docs/errors/{code}"];
+pub(super) const DOC_PATTERNS: [&str; 6] = [
+    "/openapi.json",
+    "/docs",
+    "/docs/page.js",
+    "/docs/follow.py",
+    "/docs/errors",
+    "/docs/errors/{code}",
+];
 
 /// The explorer, with its page and files.
-pub(super) static EXPLORER: Endpoint = Endpoint { pattern: "/", resource: Resource::Explorer, ..PLAIN };
+pub(super) static EXPLORER: Endpoint = Endpoint {
+    pattern: "/",
+    resource: Resource::Explorer,
+    ..PLAIN
+};
 
 pub(super) const EXPLORER_PATTERNS: [&str; 8] = [
     "/",
@@ -269,7 +288,10 @@ pub static CONTRACT: LazyLock<Contract> = LazyLock::new(|| {
             endpoint.parameters = ListParameters::of(dataset).leak();
         }
     }
-    Contract { endpoints: endpoints.to_vec().leak(), codes: &CODES }
+    Contract {
+        endpoints: endpoints.to_vec().leak(),
+        codes: &CODES,
+    }
 });
 
 impl Contract {
@@ -285,11 +307,22 @@ impl Contract {
 
     /// Returns the statuses of an endpoint, ascending.
     pub fn statuses_of(&self, endpoint: &Endpoint) -> BTreeSet<StatusCode> {
-        let revalidated = endpoint.resource.is_revalidatable().then_some(StatusCode::NOT_MODIFIED);
-        let of_file = [StatusCode::PARTIAL_CONTENT, StatusCode::RANGE_NOT_SATISFIABLE];
+        let revalidated = endpoint
+            .resource
+            .is_revalidatable()
+            .then_some(StatusCode::NOT_MODIFIED);
+        let of_file = [
+            StatusCode::PARTIAL_CONTENT,
+            StatusCode::RANGE_NOT_SATISFIABLE,
+        ];
         let of_file = of_file.into_iter().filter(|_| endpoint.resource.is_file());
         let errors = self.codes_of(endpoint).map(|info| info.status);
-        [StatusCode::OK].into_iter().chain(revalidated).chain(of_file).chain(errors).collect()
+        [StatusCode::OK]
+            .into_iter()
+            .chain(revalidated)
+            .chain(of_file)
+            .chain(errors)
+            .collect()
     }
 }
 
@@ -318,13 +351,21 @@ pub struct DatasetBody {
 impl StatusBody {
     /// Returns the body for a service that is up.
     pub fn up(now: Timestamp, datasets: PerDataset<DatasetBody>) -> StatusBody {
-        StatusBody { status: "ok", api_version: "v1", time: now.to_string(), datasets }
+        StatusBody {
+            status: "ok",
+            api_version: "v1",
+            time: now.to_string(),
+            datasets,
+        }
     }
 }
 
 impl DatasetBody {
     /// Builds the member of a dataset.
     pub fn new(records: u64, last_change_at: Option<Timestamp>) -> DatasetBody {
-        DatasetBody { records, last_change_at: last_change_at.map(|time| time.to_string()) }
+        DatasetBody {
+            records,
+            last_change_at: last_change_at.map(|time| time.to_string()),
+        }
     }
 }

@@ -25,7 +25,10 @@ pub struct BadRequest {
 impl BadRequest {
     /// Returns the error of a parameter that is missing or invalid. `rule` says what to send.
     pub fn parameter(name: &str, rule: impl fmt::Display) -> BadRequest {
-        BadRequest { code: Code::InvalidParameter, detail: format!("Parameter `{name}`: {rule}.") }
+        BadRequest {
+            code: Code::InvalidParameter,
+            detail: format!("Parameter `{name}`: {rule}."),
+        }
     }
 }
 
@@ -52,7 +55,9 @@ impl Parameter {
     /// # Errors
     /// `invalid_parameter`, with a remedy.
     pub fn read(&self, text: &str) -> Result<Value, BadRequest> {
-        self.form.read(text).map_err(|rule| BadRequest::parameter(self.name, rule))
+        self.form
+            .read(text)
+            .map_err(|rule| BadRequest::parameter(self.name, rule))
     }
 
     /// Parses a decoded value.
@@ -63,8 +68,10 @@ impl Parameter {
 
 /// Deserializes a parsed value. Fails only if the declared type does not match the declared form.
 pub(super) fn typed<T: DeserializeOwned>(value: Value) -> Result<T, BadRequest> {
-    serde_json::from_value(value)
-        .map_err(|error| BadRequest { code: Code::InternalError, detail: format!("a wrong declaration: {error}") })
+    serde_json::from_value(value).map_err(|error| BadRequest {
+        code: Code::InternalError,
+        detail: format!("a wrong declaration: {error}"),
+    })
 }
 
 /// The location of a parameter.
@@ -115,7 +122,11 @@ pub enum ParameterForm {
 }
 
 /// Examples of times in all supported forms.
-pub const TIME_EXAMPLES: [&str; 3] = ["2026-03-15", "2026-03-15T09:30:00Z", "2026-03-15T09:30:00+02:00"];
+pub const TIME_EXAMPLES: [&str; 3] = [
+    "2026-03-15",
+    "2026-03-15T09:30:00Z",
+    "2026-03-15T09:30:00+02:00",
+];
 
 impl ParameterForm {
     /// Returns the form of a filter on fields of a kind.
@@ -135,16 +146,23 @@ impl ParameterForm {
     /// Parses a decoded value, or returns the rule that it breaks.
     fn read(&self, text: &str) -> Result<Value, String> {
         match self {
-            ParameterForm::Text | ParameterForm::Cursor | ParameterForm::SyncToken | ParameterForm::ETags => {
-                Some(text.into())
-            }
+            ParameterForm::Text
+            | ParameterForm::Cursor
+            | ParameterForm::SyncToken
+            | ParameterForm::ETags => Some(text.into()),
             ParameterForm::Id => text.parse::<Id>().ok().map(|id| id.get().into()),
             ParameterForm::Whole(min, max) => {
                 let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-                let number = text.parse::<u64>().ok().filter(|number| digits && (min..=max).contains(&number));
+                let number = text
+                    .parse::<u64>()
+                    .ok()
+                    .filter(|number| digits && (min..=max).contains(&number));
                 number.map(Value::from)
             }
-            ParameterForm::Number => text.parse::<Number>().ok().map(|number| number.to_string().into()),
+            ParameterForm::Number => text
+                .parse::<Number>()
+                .ok()
+                .map(|number| number.to_string().into()),
             ParameterForm::Choice(values) => values.contains(&text).then(|| text.into()),
             ParameterForm::Length(min, max) => {
                 let length = text.chars().count();
@@ -153,8 +171,18 @@ impl ParameterForm {
                 }
                 Some(text.into())
             }
-            ParameterForm::Date => Some(parse_date(text).map_err(|rule| rule.to_string())?.to_string().into()),
-            ParameterForm::Time => Some(parse_time(text).map_err(|rule| rule.to_string())?.unix_s().into()),
+            ParameterForm::Date => Some(
+                parse_date(text)
+                    .map_err(|rule| rule.to_string())?
+                    .to_string()
+                    .into(),
+            ),
+            ParameterForm::Time => Some(
+                parse_time(text)
+                    .map_err(|rule| rule.to_string())?
+                    .unix_s()
+                    .into(),
+            ),
         }
         .ok_or_else(|| format!("must be {}", self.words()))
     }
@@ -162,7 +190,11 @@ impl ParameterForm {
     /// Describes the form in words.
     pub fn words(&self) -> String {
         let quoted = |values: &[&str], between| {
-            values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(between)
+            values
+                .iter()
+                .map(|value| format!("`{value}`"))
+                .collect::<Vec<_>>()
+                .join(between)
         };
         match self {
             ParameterForm::Id => format!("a whole number from {} to {}", Id::MIN, Id::MAX),
@@ -172,9 +204,10 @@ impl ParameterForm {
             ParameterForm::Date => "`YYYY-MM-DD`".to_owned(),
             ParameterForm::Time => quoted(&TIME_EXAMPLES, ", "),
             ParameterForm::Choice(values) => quoted(values, " or "),
-            ParameterForm::Text | ParameterForm::Cursor | ParameterForm::SyncToken | ParameterForm::ETags => {
-                "a string".to_owned()
-            }
+            ParameterForm::Text
+            | ParameterForm::Cursor
+            | ParameterForm::SyncToken
+            | ParameterForm::ETags => "a string".to_owned(),
         }
     }
 }
@@ -267,7 +300,11 @@ impl ListParameters {
     /// Returns the declarations for a dataset, with the filters on its fields. Leaks their texts.
     pub(super) fn of(dataset: Dataset) -> Vec<Parameter> {
         let mut parameters = ListParameters::ALL.to_vec();
-        let fields = || Dataset::ALL.into_iter().flat_map(|dataset| &dataset.table().fields);
+        let fields = || {
+            Dataset::ALL
+                .into_iter()
+                .flat_map(|dataset| &dataset.table().fields)
+        };
         let mut searched: Vec<&str> = Vec::new();
         for name in fields().filter_map(|field| field.uses.searched) {
             if !searched.contains(&name) {
@@ -311,17 +348,46 @@ pub struct NoParameters {}
 const DATASETS: [&str; 2] = [Dataset::Conferences.as_str(), Dataset::Journals.as_str()];
 
 /// The path parameter `{dataset}`.
-pub static DATASET: Parameter = in_path("dataset", "Dataset", ParameterForm::Choice(&DATASETS), "The dataset");
+pub static DATASET: Parameter = in_path(
+    "dataset",
+    "Dataset",
+    ParameterForm::Choice(&DATASETS),
+    "The dataset",
+);
 
 /// The path parameter `{id}`.
 pub static ID: Parameter = in_path("id", "Id", ParameterForm::Id, "The record's id");
 
-const fn in_path(name: &'static str, component: &'static str, form: ParameterForm, note: &'static str) -> Parameter {
-    Parameter { name, component, location: ParameterLocation::Path, form, absent: WhenAbsent::Required, note }
+const fn in_path(
+    name: &'static str,
+    component: &'static str,
+    form: ParameterForm,
+    note: &'static str,
+) -> Parameter {
+    Parameter {
+        name,
+        component,
+        location: ParameterLocation::Path,
+        form,
+        absent: WhenAbsent::Required,
+        note,
+    }
 }
 
-const fn header(name: &'static str, component: &'static str, form: ParameterForm, note: &'static str) -> Parameter {
-    Parameter { name, component, location: ParameterLocation::Header, form, absent: WhenAbsent::Optional, note }
+const fn header(
+    name: &'static str,
+    component: &'static str,
+    form: ParameterForm,
+    note: &'static str,
+) -> Parameter {
+    Parameter {
+        name,
+        component,
+        location: ParameterLocation::Header,
+        form,
+        absent: WhenAbsent::Optional,
+        note,
+    }
 }
 
 /// The header of conditional requests.

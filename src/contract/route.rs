@@ -19,11 +19,26 @@ pub struct Route {
 impl Contract {
     /// Finds the endpoint of an undecoded path.
     pub fn route(&self, path: &str) -> Option<Route> {
-        let found = self.endpoints.iter().find_map(|endpoint| Some((endpoint, match_pattern(endpoint.pattern, path)?)));
-        let page = || DOC_PATTERNS.iter().find_map(|pattern| Some((&DOCS, match_pattern(pattern, path)?)));
-        let explorer = || EXPLORER_PATTERNS.iter().find_map(|pattern| Some((&EXPLORER, match_pattern(pattern, path)?)));
+        let found = self
+            .endpoints
+            .iter()
+            .find_map(|endpoint| Some((endpoint, match_pattern(endpoint.pattern, path)?)));
+        let page = || {
+            DOC_PATTERNS
+                .iter()
+                .find_map(|pattern| Some((&DOCS, match_pattern(pattern, path)?)))
+        };
+        let explorer = || {
+            EXPLORER_PATTERNS
+                .iter()
+                .find_map(|pattern| Some((&EXPLORER, match_pattern(pattern, path)?)))
+        };
         let (endpoint, value) = found.or_else(page).or_else(explorer)?;
-        Some(Route { endpoint, value, path: percent_decode(path, false)?.into_owned() })
+        Some(Route {
+            endpoint,
+            value,
+            path: percent_decode(path, false)?.into_owned(),
+        })
     }
 }
 
@@ -58,7 +73,10 @@ fn can_be_value(name: &str, segment: &str) -> bool {
 /// Whether an undecoded path is under `/v1`, where every response has the rate headers. A slash after `v1` may be
 /// escaped.
 pub fn is_under_v1(path: &str) -> bool {
-    let first = path.strip_prefix('/').and_then(|rest| rest.split('/').next()).unwrap_or_default();
+    let first = path
+        .strip_prefix('/')
+        .and_then(|rest| rest.split('/').next())
+        .unwrap_or_default();
     percent_decode(first, false).is_some_and(|first| first == "v1" || first.starts_with("v1/"))
 }
 
@@ -78,7 +96,11 @@ mod tests {
             ("/v1/%6Aournals", "/v1/journals", ""),
             ("/v1/journals/-17", "/v1/journals/{id}", "-17"),
             ("/v1/journals/0", "/v1/journals/{id}", "0"),
-            ("/v1/journals/99999999999999999999999", "/v1/journals/{id}", "99999999999999999999999"),
+            (
+                "/v1/journals/99999999999999999999999",
+                "/v1/journals/{id}",
+                "99999999999999999999999",
+            ),
             ("/v1/journals/x", "", ""),
             ("/v1/journals/1.0", "", ""),
             ("/v1/journals/-", "", ""),
@@ -128,7 +150,9 @@ mod tests {
         ];
         for (path, pattern, value) in cases {
             let route = CONTRACT.route(path);
-            let found = route.as_ref().map_or(("", ""), |route| (route.endpoint.pattern, route.value.as_str()));
+            let found = route.as_ref().map_or(("", ""), |route| {
+                (route.endpoint.pattern, route.value.as_str())
+            });
             assert_eq!(found, (pattern, value), "{path}");
         }
     }
@@ -136,8 +160,15 @@ mod tests {
     #[test]
     fn every_pattern_leads_to_its_endpoint() {
         for endpoint in CONTRACT.endpoints {
-            let path = endpoint.pattern.replace("{id}", "1").replace("{dataset}", "journals");
-            assert_eq!(CONTRACT.route(&path).map(|route| route.endpoint), Some(endpoint), "{path}");
+            let path = endpoint
+                .pattern
+                .replace("{id}", "1")
+                .replace("{dataset}", "journals");
+            assert_eq!(
+                CONTRACT.route(&path).map(|route| route.endpoint),
+                Some(endpoint),
+                "{path}"
+            );
         }
     }
 

@@ -38,13 +38,23 @@ pub fn record_fields<F: Fields>() -> Vec<FieldDoc> {
 pub fn reference_fields<F: Fields>() -> Vec<FieldDoc> {
     let empty = F::default();
     // A row without values breaks exactly the rules that require a value.
-    let required: Vec<&str> = empty.faults().into_iter().map(|fault| fault.field).collect();
+    let required: Vec<&str> = empty
+        .faults()
+        .into_iter()
+        .map(|fault| fault.field)
+        .collect();
     let note = match F::STEM {
         "conferences" | "journals" => "Key of the record; lists are ordered by it",
         _ => "Key of the row",
     };
     let id = json!({"$ref": "#/components/schemas/Id"});
-    let mut fields = vec![FieldDoc { name: "id", type_name: "integer", schema: id, nullable: false, note }];
+    let mut fields = vec![FieldDoc {
+        name: "id",
+        type_name: "integer",
+        schema: id,
+        nullable: false,
+        note,
+    }];
     fields.extend(F::table().fields.iter().map(|field| FieldDoc {
         name: &field.name,
         type_name: type_name(field.kind),
@@ -83,7 +93,9 @@ fn schema(kind: ValueKind) -> Value {
         ValueKind::Number => json!({"type": "number", "minimum": 0}),
         ValueKind::Date => json!({"type": "string", "format": "date"}),
         ValueKind::Flag => json!({"type": "boolean"}),
-        ValueKind::Links(ReferenceKind::Organization) => list(json!({"$ref": "#/components/schemas/Organization"})),
+        ValueKind::Links(ReferenceKind::Organization) => {
+            list(json!({"$ref": "#/components/schemas/Organization"}))
+        }
         ValueKind::Links(ReferenceKind::Tag) => list(json!({"$ref": "#/components/schemas/Tag"})),
     }
 }
@@ -123,7 +135,11 @@ mod tests {
     #[test]
     fn only_required_fields_and_lists_are_never_null() {
         fn never_null<F: Fields>() -> Vec<&'static str> {
-            record_fields::<F>().iter().filter(|field| !field.nullable).map(|field| field.name).collect()
+            record_fields::<F>()
+                .iter()
+                .filter(|field| !field.nullable)
+                .map(|field| field.name)
+                .collect()
         }
         assert_eq!(
             never_null::<ConferenceFields>(),
@@ -139,12 +155,24 @@ mod tests {
                 "updated_at"
             ]
         );
-        assert_eq!(never_null::<JournalFields>(), ["id", "name", "organizations", "tags", "updated_at"]);
+        assert_eq!(
+            never_null::<JournalFields>(),
+            ["id", "name", "organizations", "tags", "updated_at"]
+        );
     }
 
     #[test]
     fn the_docs_state_for_each_status_whether_its_date_is_given() {
         let dates = DateStatus::ALL.map(status_date);
-        assert_eq!(dates, ["always given", "always given", "always given", "always null", "given or null"]);
+        assert_eq!(
+            dates,
+            [
+                "always given",
+                "always given",
+                "always given",
+                "always null",
+                "given or null"
+            ]
+        );
     }
 }

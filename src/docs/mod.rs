@@ -31,7 +31,10 @@ pub struct DocsPage {
 
 impl DocsPage {
     fn html(text: String) -> DocsPage {
-        DocsPage { content_type: "text/html; charset=utf-8", body: text.into_bytes() }
+        DocsPage {
+            content_type: "text/html; charset=utf-8",
+            body: text.into_bytes(),
+        }
     }
 }
 
@@ -40,14 +43,19 @@ pub fn find_page(contract: &Contract, path: &str, public_url: &str) -> Option<Do
     match path {
         "/openapi.json" => {
             let document = openapi::document(contract, public_url);
-            Some(DocsPage { content_type: "application/json", body: format!("{document:#}\n").into_bytes() })
+            Some(DocsPage {
+                content_type: "application/json",
+                body: format!("{document:#}\n").into_bytes(),
+            })
         }
-        "/docs/page.js" => {
-            Some(DocsPage { content_type: "text/javascript; charset=utf-8", body: SCRIPT.as_bytes().to_vec() })
-        }
-        "/docs/follow.py" => {
-            Some(DocsPage { content_type: "text/x-python; charset=utf-8", body: pages::CLIENT.as_bytes().to_vec() })
-        }
+        "/docs/page.js" => Some(DocsPage {
+            content_type: "text/javascript; charset=utf-8",
+            body: SCRIPT.as_bytes().to_vec(),
+        }),
+        "/docs/follow.py" => Some(DocsPage {
+            content_type: "text/x-python; charset=utf-8",
+            body: pages::CLIENT.as_bytes().to_vec(),
+        }),
         "/docs" => Some(DocsPage::html(pages::reference(contract, public_url))),
         "/docs/errors" => Some(DocsPage::html(pages::error_index(contract))),
         _ => {

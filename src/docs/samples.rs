@@ -9,8 +9,8 @@ use crate::contract::{CodeInfo, Contract, DatasetBody, ProblemBody, Query, Resou
 use crate::model::reference::{ReferenceFields, Referenced, References};
 use crate::model::time::parse_time;
 use crate::model::{
-    Access, Conference, ConferenceFields, Curated, Dataset, DateStatus, Fields, Id, Journal, JournalFields, LicenseId,
-    OrganizationFields, PerDataset, TagFields, Timestamp, Witness, json,
+    Access, Conference, ConferenceFields, Curated, Dataset, DateStatus, Fields, Id, Journal,
+    JournalFields, LicenseId, OrganizationFields, PerDataset, TagFields, Timestamp, Witness, json,
 };
 use crate::query::export::{push_header, push_record};
 use crate::query::feed::tombstone;
@@ -39,7 +39,11 @@ impl Samples {
             kind: text("Society"),
             url: text("https://www.escardio.org/"),
         };
-        let audience = TagFields { kind: text("Audience"), name: text("Physicians"), category: None };
+        let audience = TagFields {
+            kind: text("Audience"),
+            name: text("Physicians"),
+            category: None,
+        };
         let society = link(&mut references.organizations, 12, society)?;
         let audience = link(&mut references.tags, 31, audience)?;
         let mut conference = ConferenceFields {
@@ -95,8 +99,12 @@ impl Samples {
     /// Renders the record of a dataset.
     pub fn record(&self, dataset: Dataset) -> Vec<u8> {
         match dataset {
-            Dataset::Conferences => json::render_record(&self.conference, self.updated_at, &self.references),
-            Dataset::Journals => json::render_record(&self.journal, self.updated_at, &self.references),
+            Dataset::Conferences => {
+                json::render_record(&self.conference, self.updated_at, &self.references)
+            }
+            Dataset::Journals => {
+                json::render_record(&self.journal, self.updated_at, &self.references)
+            }
         }
     }
 
@@ -121,15 +129,20 @@ impl Samples {
                 page.end(false, "next_sync_token", Some(&self.sync_token(dataset)));
                 return Some(page.into_json());
             }
-            Resource::Record(dataset) => return Some([b"{\"data\":", &*self.record(dataset), b"}"].concat()),
+            Resource::Record(dataset) => {
+                return Some([b"{\"data\":", &*self.record(dataset), b"}"].concat());
+            }
             Resource::Status => {
                 let datasets = PerDataset {
                     conferences: DatasetBody::new(9012, Some(self.updated_at)),
                     journals: DatasetBody::new(3047, None),
                 };
-                return serde_json::to_vec(&StatusBody::up(self.updated_at.plus_s(75), datasets)).ok();
+                return serde_json::to_vec(&StatusBody::up(self.updated_at.plus_s(75), datasets))
+                    .ok();
             }
-            Resource::TherapyAreas => therapy_area(self.conference.fields().therapy_areas.first()?, 412),
+            Resource::TherapyAreas => {
+                therapy_area(self.conference.fields().therapy_areas.first()?, 412)
+            }
             Resource::Tags => item(self.references.tags.first_key_value()?.1, 1830),
             Resource::Organizations => item(self.references.organizations.first_key_value()?.1, 3),
             Resource::Export | Resource::Docs | Resource::Explorer => return None,
@@ -143,7 +156,13 @@ impl Samples {
         match dataset {
             Dataset::Conferences => {
                 push_header::<ConferenceFields>(&mut csv).ok()?;
-                push_record(&mut csv, &self.conference, self.updated_at, &self.references).ok()?;
+                push_record(
+                    &mut csv,
+                    &self.conference,
+                    self.updated_at,
+                    &self.references,
+                )
+                .ok()?;
             }
             Dataset::Journals => {
                 push_header::<JournalFields>(&mut csv).ok()?;
@@ -155,21 +174,36 @@ impl Samples {
 
     /// Returns a sync token. It is sealed with a secret that no database has.
     pub fn sync_token(&self, dataset: Dataset) -> String {
-        let witness = Witness { seq: 8, lineage: [0; 16] };
-        let token = SyncToken { dataset, license: LicenseId(1), scope_seq: 1, position: 8, witness };
+        let witness = Witness {
+            seq: 8,
+            lineage: [0; 16],
+        };
+        let token = SyncToken {
+            dataset,
+            license: LicenseId(1),
+            scope_seq: 1,
+            position: 8,
+            witness,
+        };
         Sealer::new(&[0; 32]).seal_sync_token(&token)
     }
 
     /// Returns a cursor, sealed with the same secret.
     pub fn cursor(&self, dataset: Dataset) -> String {
         let last_id = self.conference.id().get();
-        Sealer::new(&[0; 32]).seal_cursor(&Cursor { dataset, license: LicenseId(1), filters: [0; 16], last_id })
+        Sealer::new(&[0; 32]).seal_cursor(&Cursor {
+            dataset,
+            license: LicenseId(1),
+            filters: [0; 16],
+            last_id,
+        })
     }
 }
 
 /// Indents JSON: every member and item gets its own line.
 pub fn indented(json: &[u8]) -> String {
-    let indented = serde_json::from_slice::<Value>(json).and_then(|json| serde_json::to_string_pretty(&json));
+    let indented =
+        serde_json::from_slice::<Value>(json).and_then(|json| serde_json::to_string_pretty(&json));
     indented.unwrap_or_default()
 }
 
@@ -182,7 +216,11 @@ fn id(number: u64) -> Option<Id> {
 }
 
 /// Adds a row that records can link to; returns its id.
-fn link<F: Fields + ReferenceFields>(rows: &mut BTreeMap<Id, Referenced<F>>, number: u64, fields: F) -> Option<Id> {
+fn link<F: Fields + ReferenceFields>(
+    rows: &mut BTreeMap<Id, Referenced<F>>,
+    number: u64,
+    fields: F,
+) -> Option<Id> {
     let row = Curated::new(id(number)?, fields).ok()?;
     let id = row.id();
     rows.insert(id, Referenced::new(row));
@@ -193,8 +231,13 @@ fn link<F: Fields + ReferenceFields>(rows: &mut BTreeMap<Id, Referenced<F>>, num
 const REQUEST_ID: &str = "0198c2f4-5b1e-7c3a-9d42-6f0a1b2c3d4e";
 
 /// Returns the body that the code's example request gets.
-pub fn problem_example(contract: &Contract, info: &CodeInfo, public_url: &str) -> ProblemBody<'static> {
-    let detail = refusal(contract, info.request).unwrap_or_else(|| info.detail.replace("{public_url}", public_url));
+pub fn problem_example(
+    contract: &Contract,
+    info: &CodeInfo,
+    public_url: &str,
+) -> ProblemBody<'static> {
+    let detail = refusal(contract, info.request)
+        .unwrap_or_else(|| info.detail.replace("{public_url}", public_url));
     // The problem's `type`, unless the operator set another one.
     let page_url = format!("{public_url}/docs/errors/{}", info.name);
     ProblemBody::new(info.status, page_url, detail, REQUEST_ID)
@@ -205,7 +248,10 @@ fn refusal(contract: &Contract, request: &str) -> Option<String> {
     let (_, target) = request.split_once(' ')?;
     let (path, query) = target.split_once('?')?;
     let endpoint = contract.route(path)?.endpoint;
-    Query::of(endpoint, Some(query)).parse::<Value>().err().map(|refused| refused.detail)
+    Query::of(endpoint, Some(query))
+        .parse::<Value>()
+        .err()
+        .map(|refused| refused.detail)
 }
 
 #[cfg(test)]
@@ -218,7 +264,12 @@ mod tests {
         let samples = Samples::new().unwrap();
         for endpoint in CONTRACT.endpoints {
             let answer = samples.answer(endpoint.resource);
-            assert_eq!(answer.is_none(), endpoint.resource == Resource::Export, "{}", endpoint.pattern);
+            assert_eq!(
+                answer.is_none(),
+                endpoint.resource == Resource::Export,
+                "{}",
+                endpoint.pattern
+            );
         }
         for dataset in Dataset::ALL {
             let csv = samples.csv(dataset).unwrap();
@@ -229,12 +280,17 @@ mod tests {
     #[test]
     fn indenting_changes_nothing_but_blanks() {
         let samples = Samples::new().unwrap();
-        for json in
-            [samples.record(Dataset::Conferences), br#"{"a":[],"b":{},"c":["{\"x\":[1,2],\\",{"d":null}]}"#.to_vec()]
-        {
+        for json in [
+            samples.record(Dataset::Conferences),
+            br#"{"a":[],"b":{},"c":["{\"x\":[1,2],\\",{"d":null}]}"#.to_vec(),
+        ] {
             let lines = indented(&json);
             let value: Value = serde_json::from_slice(&json).unwrap();
-            assert_eq!(serde_json::from_str::<Value>(&lines).unwrap(), value, "{lines}");
+            assert_eq!(
+                serde_json::from_str::<Value>(&lines).unwrap(),
+                value,
+                "{lines}"
+            );
         }
         assert_eq!(
             indented(br#"{"a":[],"b":[1,{"c":"x, y"}]}"#),

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::contract::{
-    CONTRACT, Code, CodeInfo, Endpoint, Parameter, ParameterForm, ParameterLocation, Query, WhenAbsent,
+    CONTRACT, Code, CodeInfo, Endpoint, Parameter, ParameterForm, ParameterLocation, Query,
+    WhenAbsent,
 };
 
 const PUBLIC_URL: &str = "https://feed.example.org";
@@ -16,9 +17,21 @@ fn text(contract: &Contract, path: &str) -> String {
 
 #[test]
 fn every_docs_page_is_found_by_its_path() {
-    let mut paths: Vec<String> =
-        ["/openapi.json", "/docs", "/docs/page.js", "/docs/follow.py", "/docs/errors"].map(str::to_owned).to_vec();
-    paths.extend(CONTRACT.codes.iter().map(|info| format!("/docs/errors/{}", info.name)));
+    let mut paths: Vec<String> = [
+        "/openapi.json",
+        "/docs",
+        "/docs/page.js",
+        "/docs/follow.py",
+        "/docs/errors",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    paths.extend(
+        CONTRACT
+            .codes
+            .iter()
+            .map(|info| format!("/docs/errors/{}", info.name)),
+    );
     for path in paths {
         assert!(!text(&CONTRACT, &path).is_empty(), "{path}");
     }
@@ -26,7 +39,16 @@ fn every_docs_page_is_found_by_its_path() {
 
 #[test]
 fn other_paths_are_not_found() {
-    for path in ["", "/", "/docs/", "/docs/errors/", "/docs/errors/no_such", "/Docs", "/v1", "/openapi.json/"] {
+    for path in [
+        "",
+        "/",
+        "/docs/",
+        "/docs/errors/",
+        "/docs/errors/no_such",
+        "/Docs",
+        "/v1",
+        "/openapi.json/",
+    ] {
         assert_eq!(find_page(&CONTRACT, path, PUBLIC_URL), None, "{path:?}");
     }
 }
@@ -43,7 +65,11 @@ fn extended() -> Contract {
     };
     let mut endpoints = CONTRACT.endpoints.to_vec();
     endpoints[0].parameters = [endpoints[0].parameters, &[language]].concat().leak();
-    let latest = Endpoint { pattern: "/v1/journals/latest", operation: "listLatest", ..endpoints[4] };
+    let latest = Endpoint {
+        pattern: "/v1/journals/latest",
+        operation: "listLatest",
+        ..endpoints[4]
+    };
     endpoints.insert(0, latest);
     let frozen = CodeInfo {
         name: "frozen",
@@ -53,7 +79,10 @@ fn extended() -> Contract {
         detail: "The data of {public_url} are frozen.",
         ..*Code::Unavailable.info()
     };
-    Contract { endpoints: endpoints.leak(), codes: [CONTRACT.codes, &[frozen]].concat().leak() }
+    Contract {
+        endpoints: endpoints.leak(),
+        codes: [CONTRACT.codes, &[frozen]].concat().leak(),
+    }
 }
 
 #[test]
@@ -62,17 +91,27 @@ fn declared_parameters_are_accepted() {
     let parse = |target: &str| {
         let (path, query) = target.split_once('?').unwrap();
         let endpoint = contract.route(path).unwrap().endpoint;
-        Query::of(endpoint, Some(query)).parse::<Value>().map_err(|refused| refused.detail)
+        Query::of(endpoint, Some(query))
+            .parse::<Value>()
+            .map_err(|refused| refused.detail)
     };
     let taken = |limit: u64, language: &str| Ok(json!({"limit": limit, "language": language}));
     assert_eq!(parse("/v1/conferences?limit=7"), taken(7, "en"));
     assert_eq!(parse("/v1/conferences?language=de"), taken(100, "de"));
     let refused = Err("Parameter `language`: must be `en` or `de`.".to_owned());
     assert_eq!(parse("/v1/conferences?language=fr"), refused);
-    assert_eq!(contract.route("/v1/journals/latest").unwrap().endpoint.operation, "listLatest");
+    assert_eq!(
+        contract
+            .route("/v1/journals/latest")
+            .unwrap()
+            .endpoint
+            .operation,
+        "listLatest"
+    );
     let unknown = parse("/v1/conferences?langage=de").unwrap_err();
     assert!(
-        unknown.contains("Did you mean `language`?") && unknown.ends_with("`therapy_area`, `language`."),
+        unknown.contains("Did you mean `language`?")
+            && unknown.ends_with("`therapy_area`, `language`."),
         "{unknown}"
     );
 }
@@ -85,13 +124,31 @@ fn declared_parameters_are_documented() {
     let schema = json!({"type": "string", "enum": ["en", "de"], "default": "en"});
     let expected = json!({"name": "language", "in": "query", "description": "The language of names", "schema": schema});
     assert_eq!(language, &expected);
-    let listed = document["paths"]["/conferences"]["get"]["parameters"].as_array().unwrap();
-    assert!(listed.contains(&json!({"$ref": "#/components/parameters/Language"})), "{listed:?}");
-    assert_eq!(document["paths"]["/journals/latest"]["get"]["operationId"], "listLatest");
-    assert_eq!(document["paths"]["/status"]["get"]["responses"]["423"]["$ref"], "#/components/responses/Locked");
-    assert!(document["components"]["responses"]["Locked"].to_string().contains("`frozen`: The data are frozen"));
+    let listed = document["paths"]["/conferences"]["get"]["parameters"]
+        .as_array()
+        .unwrap();
+    assert!(
+        listed.contains(&json!({"$ref": "#/components/parameters/Language"})),
+        "{listed:?}"
+    );
+    assert_eq!(
+        document["paths"]["/journals/latest"]["get"]["operationId"],
+        "listLatest"
+    );
+    assert_eq!(
+        document["paths"]["/status"]["get"]["responses"]["423"]["$ref"],
+        "#/components/responses/Locked"
+    );
+    assert!(
+        document["components"]["responses"]["Locked"]
+            .to_string()
+            .contains("`frozen`: The data are frozen")
+    );
     let example = &document["components"]["examples"]["frozen"]["value"];
-    assert_eq!(example["detail"], format!("The data of {PUBLIC_URL} are frozen."));
+    assert_eq!(
+        example["detail"],
+        format!("The data of {PUBLIC_URL} are frozen.")
+    );
 
     let row = "<td data-label=\"Parameter\"><code>language</code></td><td data-label=\"In\">query</td><td data-label=\"Values\">\
                <code>en</code> or <code>de</code>; default <code>en</code></td><td data-label=\"Notes\">The language of names\
@@ -102,12 +159,20 @@ fn declared_parameters_are_documented() {
         ("/docs", "href=\"docs/errors/frozen\""),
         ("/docs/errors", "href=\"errors/frozen\""),
         ("/docs/errors/frozen", "423 Locked"),
-        ("/docs/errors/unknown_parameter", "`therapy_area`, `language`."),
+        (
+            "/docs/errors/unknown_parameter",
+            "`therapy_area`, `language`.",
+        ),
     ];
     for (path, piece) in cases {
-        let (page, without) = (text(&contract, path), find_page(&CONTRACT, path, PUBLIC_URL));
+        let (page, without) = (
+            text(&contract, path),
+            find_page(&CONTRACT, path, PUBLIC_URL),
+        );
         assert!(page.contains(piece), "{piece} is missing in {path}: {page}");
-        let without = without.map(|page| String::from_utf8(page.body).unwrap()).unwrap_or_default();
+        let without = without
+            .map(|page| String::from_utf8(page.body).unwrap())
+            .unwrap_or_default();
         assert!(!without.contains(piece), "{piece} is in {path} anyway");
     }
 }
@@ -115,19 +180,26 @@ fn declared_parameters_are_documented() {
 #[test]
 fn every_documented_parameter_is_parsed_into_its_type() {
     use crate::contract::Resource;
-    use crate::contract::parameters::{ChangesParameters, ExportParameters, ListParameters, ReferenceParameters};
+    use crate::contract::parameters::{
+        ChangesParameters, ExportParameters, ListParameters, ReferenceParameters,
+    };
     for endpoint in CONTRACT.endpoints {
         let value = |parameter: &Parameter| match parameter.form {
             ParameterForm::Whole(_, max) => max.to_string(),
-            ParameterForm::Text | ParameterForm::Length(..) | ParameterForm::Cursor | ParameterForm::SyncToken => {
-                "Ärzte %26+co".replace('Ä', "%C3%84")
-            }
+            ParameterForm::Text
+            | ParameterForm::Length(..)
+            | ParameterForm::Cursor
+            | ParameterForm::SyncToken => "Ärzte %26+co".replace('Ä', "%C3%84"),
             ParameterForm::Date | ParameterForm::Time => "2026-03-15".to_owned(),
             ParameterForm::Choice(values) => values[values.len() - 1].to_owned(),
             ParameterForm::Number => "4.2".to_owned(),
             ParameterForm::Id | ParameterForm::ETags => panic!("{} in a query", parameter.name),
         };
-        let given: Vec<String> = endpoint.parameters.iter().map(|one| format!("{}={}", one.name, value(one))).collect();
+        let given: Vec<String> = endpoint
+            .parameters
+            .iter()
+            .map(|one| format!("{}={}", one.name, value(one)))
+            .collect();
         let given = given.join("&");
         let query = Query::of(endpoint, Some(&given));
         // Every parameter has a field of its name in the struct.
@@ -135,24 +207,41 @@ fn every_documented_parameter_is_parsed_into_its_type() {
             Resource::List(_) => format!("{:?}", query.parse::<ListParameters>().unwrap()),
             Resource::Changes(_) => format!("{:?}", query.parse::<ChangesParameters>().unwrap()),
             Resource::Export => format!("{:?}", query.parse::<ExportParameters>().unwrap()),
-            Resource::Tags | Resource::Organizations => format!("{:?}", query.parse::<ReferenceParameters>().unwrap()),
+            Resource::Tags | Resource::Organizations => {
+                format!("{:?}", query.parse::<ReferenceParameters>().unwrap())
+            }
             _ => continue,
         };
         let shown = shown.replace("filters: ", "");
         let taken = shown.matches(": ").count() - shown.matches(": None").count();
-        assert_eq!(taken, endpoint.parameters.len(), "{}: {shown}", endpoint.pattern);
+        assert_eq!(
+            taken,
+            endpoint.parameters.len(),
+            "{}: {shown}",
+            endpoint.pattern
+        );
     }
 }
 
 #[test]
 fn addresses_in_the_guide_are_valid() {
-    let page = text(&CONTRACT, "/docs").replace("&amp;", "&").replace("&apos;", "'");
+    let page = text(&CONTRACT, "/docs")
+        .replace("&amp;", "&")
+        .replace("&apos;", "'");
     let base_url = format!("{PUBLIC_URL}/v1");
     let mut count = 0;
-    for rest in page.split(&base_url).skip(1).filter(|rest| rest.starts_with('/')) {
+    for rest in page
+        .split(&base_url)
+        .skip(1)
+        .filter(|rest| rest.starts_with('/'))
+    {
         let target = rest.split(['\'', '"', '<']).next().unwrap();
-        let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
-        let route = CONTRACT.route(&format!("/v1{path}")).unwrap_or_else(|| panic!("no endpoint {path}"));
+        let (path, query) = target
+            .split_once('?')
+            .map_or((target, None), |(path, query)| (path, Some(query)));
+        let route = CONTRACT
+            .route(&format!("/v1{path}"))
+            .unwrap_or_else(|| panic!("no endpoint {path}"));
         if let Err(refused) = Query::of(route.endpoint, query).parse::<Value>() {
             panic!("{target}: {}", refused.detail);
         }

@@ -111,7 +111,11 @@ const ASSETS: [(&str, &str, &[u8]); 4] = [
     ("/favicon.ico", SVG, ICON),
     ("/favicon.svg", SVG, ICON),
     ("/explorer/style.css", STYLE, include_bytes!("style.css")),
-    ("/explorer/preact.js", SCRIPT, include_bytes!("vendor/preact.js")),
+    (
+        "/explorer/preact.js",
+        SCRIPT,
+        include_bytes!("vendor/preact.js"),
+    ),
 ];
 
 /// A file of the page.
@@ -125,16 +129,35 @@ pub struct Asset {
 /// Finds the file at a path. `in_demo`: the page loads [`DEMO_PATH`].
 pub fn find(path: &str, in_demo: bool) -> Option<Asset> {
     if let Some((_, content_type, body)) = ASSETS.iter().find(|(known, ..)| *known == path) {
-        return Some(Asset { content_type, body: body.to_vec() });
+        return Some(Asset {
+            content_type,
+            body: body.to_vec(),
+        });
     }
     let (content_type, text) = match path {
-        "/" => (HTML, PAGE.replace("{{demo}}", if in_demo { DEMO_PATH.trim_start_matches('/') } else { "" })),
+        "/" => (
+            HTML,
+            PAGE.replace(
+                "{{demo}}",
+                if in_demo {
+                    DEMO_PATH.trim_start_matches('/')
+                } else {
+                    ""
+                },
+            ),
+        ),
         "/explorer/filters.js" => (SCRIPT, filters()),
         "/explorer/regions.js" => (SCRIPT, regions()),
         WORKER_PATH => (SCRIPT, worker()),
-        _ => (SCRIPT, served(SCRIPTS.iter().find(|(known, _)| *known == path)?.1)),
+        _ => (
+            SCRIPT,
+            served(SCRIPTS.iter().find(|(known, _)| *known == path)?.1),
+        ),
     };
-    Some(Asset { content_type, body: text.into_bytes() })
+    Some(Asset {
+        content_type,
+        body: text.into_bytes(),
+    })
 }
 
 /// A script without indentation and without comments on lines of their own, which are a sixth of what the page loads.
@@ -156,7 +179,11 @@ fn served(script: &str) -> String {
 fn filters() -> String {
     let boxes = |dataset: Dataset| -> Vec<Value> {
         let table = dataset.table();
-        let searched: Vec<&str> = table.fields.iter().filter_map(|field| field.uses.searched).collect();
+        let searched: Vec<&str> = table
+            .fields
+            .iter()
+            .filter_map(|field| field.uses.searched)
+            .collect();
         let q = json!({"name": "q", "label": label(&searched.join(" or ")), "example": "oncol"});
         let filters = table.filters.iter().map(|filter| {
             let field = &table.fields[filter.field];
@@ -165,7 +192,10 @@ fn filters() -> String {
         });
         std::iter::once(q).chain(filters).collect()
     };
-    let boxes: Value = Dataset::ALL.into_iter().map(|dataset| (dataset.as_str(), boxes(dataset))).collect();
+    let boxes: Value = Dataset::ALL
+        .into_iter()
+        .map(|dataset| (dataset.as_str(), boxes(dataset)))
+        .collect();
     format!("export const FILTERS = {boxes};\n")
 }
 
@@ -174,9 +204,13 @@ fn filters() -> String {
 fn regions() -> String {
     const MAX_ALIAS: usize = 21;
     let words = |country: &&'static str| {
-        let is_listed = |alias: &&str| alias.len() <= MAX_ALIAS && !country.to_lowercase().starts_with(*alias);
+        let is_listed =
+            |alias: &&str| alias.len() <= MAX_ALIAS && !country.to_lowercase().starts_with(*alias);
         let aliases = country::aliases(country).iter().copied().filter(is_listed);
-        std::iter::once(*country).chain(aliases).collect::<Vec<_>>().join(",")
+        std::iter::once(*country)
+            .chain(aliases)
+            .collect::<Vec<_>>()
+            .join(",")
     };
     let regions = country::REGIONS.into_iter().map(|(region, countries)| {
         let countries: Vec<String> = countries.iter().map(words).collect();
@@ -188,14 +222,27 @@ fn regions() -> String {
 /// The service worker, which holds the names and the version of all files that the page loads.
 fn worker() -> String {
     let assets = ASSETS.iter().map(|(path, ..)| *path);
-    let paths: Vec<&str> = SCRIPTS.iter().map(|(path, _)| *path).chain(assets).chain(GENERATED).collect();
+    let paths: Vec<&str> = SCRIPTS
+        .iter()
+        .map(|(path, _)| *path)
+        .chain(assets)
+        .chain(GENERATED)
+        .collect();
     let mut version = DefaultHasher::new();
     for path in &paths {
         find(path, false).map(|asset| asset.body).hash(&mut version);
     }
-    let files: Vec<&str> = paths.iter().map(|path| path.trim_start_matches('/')).collect();
+    let files: Vec<&str> = paths
+        .iter()
+        .map(|path| path.trim_start_matches('/'))
+        .collect();
     let version = format!("{:016x}", version.finish());
-    format!("const VERSION = {}, FILES = {};\n{}", json!(version), json!(files), include_str!("worker.js"))
+    format!(
+        "const VERSION = {}, FILES = {};\n{}",
+        json!(version),
+        json!(files),
+        include_str!("worker.js")
+    )
 }
 
 /// The label of a parameter: `Start date from` for `start_date_from`.
@@ -247,7 +294,11 @@ impl std::fmt::Debug for Demo {
 impl Demo {
     /// Creates a demo without edits. `curating`: edits will follow.
     pub fn new(licenses: Vec<DemoLicense>, curating: bool) -> Demo {
-        Demo { licenses, curating, edits: Mutex::default() }
+        Demo {
+            licenses,
+            curating,
+            edits: Mutex::default(),
+        }
     }
 
     /// Adds an edit. Its commit must be visible already.
@@ -262,7 +313,9 @@ impl Demo {
     /// The licenses and the edits, oldest first, as JSON.
     pub fn to_json(&self) -> Vec<u8> {
         let edits = self.edits.lock();
-        json!({ "licenses": self.licenses, "curating": self.curating, "edits": *edits }).to_string().into_bytes()
+        json!({ "licenses": self.licenses, "curating": self.curating, "edits": *edits })
+            .to_string()
+            .into_bytes()
     }
 }
 
@@ -280,7 +333,11 @@ mod tests {
 
     #[test]
     fn the_latest_edits_are_kept_and_keys_are_not_logged() {
-        let license = DemoLicense { name: "demo", shows: "everything".to_owned(), key: "mfk_secret".to_owned() };
+        let license = DemoLicense {
+            name: "demo",
+            shows: "everything".to_owned(),
+            key: "mfk_secret".to_owned(),
+        };
         let demo = Demo::new(vec![license], true);
         for number in 1..=60 {
             let words = format!("edit {number}");
@@ -294,8 +351,14 @@ mod tests {
         }
         let json: Value = serde_json::from_slice(&demo.to_json()).unwrap();
         let edits = json["edits"].as_array().unwrap();
-        assert_eq!((edits.len(), &edits[0]["number"], &edits[49]["ids"][0]), (50, &11.into(), &60.into()));
-        assert_eq!((&json["licenses"][0]["key"], &edits[0]["dataset"]), (&"mfk_secret".into(), &"conferences".into()));
+        assert_eq!(
+            (edits.len(), &edits[0]["number"], &edits[49]["ids"][0]),
+            (50, &11.into(), &60.into())
+        );
+        assert_eq!(
+            (&json["licenses"][0]["key"], &edits[0]["dataset"]),
+            (&"mfk_secret".into(), &"conferences".into())
+        );
         assert!(!format!("{demo:?}").contains("mfk_"));
     }
 
@@ -303,7 +366,12 @@ mod tests {
     fn the_explorer_is_within_its_size_limit() {
         // The icon is one file with two names.
         let assets = ASSETS.iter().skip(1).map(|(path, ..)| *path);
-        let paths = SCRIPTS.iter().map(|(path, _)| *path).chain(assets).chain(GENERATED).chain([WORKER_PATH]);
+        let paths = SCRIPTS
+            .iter()
+            .map(|(path, _)| *path)
+            .chain(assets)
+            .chain(GENERATED)
+            .chain([WORKER_PATH]);
         let compressed = |path| {
             let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
             gzip.write_all(&find(path, true).unwrap().body).unwrap();
@@ -328,20 +396,45 @@ mod tests {
     #[test]
     fn the_worker_has_each_file_of_the_page() {
         let script = String::from_utf8(find(WORKER_PATH, false).unwrap().body).unwrap();
-        let files = script.split_once("FILES = ").unwrap().1.split_once(";\n").unwrap().0;
+        let files = script
+            .split_once("FILES = ")
+            .unwrap()
+            .1
+            .split_once(";\n")
+            .unwrap()
+            .0;
         let files: Vec<String> = serde_json::from_str(files).unwrap();
-        assert!(files.iter().all(|file| find(&format!("/{file}"), false).is_some()), "{files:?}");
+        assert!(
+            files
+                .iter()
+                .all(|file| find(&format!("/{file}"), false).is_some()),
+            "{files:?}"
+        );
         let count = SCRIPTS.len() + ASSETS.len() + GENERATED.len();
-        assert!(files.len() == count && files.contains(&String::new()), "{files:?}");
-        assert!(files.iter().all(|file| !file.starts_with("v1")), "{files:?}");
+        assert!(
+            files.len() == count && files.contains(&String::new()),
+            "{files:?}"
+        );
+        assert!(
+            files.iter().all(|file| !file.starts_with("v1")),
+            "{files:?}"
+        );
     }
 
     #[test]
     fn the_page_and_the_model_allow_fractions_in_the_same_numbers() {
-        let fields = || Dataset::ALL.into_iter().flat_map(|dataset| &dataset.table().fields);
-        let last = |field: &'static crate::model::field::Field| field.name.rsplit('.').next().unwrap();
+        let fields = || {
+            Dataset::ALL
+                .into_iter()
+                .flat_map(|dataset| &dataset.table().fields)
+        };
+        let last =
+            |field: &'static crate::model::field::Field| field.name.rsplit('.').next().unwrap();
         let mut names = Vec::new();
-        for name in fields().filter(|field| field.kind == ValueKind::Number).map(last) {
+        for name in fields()
+            .filter(|field| field.kind == ValueKind::Number)
+            .map(last)
+        {
             if !names.contains(&name) {
                 names.push(name);
             }
@@ -349,7 +442,13 @@ mod tests {
         let list = format!("FRACTIONS = ['{}']", names.join("', '"));
         assert!(include_str!("model/json.js").contains(&list), "{list}");
         for field in fields().filter(|field| field.kind != ValueKind::Number) {
-            assert!(!names.iter().any(|name: &&str| field.column.ends_with(*name)), "{}", field.column);
+            assert!(
+                !names
+                    .iter()
+                    .any(|name: &&str| field.column.ends_with(*name)),
+                "{}",
+                field.column
+            );
         }
     }
 
@@ -361,24 +460,37 @@ mod tests {
         for country in country::COUNTRIES.into_iter().flatten() {
             assert!(names.binary_search(country).is_ok(), "{country}");
         }
-        assert!(script.contains("|United States,unitedstatesofamerica,us,usa|"), "{script}");
-        assert!(script.contains(r#""Europe":"Albania|Andorra|Austria,osterreich,aut|"#), "{script}");
+        assert!(
+            script.contains("|United States,unitedstatesofamerica,us,usa|"),
+            "{script}"
+        );
+        assert!(
+            script.contains(r#""Europe":"Albania|Andorra|Austria,osterreich,aut|"#),
+            "{script}"
+        );
     }
 
     #[test]
     fn all_files_that_the_page_loads_exist() {
         let mut count = 0;
-        let scripts = SCRIPTS.iter().map(|(path, text)| (*path, (*text).to_owned()));
-        for (path, text) in
-            scripts.chain([("/", PAGE.to_owned()), ("/explorer/style.css", include_str!("style.css").to_owned())])
-        {
+        let scripts = SCRIPTS
+            .iter()
+            .map(|(path, text)| (*path, (*text).to_owned()));
+        for (path, text) in scripts.chain([
+            ("/", PAGE.to_owned()),
+            ("/explorer/style.css", include_str!("style.css").to_owned()),
+        ]) {
             let folder = path.rsplit_once('/').unwrap().0;
             let loaded = ["href=", "src=", "from "].into_iter().flat_map(|mark| {
-                let names = text.split(mark).skip(1).map(|rest| rest.trim_start_matches(['"', '\'']));
+                let names = text
+                    .split(mark)
+                    .skip(1)
+                    .map(|rest| rest.trim_start_matches(['"', '\'']));
                 names.filter_map(|rest| rest.split(['"', '\'', '>', ' ']).next())
             });
-            for name in loaded.filter(|name| name.ends_with(".js") || name.ends_with(".css") || name.ends_with(".svg"))
-            {
+            for name in loaded.filter(|name| {
+                name.ends_with(".js") || name.ends_with(".css") || name.ends_with(".svg")
+            }) {
                 let found = match name.strip_prefix("../") {
                     Some(rest) => format!("{}/{rest}", folder.rsplit_once('/').unwrap().0),
                     None if path.ends_with(".js") && !name.starts_with("./") => format!("/{name}"),
@@ -389,12 +501,25 @@ mod tests {
             }
             // The page loads nothing from other servers, and has no inline scripts or styles. Only one file may store
             // the key in the tab, and one may store it on the computer.
-            let storing =
-                [("sessionStorage", "session"), ("indexedDB", "keep"), ("caches.", "keep"), ("serviceWorker", "keep")];
-            let never =
-                ["http://", "https://", "localStorage", "innerHTML", "style=\"", "eval("].map(|text| (text, ""));
+            let storing = [
+                ("sessionStorage", "session"),
+                ("indexedDB", "keep"),
+                ("caches.", "keep"),
+                ("serviceWorker", "keep"),
+            ];
+            let never = [
+                "http://",
+                "https://",
+                "localStorage",
+                "innerHTML",
+                "style=\"",
+                "eval(",
+            ]
+            .map(|text| (text, ""));
             for (forbidden, file) in storing.into_iter().chain(never) {
-                let is_there = text.replace("http://www.w3.org/2000/svg", "").contains(forbidden);
+                let is_there = text
+                    .replace("http://www.w3.org/2000/svg", "")
+                    .contains(forbidden);
                 let is_allowed = path == format!("/explorer/{file}.js");
                 assert!(!is_there || is_allowed, "{path} holds {forbidden}");
             }

@@ -62,17 +62,29 @@ impl Finding {
         message: Message,
     ) -> Finding {
         let (file, line) = (Some(position.file.to_string()), Some(position.line));
-        Finding { file, line, ..Finding::about(field, value, message) }
+        Finding {
+            file,
+            line,
+            ..Finding::about(field, value, message)
+        }
     }
 
     /// Creates a finding about a corrected value. Long texts are shortened.
-    pub(in crate::import) fn fixed(position: &FilePosition, field: &str, value: &str, to: Option<String>) -> Finding {
+    pub(in crate::import) fn fixed(
+        position: &FilePosition,
+        field: &str,
+        value: &str,
+        to: Option<String>,
+    ) -> Finding {
         let message = match &to {
             // Each value has its own correction.
             Some(to) => message!("is corrected to `{to}`").with(Remedy::OfValue),
             None => "is left empty".into(),
         };
-        Finding { to: Some(to), ..Finding::new(position, Some(field), Some(value), message) }
+        Finding {
+            to: Some(to),
+            ..Finding::new(position, Some(field), Some(value), message)
+        }
     }
 
     /// Creates a finding about the new id of a row, or of the organization or tag that a link names.
@@ -82,15 +94,34 @@ impl Finding {
         id: Id,
         link: Option<&str>,
     ) -> Finding {
-        let reason =
-            if link.is_some() { "is new, because a row links to it" } else { "is new: the row matches no record" };
-        Finding { kind: Some(kind), id: Some(id), ..Finding::new(position, None, link, reason.into()) }
+        let reason = if link.is_some() {
+            "is new, because a row links to it"
+        } else {
+            "is new: the row matches no record"
+        };
+        Finding {
+            kind: Some(kind),
+            id: Some(id),
+            ..Finding::new(position, None, link, reason.into())
+        }
     }
 
     /// Creates a finding without a location. Long texts are shortened.
-    pub(in crate::import) fn about(field: Option<&str>, value: Option<&str>, message: Message) -> Finding {
-        let message = Message { text: cut(&message.text, MAX_MESSAGE_CHARS), ..message };
-        Finding { field: field.map(shortened), value: value.map(shortened), message, ..Finding::default() }
+    pub(in crate::import) fn about(
+        field: Option<&str>,
+        value: Option<&str>,
+        message: Message,
+    ) -> Finding {
+        let message = Message {
+            text: cut(&message.text, MAX_MESSAGE_CHARS),
+            ..message
+        };
+        Finding {
+            field: field.map(shortened),
+            value: value.map(shortened),
+            message,
+            ..Finding::default()
+        }
     }
 }
 
@@ -102,7 +133,11 @@ impl fmt::Display for Finding {
 }
 
 /// Sorts by file, in order of appearance, and by line. Items without a file come last.
-fn sort_by_file<T, K: Ord>(items: &mut [T], file: impl Fn(&T) -> &Option<String>, key: impl Fn(&T) -> K) {
+fn sort_by_file<T, K: Ord>(
+    items: &mut [T],
+    file: impl Fn(&T) -> &Option<String>,
+    key: impl Fn(&T) -> K,
+) {
     let mut files: Vec<String> = Vec::new();
     for file in items.iter().filter_map(|item| file(item).as_ref()) {
         if !files.contains(file) {
@@ -110,12 +145,21 @@ fn sort_by_file<T, K: Ord>(items: &mut [T], file: impl Fn(&T) -> &Option<String>
         }
     }
     let index = |file: &String| files.iter().position(|other| other == file);
-    items.sort_by_cached_key(|item| (file(item).as_ref().and_then(index).unwrap_or(files.len()), key(item)));
+    items.sort_by_cached_key(|item| {
+        (
+            file(item).as_ref().and_then(index).unwrap_or(files.len()),
+            key(item),
+        )
+    });
 }
 
 /// Sorts by file, in order of appearance, and by line. Findings without a file come last.
 pub(in crate::import) fn sort_findings(findings: &mut [Finding]) {
-    sort_by_file(findings, |finding| &finding.file, |finding| (finding.line, finding.kind, finding.id));
+    sort_by_file(
+        findings,
+        |finding| &finding.file,
+        |finding| (finding.line, finding.kind, finding.id),
+    );
 }
 
 /// Shortens a value, name or path to a readable length.
@@ -193,9 +237,19 @@ impl FindingGroups {
     /// Adds a finding to its group.
     fn add(&mut self, found: &Finding) {
         const MAX: usize = 1_000;
-        let Finding { message, file, kind, rule, .. } = found;
-        let field = found.field.clone().filter(|_| message.remedy != Remedy::OfAllFields);
-        let value = (message.remedy == Remedy::OfValue).then(|| (found.value.clone(), message.text.clone()));
+        let Finding {
+            message,
+            file,
+            kind,
+            rule,
+            ..
+        } = found;
+        let field = found
+            .field
+            .clone()
+            .filter(|_| message.remedy != Remedy::OfAllFields);
+        let value = (message.remedy == Remedy::OfValue)
+            .then(|| (found.value.clone(), message.text.clone()));
         let key: GroupKey = (file.clone(), *kind, *rule, message.code, field, value);
         if let Some(at) = self.indexes.get(&key) {
             self.groups[*at].add(found);
@@ -217,7 +271,12 @@ impl FindingGroup {
     /// Returns a group of one finding.
     fn of(found: &Finding) -> FindingGroup {
         let (file, message) = (found.file.clone(), found.message.clone());
-        let mut group = FindingGroup { file, kind: found.kind, message, ..FindingGroup::default() };
+        let mut group = FindingGroup {
+            file,
+            kind: found.kind,
+            message,
+            ..FindingGroup::default()
+        };
         group.add(found);
         group
     }
@@ -234,9 +293,10 @@ impl FindingGroup {
             }
         }
         self.messages_differ |= found.message != self.message;
-        for (texts, text, max) in
-            [(&mut self.fields, &found.field, MAX_SHOWN_NAMES), (&mut self.values, &found.value, MAX_SHOWN)]
-        {
+        for (texts, text, max) in [
+            (&mut self.fields, &found.field, MAX_SHOWN_NAMES),
+            (&mut self.values, &found.value, MAX_SHOWN),
+        ] {
             // One more than is shown.
             let is_new = |text: &&String| texts.len() <= max && !texts.contains(*text);
             let new = text.as_ref().filter(is_new).cloned();
@@ -250,7 +310,11 @@ fn show(texts: &[String], max: usize, quote: &str, end: &str) -> String {
     if texts.is_empty() {
         return String::new();
     }
-    let first: Vec<String> = texts.iter().take(max).map(|text| format!("{quote}{}{quote}", Printable(text))).collect();
+    let first: Vec<String> = texts
+        .iter()
+        .take(max)
+        .map(|text| format!("{quote}{}{quote}", Printable(text)))
+        .collect();
     let more = if texts.len() > max { " and more" } else { "" };
     first.join(", ") + more + end
 }
@@ -270,7 +334,11 @@ impl fmt::Display for FindingGroup {
         }
         f.write_str(&show(&self.fields, MAX_SHOWN_NAMES, "", ": "))?;
         f.write_str(&show(&self.values, MAX_SHOWN, "`", " - "))?;
-        let others = if self.messages_differ { " (the others likewise)" } else { "" };
+        let others = if self.messages_differ {
+            " (the others likewise)"
+        } else {
+            ""
+        };
         write!(f, "{}{others}", Printable(&self.message.text))
     }
 }
@@ -327,7 +395,11 @@ impl BadRows {
     /// Sorts the faults by file, in order of appearance, and by line. Both phases find faults in the same file.
     pub(in crate::import) fn sort(&mut self) {
         sort_findings(&mut self.kept);
-        sort_by_file(&mut self.groups.groups, |group| &group.file, |group| group.lines.first().copied());
+        sort_by_file(
+            &mut self.groups.groups,
+            |group| &group.file,
+            |group| group.lines.first().copied(),
+        );
         self.groups.indexes.clear();
     }
 }
@@ -335,7 +407,14 @@ impl BadRows {
 impl fmt::Display for BadRows {
     /// Writes one fault per line, without a final line end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.kept.iter().map(Finding::to_string).collect::<Vec<_>>().join("\n"))
+        f.write_str(
+            &self
+                .kept
+                .iter()
+                .map(Finding::to_string)
+                .collect::<Vec<_>>()
+                .join("\n"),
+        )
     }
 }
 
@@ -353,7 +432,10 @@ impl UnknownNames {
 
     /// Creates a list without names.
     pub fn new(are_ignored: bool) -> UnknownNames {
-        UnknownNames { are_ignored, names: Vec::new() }
+        UnknownNames {
+            are_ignored,
+            names: Vec::new(),
+        }
     }
 
     /// Adds a name. Returns the most similar known one.
@@ -375,11 +457,26 @@ impl UnknownNames {
         if !self.are_ignored || self.names.is_empty() {
             return None;
         }
-        let quoted: Vec<String> =
-            self.names.iter().take(MAX_SHOWN).map(|(name, _)| format!("`{}`", shortened(name))).collect();
-        let more = if self.names.len() > MAX_SHOWN { " and more" } else { "" };
-        let (plural, are) = if self.names.len() == 1 { ("", "is") } else { ("s", "are") };
-        Some(message!("the unknown {what}{plural} {}{more} {are} ignored", quoted.join(", ")))
+        let quoted: Vec<String> = self
+            .names
+            .iter()
+            .take(MAX_SHOWN)
+            .map(|(name, _)| format!("`{}`", shortened(name)))
+            .collect();
+        let more = if self.names.len() > MAX_SHOWN {
+            " and more"
+        } else {
+            ""
+        };
+        let (plural, are) = if self.names.len() == 1 {
+            ("", "is")
+        } else {
+            ("s", "are")
+        };
+        Some(message!(
+            "the unknown {what}{plural} {}{more} {are} ignored",
+            quoted.join(", ")
+        ))
     }
 }
 
@@ -395,18 +492,40 @@ pub(in crate::import) struct RowFaults<'a> {
 
 impl<'a> RowFaults<'a> {
     pub fn new(position: &'a FilePosition, bad: &'a mut BadRows) -> RowFaults<'a> {
-        RowFaults { position, before: bad.total(), bad, of_file: None }
+        RowFaults {
+            position,
+            before: bad.total(),
+            bad,
+            of_file: None,
+        }
     }
 
     /// Adds the unknown names and the warnings of the file.
-    pub fn of_file(self, unknown: &'a mut UnknownNames, warnings: &'a mut Vec<Finding>) -> RowFaults<'a> {
-        RowFaults { of_file: Some((unknown, warnings)), ..self }
+    pub fn of_file(
+        self,
+        unknown: &'a mut UnknownNames,
+        warnings: &'a mut Vec<Finding>,
+    ) -> RowFaults<'a> {
+        RowFaults {
+            of_file: Some((unknown, warnings)),
+            ..self
+        }
     }
 
     /// Adds a warning about a value that was changed while reading. It does not make the row bad.
-    pub fn warn_value(&mut self, field: &dyn fmt::Display, value: &str, message: impl Into<Message>) {
+    pub fn warn_value(
+        &mut self,
+        field: &dyn fmt::Display,
+        value: &str,
+        message: impl Into<Message>,
+    ) {
         if let Some((_, warnings)) = &mut self.of_file {
-            warnings.push(Finding::new(self.position, Some(&field.to_string()), Some(value), message.into()));
+            warnings.push(Finding::new(
+                self.position,
+                Some(&field.to_string()),
+                Some(value),
+                message.into(),
+            ));
         }
     }
 
@@ -417,12 +536,23 @@ impl<'a> RowFaults<'a> {
 
     /// Reports a fault of a field without a value.
     pub fn push(&mut self, field: &dyn fmt::Display, message: impl Into<Message>) {
-        self.bad.push(self.position, Some(&field.to_string()), None, message);
+        self.bad
+            .push(self.position, Some(&field.to_string()), None, message);
     }
 
     /// Reports a fault of a field's value.
-    pub fn push_value(&mut self, field: &dyn fmt::Display, value: &str, message: impl Into<Message>) {
-        self.bad.push(self.position, Some(&field.to_string()), Some(value), message);
+    pub fn push_value(
+        &mut self,
+        field: &dyn fmt::Display,
+        value: &str,
+        message: impl Into<Message>,
+    ) {
+        self.bad.push(
+            self.position,
+            Some(&field.to_string()),
+            Some(value),
+            message,
+        );
     }
 
     /// Reports or ignores a name that is none of the known ones. `what` is its kind. `parent` contains the names of the
@@ -459,8 +589,15 @@ impl<'a> RowFaults<'a> {
     /// Reports broken rules of a row, or of an object in the field `parent`.
     pub fn push_faults(&mut self, parent: Option<&dyn fmt::Display>, faults: Vec<Fault>) {
         for fault in faults {
-            let field = parent.map_or(fault.field.to_owned(), |parent| format!("{parent}.{}", fault.field));
-            self.bad.push(self.position, Some(&field), fault.value.as_deref(), fault.message);
+            let field = parent.map_or(fault.field.to_owned(), |parent| {
+                format!("{parent}.{}", fault.field)
+            });
+            self.bad.push(
+                self.position,
+                Some(&field),
+                fault.value.as_deref(),
+                fault.message,
+            );
         }
     }
 
@@ -487,7 +624,12 @@ mod tests {
     use super::*;
     use crate::model::message::message;
 
-    fn found(line: u64, field: Option<&str>, value: Option<&str>, message: impl Into<Message>) -> Finding {
+    fn found(
+        line: u64,
+        field: Option<&str>,
+        value: Option<&str>,
+        message: impl Into<Message>,
+    ) -> Finding {
         Finding {
             file: Some("c.csv".into()),
             line: Some(line),
@@ -507,7 +649,10 @@ mod tests {
     #[test]
     fn new_ids_are_listed_with_their_lines() {
         let assigned = |line, kind, id: u64, link| {
-            let position = FilePosition { file: "a.csv".into(), line };
+            let position = FilePosition {
+                file: "a.csv".into(),
+                line,
+            };
             Finding::assigned(&position, kind, Id::try_from(id).unwrap(), link)
         };
         let found = [
@@ -516,37 +661,75 @@ mod tests {
             assigned(3, "organizations", 4, Some("ESMO")),
         ];
         let link = "a.csv:3: organizations 4: `ESMO` - is new, because a row links to it";
-        assert_eq!(found[0].to_string(), "a.csv:2: journals 7: is new: the row matches no record");
+        assert_eq!(
+            found[0].to_string(),
+            "a.csv:2: journals 7: is new: the row matches no record"
+        );
         assert_eq!(found[2].to_string(), link);
-        assert_eq!(shown(&found), ["a.csv:2, 3: journals 7, 8: is new: the row matches no record", link]);
+        assert_eq!(
+            shown(&found),
+            [
+                "a.csv:2, 3: journals 7, 8: is new: the row matches no record",
+                link
+            ]
+        );
     }
 
     #[test]
     fn faults_of_one_kind_are_one_line() {
-        let date = |line, value| found(line, Some("start_date"), Some(value), "write a date, such as 2026-03-15");
+        let date = |line, value| {
+            found(
+                line,
+                Some("start_date"),
+                Some(value),
+                "write a date, such as 2026-03-15",
+            )
+        };
         let unknown = |line, name: &str, remedy: &str| {
-            found(line, Some(name), None, message!("unknown column; {remedy}").with(Remedy::OfAllFields))
+            found(
+                line,
+                Some(name),
+                None,
+                message!("unknown column; {remedy}").with(Remedy::OfAllFields),
+            )
         };
         let misspelt = |name: &str, near: &str| {
             let message = message!("unknown column; did you mean `{near}`?").with(Remedy::OfValue);
             found(1, Some(name), None, message)
         };
         let twice = |line: u64| {
-            let message = message!("appears twice; the first row with this id is at c.csv:{}", line - 1);
+            let message = message!(
+                "appears twice; the first row with this id is at c.csv:{}",
+                line - 1
+            );
             found(line, Some("id"), Some(&line.to_string()), message)
         };
         let cases: [(Vec<Finding>, &[&str]); 6] = [
-            (vec![date(2, "x")], &["c.csv:2: start_date: `x` - write a date, such as 2026-03-15"]),
             (
-                (2..8_195).map(|line| date(line, if line == 3 { "y" } else { "x" })).collect(),
-                &["c.csv:2, 3, 4 and 8,190 more: start_date: `x`, `y` - write a date, such as 2026-03-15"],
+                vec![date(2, "x")],
+                &["c.csv:2: start_date: `x` - write a date, such as 2026-03-15"],
             ),
             (
-                vec![unknown(1, "Foo", "known names are `id`"), unknown(1, "Bar", "known names are `id`")],
+                (2..8_195)
+                    .map(|line| date(line, if line == 3 { "y" } else { "x" }))
+                    .collect(),
+                &[
+                    "c.csv:2, 3, 4 and 8,190 more: start_date: `x`, `y` - write a date, such as 2026-03-15",
+                ],
+            ),
+            (
+                vec![
+                    unknown(1, "Foo", "known names are `id`"),
+                    unknown(1, "Bar", "known names are `id`"),
+                ],
                 &["c.csv:1: Foo, Bar: unknown column; known names are `id`"],
             ),
             (
-                vec![misspelt("nam", "name"), misspelt("ulr", "url"), misspelt("ulr", "url")],
+                vec![
+                    misspelt("nam", "name"),
+                    misspelt("ulr", "url"),
+                    misspelt("ulr", "url"),
+                ],
                 &[
                     "c.csv:1: nam: unknown column; did you mean `name`?",
                     "c.csv:1: ulr: unknown column; did you mean `url`?",
@@ -554,10 +737,15 @@ mod tests {
             ),
             (
                 vec![twice(3), twice(40)],
-                &["c.csv:3, 40: id: `3`, `40` - appears twice; the first row with this id is at c.csv:2 (the others \
-                 likewise)"],
+                &[
+                    "c.csv:3, 40: id: `3`, `40` - appears twice; the first row with this id is at c.csv:2 (the others \
+                 likewise)",
+                ],
             ),
-            (vec![found(7, None, None, "b"), found(2, None, None, "a")], &["c.csv:2: a", "c.csv:7: b"]),
+            (
+                vec![found(7, None, None, "b"), found(2, None, None, "a")],
+                &["c.csv:2: a", "c.csv:7: b"],
+            ),
         ];
         for (faults, expected) in cases {
             assert_eq!(shown(&faults), expected);
@@ -570,19 +758,32 @@ mod tests {
         let cases = [
             (1, "c.csv:1: city: `1` - x"),
             (3, "c.csv:1, 2, 3: city: `1`, `2`, `3` - x"),
-            (4, "c.csv:1, 2, 3 and 1 more: city: `1`, `2`, `3` and more - x"),
+            (
+                4,
+                "c.csv:1, 2, 3 and 1 more: city: `1`, `2`, `3` and more - x",
+            ),
         ];
         for (count, expected) in cases {
-            assert_eq!(shown(&(1..=count).map(date).collect::<Vec<_>>()), [expected]);
+            assert_eq!(
+                shown(&(1..=count).map(date).collect::<Vec<_>>()),
+                [expected]
+            );
         }
         // Two faults of one row are one row, and a value is shown once.
         let twice = [date(1), date(1), date(2)];
         assert_eq!(shown(&twice), ["c.csv:1, 2: city: `1`, `2` - x"]);
-        let message = Message { remedy: Remedy::OfAllFields, ..Message::default() };
+        let message = Message {
+            remedy: Remedy::OfAllFields,
+            ..Message::default()
+        };
         let name = |at: usize| found(1, Some(&format!("n{at}")), None, message.clone());
         for (count, is_more) in [(MAX_SHOWN_NAMES, false), (MAX_SHOWN_NAMES + 1, true)] {
             let shown = shown(&(0..count).map(name).collect::<Vec<_>>()).remove(0);
-            assert_eq!((shown.contains("n11 and more: "), shown.contains("n11: ")), (is_more, !is_more), "{shown}");
+            assert_eq!(
+                (shown.contains("n11 and more: "), shown.contains("n11: ")),
+                (is_more, !is_more),
+                "{shown}"
+            );
         }
     }
 
@@ -591,17 +792,70 @@ mod tests {
         let blanks = |count: u32, name: &str| message!("has {count} blanks, write `{name}`");
         let one = found(2, Some("city"), Some("v"), blanks(3, "a"));
         let cases = [
-            (Finding { line: Some(3), ..one.clone() }, 1),
-            (Finding { value: Some("w".into()), ..one.clone() }, 1),
-            (Finding { message: blanks(14, "b"), ..one.clone() }, 1),
-            (Finding { file: Some("d.csv".into()), ..one.clone() }, 2),
-            (Finding { file: None, kind: Some("journals"), ..one.clone() }, 2),
-            (Finding { rule: Some("blanks"), ..one.clone() }, 2),
-            (Finding { field: Some("venue".into()), ..one.clone() }, 2),
-            (Finding { message: message!("has {} blanks; write `{}`", 3, "a"), ..one.clone() }, 2),
+            (
+                Finding {
+                    line: Some(3),
+                    ..one.clone()
+                },
+                1,
+            ),
+            (
+                Finding {
+                    value: Some("w".into()),
+                    ..one.clone()
+                },
+                1,
+            ),
+            (
+                Finding {
+                    message: blanks(14, "b"),
+                    ..one.clone()
+                },
+                1,
+            ),
+            (
+                Finding {
+                    file: Some("d.csv".into()),
+                    ..one.clone()
+                },
+                2,
+            ),
+            (
+                Finding {
+                    file: None,
+                    kind: Some("journals"),
+                    ..one.clone()
+                },
+                2,
+            ),
+            (
+                Finding {
+                    rule: Some("blanks"),
+                    ..one.clone()
+                },
+                2,
+            ),
+            (
+                Finding {
+                    field: Some("venue".into()),
+                    ..one.clone()
+                },
+                2,
+            ),
+            (
+                Finding {
+                    message: message!("has {} blanks; write `{}`", 3, "a"),
+                    ..one.clone()
+                },
+                2,
+            ),
         ];
         for (other, expected) in cases {
-            assert_eq!(group(&[one.clone(), other.clone()]).len(), expected, "{other:?}");
+            assert_eq!(
+                group(&[one.clone(), other.clone()]).len(),
+                expected,
+                "{other:?}"
+            );
         }
         // Each misspelling has a remedy of its own.
         let word = |remedy: Remedy, value: &str, meant: &str| Finding {
@@ -611,30 +865,66 @@ mod tests {
         };
         for (remedy, expected) in [(Remedy::OfValue, 3), (Remedy::OfField, 1)] {
             let word = |value: &str, meant: &str| word(remedy, value, meant);
-            let found = [word("a", "A"), word("b", "B"), word("b", "A"), word("a", "A")];
+            let found = [
+                word("a", "A"),
+                word("b", "B"),
+                word("b", "A"),
+                word("a", "A"),
+            ];
             assert_eq!(group(&found).len(), expected, "{remedy:?}");
         }
         // Rows of the database are grouped by their kind.
-        let stored =
-            |kind, id| Finding { file: None, line: None, kind: Some(kind), id: Id::try_from(id).ok(), ..one.clone() };
-        let shown = shown(&[stored("journals", 2), stored("conferences", 1), stored("journals", 3)]);
+        let stored = |kind, id| Finding {
+            file: None,
+            line: None,
+            kind: Some(kind),
+            id: Id::try_from(id).ok(),
+            ..one.clone()
+        };
+        let shown = shown(&[
+            stored("journals", 2),
+            stored("conferences", 1),
+            stored("journals", 3),
+        ]);
         let expected = ["conferences 1: city: `v` - ", "journals 2, 3: city: `v` - "];
-        assert!(shown.iter().zip(expected).all(|(shown, expected)| shown.starts_with(expected)), "{shown:?}");
+        assert!(
+            shown
+                .iter()
+                .zip(expected)
+                .all(|(shown, expected)| shown.starts_with(expected)),
+            "{shown:?}"
+        );
     }
 
     fn bad_row(field: Option<&str>, value: Option<&str>, message: &'static str) -> Finding {
         let mut bad = BadRows::default();
-        bad.push(&FilePosition { file: "conferences.csv".into(), line: 12 }, field, value, message);
+        bad.push(
+            &FilePosition {
+                file: "conferences.csv".into(),
+                line: 12,
+            },
+            field,
+            value,
+            message,
+        );
         bad.kept()[0].clone()
     }
 
     #[test]
     fn bad_rows_are_printed_with_file_line_field_and_value() {
         let cases = [
-            (Some("start_date"), Some("2026-13-01"), "start_date: `2026-13-01` - write a date"),
+            (
+                Some("start_date"),
+                Some("2026-13-01"),
+                "start_date: `2026-13-01` - write a date",
+            ),
             (Some("start_date"), None, "start_date: write a date"),
             (None, None, "write a date"),
-            (Some("name"), Some("a\x1b[31m\nb"), "name: `a\\u{1b}[31m\\nb` - write a date"),
+            (
+                Some("name"),
+                Some("a\x1b[31m\nb"),
+                "name: `a\\u{1b}[31m\\nb` - write a date",
+            ),
         ];
         for (field, value, expected) in cases {
             let row = bad_row(field, value, "write a date");
@@ -663,10 +953,21 @@ mod tests {
     fn all_bad_rows_are_counted_and_a_thousand_kept() {
         let mut bad = BadRows::default();
         for line in 1..=1_234 {
-            bad.push(&FilePosition { file: "tags.csv".into(), line }, None, None, "xxx");
+            bad.push(
+                &FilePosition {
+                    file: "tags.csv".into(),
+                    line,
+                },
+                None,
+                None,
+                "xxx",
+            );
         }
         assert_eq!((bad.kept().len(), bad.total()), (1_000, 1_234));
-        assert!(bad.to_string().ends_with("tags.csv:999: xxx\ntags.csv:1000: xxx"));
+        assert!(
+            bad.to_string()
+                .ends_with("tags.csv:999: xxx\ntags.csv:1000: xxx")
+        );
     }
 
     #[test]

@@ -27,7 +27,9 @@ pub use findings::{BadRows, FilePosition, Finding, FindingGroup, group};
 pub use merge::{MergeOptions, Merged, Refusal, merge};
 pub use read::cells::DecimalSign;
 pub use read::dates::DateOrder;
-pub use read::options::{Bounds, ColumnMapping, ColumnName, FileSample, Given, InputError, ReadOptions, Word};
+pub use read::options::{
+    Bounds, ColumnMapping, ColumnName, FileSample, Given, InputError, ReadOptions, Word,
+};
 pub use read::read_sources;
 pub use read::recipe::read_recipe;
 pub use read::source::{FileFormat, RowKind, Source, SourceOptions};

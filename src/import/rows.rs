@@ -68,18 +68,40 @@ pub(super) struct FileRows<'a, F> {
 impl<F> FileRows<'_, F> {
     /// Adds the row that starts at `line`. `read` parses it and reports its faults. A row with an invalid id is not
     /// added.
-    pub fn add(&mut self, line: u64, read: impl FnOnce(&mut RowFaults<'_>) -> Option<(Option<Id>, RowEdit<F>)>) {
-        let position = FilePosition { file: self.file.clone(), line };
-        let mut faults = RowFaults::new(&position, self.bad).of_file(&mut self.unknown, self.warnings);
+    pub fn add(
+        &mut self,
+        line: u64,
+        read: impl FnOnce(&mut RowFaults<'_>) -> Option<(Option<Id>, RowEdit<F>)>,
+    ) {
+        let position = FilePosition {
+            file: self.file.clone(),
+            line,
+        };
+        let mut faults =
+            RowFaults::new(&position, self.bad).of_file(&mut self.unknown, self.warnings);
         if let Some((id, edit)) = read(&mut faults) {
             let is_bad = faults.has_fault();
-            self.rows.push(ImportRow { position, id, edit, may_be_note: false, is_bad });
+            self.rows.push(ImportRow {
+                position,
+                id,
+                edit,
+                may_be_note: false,
+                is_bad,
+            });
         }
     }
 
     /// Reports a row that cannot be parsed.
     pub fn add_fault(&mut self, line: u64, message: impl Into<Message>) {
-        self.bad.push(&FilePosition { file: self.file.clone(), line }, None, None, message);
+        self.bad.push(
+            &FilePosition {
+                file: self.file.clone(),
+                line,
+            },
+            None,
+            None,
+            message,
+        );
     }
 
     /// Adds a warning about the unknown names that were ignored. `what` is their kind.
@@ -92,6 +114,11 @@ impl<F> FileRows<'_, F> {
     /// Adds a warning.
     pub fn warn(&mut self, line: Option<u64>, message: Message) {
         let file = Some(self.file.to_string());
-        self.warnings.push(Finding { file, line, message, ..Finding::default() });
+        self.warnings.push(Finding {
+            file,
+            line,
+            message,
+            ..Finding::default()
+        });
     }
 }

@@ -78,9 +78,21 @@ fields! {
 row!(ConferenceFields, "conferences", |conference, faults| {
     require("name", &conference.name, faults);
     let statuses = [
-        ("start_date_status", conference.start_date_status, conference.start_date),
-        ("abstract_due_date_status", conference.abstract_due_date_status, conference.abstract_due_date),
-        ("late_breaking_due_date_status", conference.late_breaking_due_date_status, conference.late_breaking_due_date),
+        (
+            "start_date_status",
+            conference.start_date_status,
+            conference.start_date,
+        ),
+        (
+            "abstract_due_date_status",
+            conference.abstract_due_date_status,
+            conference.abstract_due_date,
+        ),
+        (
+            "late_breaking_due_date_status",
+            conference.late_breaking_due_date_status,
+            conference.late_breaking_due_date,
+        ),
     ];
     for (field, status, date) in statuses {
         match status {
@@ -89,13 +101,21 @@ row!(ConferenceFields, "conferences", |conference, faults| {
                 "is required; give one of `confirmed`, `estimated`, `copied`, `not_found`, `check`",
             )),
             Some(status) => {
-                faults.extend(status.fault_with(date.is_some()).map(|fault| Fault::of_value(field, status, fault)));
+                faults.extend(
+                    status
+                        .fault_with(date.is_some())
+                        .map(|fault| Fault::of_value(field, status, fault)),
+                );
             }
         }
     }
     match (conference.start_date, conference.end_date) {
         (None, Some(end)) => {
-            faults.push(Fault::of_value("end_date", end, "needs a start_date; give one, or remove the end_date"));
+            faults.push(Fault::of_value(
+                "end_date",
+                end,
+                "needs a start_date; give one, or remove the end_date",
+            ));
         }
         (Some(start), Some(end)) if end < start => faults.push(Fault::of_value(
             "end_date",
@@ -119,7 +139,17 @@ impl RecordFields for ConferenceFields {
 /// The confidence of a date (contract, "Date confidence values"). The doc comment of each value is its meaning in the
 /// API's documentation.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Deserialize, Display, EnumMessage, EnumString, IntoStaticStr, VariantNames,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Deserialize,
+    Display,
+    EnumMessage,
+    EnumString,
+    IntoStaticStr,
+    VariantNames,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -138,8 +168,13 @@ pub enum DateStatus {
 
 impl DateStatus {
     /// All values, in the contract's order.
-    pub const ALL: [DateStatus; 5] =
-        [DateStatus::Confirmed, DateStatus::Estimated, DateStatus::Copied, DateStatus::NotFound, DateStatus::Check];
+    pub const ALL: [DateStatus; 5] = [
+        DateStatus::Confirmed,
+        DateStatus::Estimated,
+        DateStatus::Copied,
+        DateStatus::NotFound,
+        DateStatus::Check,
+    ];
 
     /// Returns the rule that a date, or its absence, breaks under this status.
     pub fn fault_with(self, has_date: bool) -> Option<&'static str> {
@@ -147,7 +182,9 @@ impl DateStatus {
             (DateStatus::Confirmed | DateStatus::Estimated | DateStatus::Copied, false) => {
                 Some("needs a date; give one, or use `not_found` or `check`")
             }
-            (DateStatus::NotFound, true) => Some("must have no date; remove the date, or use another status"),
+            (DateStatus::NotFound, true) => {
+                Some("must have no date; remove the date, or use another status")
+            }
             _ => None,
         }
     }
@@ -155,7 +192,8 @@ impl DateStatus {
 
 impl Scalar for DateStatus {
     const KIND: ValueKind = ValueKind::DateStatus(DateStatus::VARIANTS);
-    const EXPECTED: &'static str = "write one of `confirmed`, `estimated`, `copied`, `not_found`, `check`";
+    const EXPECTED: &'static str =
+        "write one of `confirmed`, `estimated`, `copied`, `not_found`, `check`";
 
     fn rank(&self) -> u64 {
         *self as u64 + 1
@@ -177,16 +215,22 @@ mod tests {
             ("check", None, None),
         ];
         for ((word, with, without), status) in cases.into_iter().zip(DateStatus::ALL) {
-            assert_eq!((<&str>::from(status), DateStatus::parse(word)), (word, Some(status)));
+            assert_eq!(
+                (<&str>::from(status), DateStatus::parse(word)),
+                (word, Some(status))
+            );
             for (has_date, expected) in [(true, with), (false, without)] {
                 let fault = status.fault_with(has_date);
                 assert!(
-                    fault.is_some() == expected.is_some() && fault.unwrap_or("").starts_with(expected.unwrap_or("")),
+                    fault.is_some() == expected.is_some()
+                        && fault.unwrap_or("").starts_with(expected.unwrap_or("")),
                     "{word}"
                 );
             }
         }
-        assert!(DateStatus::parse("Confirmed").is_none() && DateStatus::parse("notfound").is_none());
+        assert!(
+            DateStatus::parse("Confirmed").is_none() && DateStatus::parse("notfound").is_none()
+        );
         assert_eq!(DateStatus::ALL.map(|status| status.rank()), [1, 2, 3, 4, 5]);
     }
 }

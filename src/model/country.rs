@@ -55,16 +55,43 @@ pub const REGIONS: [(&str, &[&str]); 5] = [
 ];
 
 /// The countries of [`REGIONS`].
-pub const COUNTRIES: [&[&str]; 5] = [REGIONS[0].1, REGIONS[1].1, REGIONS[2].1, REGIONS[3].1, REGIONS[4].1];
+pub const COUNTRIES: [&[&str]; 5] = [
+    REGIONS[0].1,
+    REGIONS[1].1,
+    REGIONS[2].1,
+    REGIONS[3].1,
+    REGIONS[4].1,
+];
 
 /// Names of one country that do not look alike, in their [`comparable`] form.
 const ALIASES: &[&[&str]] = &[
     &["unitedstates", "unitedstatesofamerica", "us", "usa"],
-    &["unitedkingdom", "unitedkingdomofgreatbritainandnorthernireland", "uk", "greatbritain", "gb", "gbr"],
-    &["southkorea", "korea", "republicofkorea", "korearepublicof", "koreasouth", "skorea", "rok", "kor"],
+    &[
+        "unitedkingdom",
+        "unitedkingdomofgreatbritainandnorthernireland",
+        "uk",
+        "greatbritain",
+        "gb",
+        "gbr",
+    ],
+    &[
+        "southkorea",
+        "korea",
+        "republicofkorea",
+        "korearepublicof",
+        "koreasouth",
+        "skorea",
+        "rok",
+        "kor",
+    ],
     &["unitedarabemirates", "uae"],
     &["china", "peoplesrepublicofchina", "prc", "prchina", "chn"],
-    &["hongkong", "hongkongsar", "hongkongsarchina", "hongkongchina"],
+    &[
+        "hongkong",
+        "hongkongsar",
+        "hongkongsarchina",
+        "hongkongchina",
+    ],
     &["macau", "macao", "macaosar"],
     &["czechia", "czechrepublic", "cze"],
     &["netherlands", "holland", "nederland", "nld"],
@@ -74,9 +101,21 @@ const ALIASES: &[&[&str]] = &[
     &["iran", "iranislamicrepublicof", "islamicrepublicofiran"],
     &["syria", "syrianarabrepublic"],
     &["moldova", "republicofmoldova", "moldovarepublicof"],
-    &["tanzania", "unitedrepublicoftanzania", "tanzaniaunitedrepublicof"],
-    &["bolivia", "plurinationalstateofbolivia", "boliviaplurinationalstateof"],
-    &["venezuela", "bolivarianrepublicofvenezuela", "venezuelabolivarianrepublicof"],
+    &[
+        "tanzania",
+        "unitedrepublicoftanzania",
+        "tanzaniaunitedrepublicof",
+    ],
+    &[
+        "bolivia",
+        "plurinationalstateofbolivia",
+        "boliviaplurinationalstateof",
+    ],
+    &[
+        "venezuela",
+        "bolivarianrepublicofvenezuela",
+        "venezuelabolivarianrepublicof",
+    ],
     &["laos", "laopeoplesdemocraticrepublic", "laopdr"],
     &["brunei", "bruneidarussalam"],
     &["ivorycoast", "cotedivoire"],
@@ -86,7 +125,14 @@ const ALIASES: &[&[&str]] = &[
     &["myanmar", "burma"],
     &["saudiarabia", "kingdomofsaudiarabia", "ksa"],
     &["ireland", "republicofireland"],
-    &["germany", "deutschland", "federalrepublicofgermany", "ger", "deu", "allemagne"],
+    &[
+        "germany",
+        "deutschland",
+        "federalrepublicofgermany",
+        "ger",
+        "deu",
+        "allemagne",
+    ],
     &["spain", "espana", "esp"],
     &["italy", "italia", "ita"],
     &["austria", "osterreich", "aut"],
@@ -112,7 +158,10 @@ const ALIASES: &[&[&str]] = &[
 /// Whether a text is the name of a known country, in any spelling.
 pub fn is_country(text: &str) -> bool {
     let form = comparable(text);
-    COUNTRIES.iter().flat_map(|countries| countries.iter()).any(|country| comparable(country) == form)
+    COUNTRIES
+        .iter()
+        .flat_map(|countries| countries.iter())
+        .any(|country| comparable(country) == form)
 }
 
 /// Whether two spellings mean one country.
@@ -124,8 +173,14 @@ pub fn same_country(one: &str, other: &str) -> bool {
 pub fn comparable(country: &str) -> String {
     let folded = fold(country).replace('&', " and ");
     let folded = folded.trim_start().strip_prefix("the ").unwrap_or(&folded);
-    let letters: String = folded.chars().filter(|letter| letter.is_alphanumeric()).collect();
-    match ALIASES.iter().find(|names| names.contains(&letters.as_str())) {
+    let letters: String = folded
+        .chars()
+        .filter(|letter| letter.is_alphanumeric())
+        .collect();
+    match ALIASES
+        .iter()
+        .find(|names| names.contains(&letters.as_str()))
+    {
         Some(names) => names[0].to_owned(),
         None => letters,
     }
@@ -152,10 +207,18 @@ mod tests {
         for (region, countries) in REGIONS {
             assert!(!countries.is_empty(), "{region}");
             for country in countries {
-                assert!(seen.insert(comparable(country)), "{country} is in two regions");
+                assert!(
+                    seen.insert(comparable(country)),
+                    "{country} is in two regions"
+                );
             }
         }
-        let known: BTreeSet<String> = COUNTRIES.iter().copied().flatten().map(|country| comparable(country)).collect();
+        let known: BTreeSet<String> = COUNTRIES
+            .iter()
+            .copied()
+            .flatten()
+            .map(|country| comparable(country))
+            .collect();
         assert_eq!(seen, known);
         assert!(seen.len() > 200, "{} countries", seen.len());
         // Each group of aliases belongs to one of them.
@@ -205,9 +268,20 @@ mod tests {
             ("Australia", "Oceania"),
         ];
         let counts = REGIONS.map(|(region, countries)| (region, countries.len()));
-        assert_eq!(counts, [("Africa", 55), ("Americas", 43), ("Asia", 51), ("Europe", 47), ("Oceania", 17)]);
+        assert_eq!(
+            counts,
+            [
+                ("Africa", 55),
+                ("Americas", 43),
+                ("Asia", 51),
+                ("Europe", 47),
+                ("Oceania", 17)
+            ]
+        );
         for (country, expected) in cases {
-            let region = REGIONS.iter().find(|(_, countries)| countries.contains(&country));
+            let region = REGIONS
+                .iter()
+                .find(|(_, countries)| countries.contains(&country));
             assert_eq!(region.map(|(name, _)| *name), Some(expected), "{country}");
         }
     }
@@ -251,7 +325,11 @@ mod tests {
             ("日本", "中国", false),
         ];
         for (one, other, expected) in cases {
-            assert_eq!(comparable(one) == comparable(other), expected, "{one:?} and {other:?}");
+            assert_eq!(
+                comparable(one) == comparable(other),
+                expected,
+                "{one:?} and {other:?}"
+            );
         }
     }
 
@@ -273,7 +351,10 @@ mod tests {
     fn aliases_are_in_their_comparable_form_and_occur_once() {
         let mut seen = BTreeSet::new();
         for name in ALIASES.iter().copied().flatten() {
-            assert!(name.chars().all(|letter| letter.is_ascii_lowercase()), "{name}");
+            assert!(
+                name.chars().all(|letter| letter.is_ascii_lowercase()),
+                "{name}"
+            );
             assert!(seen.insert(name), "{name}");
         }
     }

@@ -23,17 +23,31 @@ pub struct Fault {
 impl Fault {
     /// Returns a fault without a value to show.
     pub fn of(field: &'static str, message: impl Into<Message>) -> Fault {
-        Fault { field, value: None, message: message.into() }
+        Fault {
+            field,
+            value: None,
+            message: message.into(),
+        }
     }
 
     /// Returns a fault of a field's value.
-    pub fn of_value(field: &'static str, value: impl ToString, message: impl Into<Message>) -> Fault {
-        Fault { field, value: Some(value.to_string()), message: message.into() }
+    pub fn of_value(
+        field: &'static str,
+        value: impl ToString,
+        message: impl Into<Message>,
+    ) -> Fault {
+        Fault {
+            field,
+            value: Some(value.to_string()),
+            message: message.into(),
+        }
     }
 }
 
 /// The fields of a kind of row, apart from its id.
-pub trait Fields: RowMember + Default + Clone + PartialEq + DeserializeOwned + Send + Sync + 'static {
+pub trait Fields:
+    RowMember + Default + Clone + PartialEq + DeserializeOwned + Send + Sync + 'static
+{
     /// The stem of the import and export files, and the name in reports.
     const STEM: &'static str;
 
@@ -81,7 +95,9 @@ pub trait RecordFields: Fields {
 
     /// Returns the ids of the linked rows of a kind.
     fn links(&self, kind: ReferenceKind) -> &[Id] {
-        Self::table().links(kind).map_or(&[], |field| self.values()[field].ids())
+        Self::table()
+            .links(kind)
+            .map_or(&[], |field| self.values()[field].ids())
     }
 
     /// Replaces the links to rows of a kind.
@@ -101,8 +117,9 @@ pub trait RecordFields: Fields {
     fn blocking_rules(&self, scope: &Scope) -> Vec<(Rule, &dyn FieldValue)> {
         let fields = Self::table().fields.iter().zip(self.values());
         let scoped = fields.filter_map(|(field, value)| Some((field.uses.rule?, value)));
-        let mut blocking: Vec<_> =
-            scoped.filter(|(rule, value)| scope.set(*rule).is_some_and(|set| !set.matches(*value))).collect();
+        let mut blocking: Vec<_> = scoped
+            .filter(|(rule, value)| scope.set(*rule).is_some_and(|set| !set.matches(*value)))
+            .collect();
         blocking.sort_by_key(|(rule, _)| *rule);
         blocking
     }
@@ -122,10 +139,17 @@ impl<F: Fields> Curated<F> {
     /// # Errors
     /// All broken rules.
     pub fn new(id: Id, mut fields: F) -> Result<Curated<F>, Vec<Fault>> {
-        fields.values_mut().into_iter().for_each(|value| value.normalize());
+        fields
+            .values_mut()
+            .into_iter()
+            .for_each(|value| value.normalize());
         let mut faults = fields.faults();
         faults.extend(nul_faults(&fields));
-        if faults.is_empty() { Ok(Curated { id, fields }) } else { Err(faults) }
+        if faults.is_empty() {
+            Ok(Curated { id, fields })
+        } else {
+            Err(faults)
+        }
     }
 
     /// Returns a stored row, without checks.
@@ -170,7 +194,12 @@ pub(super) fn require(field: &'static str, text: &Option<String>, faults: &mut V
 }
 
 /// Reports a text that contains `separator`, which separates items in CSV lists.
-pub(super) fn forbid_separator(field: &'static str, text: &str, separator: &str, faults: &mut Vec<Fault>) {
+pub(super) fn forbid_separator(
+    field: &'static str,
+    text: &str,
+    separator: &str,
+    faults: &mut Vec<Fault>,
+) {
     if text.contains(separator) {
         faults.push(Fault::of_value(
             field,

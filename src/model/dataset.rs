@@ -9,7 +9,20 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString};
 
 /// A dataset. Every path, token and row key begins with it (contract, "What the service does").
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display, EnumString)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumString,
+)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase", parse_err_ty = UnknownDataset, parse_err_fn = unknown_dataset)]
 pub enum Dataset {
@@ -47,7 +60,9 @@ impl Dataset {
 
     /// Returns the dataset with this [`Dataset::code`].
     pub fn from_code(code: u8) -> Option<Dataset> {
-        Dataset::ALL.into_iter().find(|dataset| dataset.code() == code)
+        Dataset::ALL
+            .into_iter()
+            .find(|dataset| dataset.code() == code)
     }
 }
 
@@ -64,7 +79,10 @@ pub struct PerDataset<T> {
 impl<T> PerDataset<T> {
     /// Computes the value of each dataset.
     pub fn of(mut make: impl FnMut(Dataset) -> T) -> PerDataset<T> {
-        PerDataset { conferences: make(Dataset::Conferences), journals: make(Dataset::Journals) }
+        PerDataset {
+            conferences: make(Dataset::Conferences),
+            journals: make(Dataset::Journals),
+        }
     }
 
     /// Returns the values, in the order of [`Dataset::ALL`].
@@ -117,7 +135,11 @@ impl TryFrom<u64> for Id {
     type Error = &'static str;
 
     fn try_from(number: u64) -> Result<Self, &'static str> {
-        if (Id::MIN.0..=Id::MAX.0).contains(&number) { Ok(Id(number)) } else { Err(NOT_AN_ID) }
+        if (Id::MIN.0..=Id::MAX.0).contains(&number) {
+            Ok(Id(number))
+        } else {
+            Err(NOT_AN_ID)
+        }
     }
 }
 
@@ -180,6 +202,9 @@ mod tests {
             }
         }
         assert!(Id::try_from(0).is_err());
-        assert_eq!((Id::MIN.to_string(), Id::MAX.to_string()), ("1".to_owned(), "9007199254740991".to_owned()));
+        assert_eq!(
+            (Id::MIN.to_string(), Id::MAX.to_string()),
+            ("1".to_owned(), "9007199254740991".to_owned())
+        );
     }
 }

@@ -78,12 +78,18 @@ pub enum Compare {
 impl FieldUses {
     /// `q` searches the field. The documentation calls it `name`.
     pub fn searched(self, name: &'static str) -> FieldUses {
-        FieldUses { searched: Some(name), ..self }
+        FieldUses {
+            searched: Some(name),
+            ..self
+        }
     }
 
     /// Copies have the field in their full-text index.
     pub fn indexed(self) -> FieldUses {
-        FieldUses { indexed: true, ..self }
+        FieldUses {
+            indexed: true,
+            ..self
+        }
     }
 
     /// Adds a parameter with the field's name.
@@ -104,7 +110,10 @@ impl FieldUses {
 
     /// A license's scope can restrict the field.
     pub fn scope(self, rule: Rule) -> FieldUses {
-        FieldUses { rule: Some(rule), ..self }
+        FieldUses {
+            rule: Some(rule),
+            ..self
+        }
     }
 
     fn filter(mut self, name: &'static str, compare: Compare, note: &'static str) -> FieldUses {
@@ -170,12 +179,36 @@ impl<V: FieldValue> RowMember for V {
         let json_before = std::mem::take(&mut table.json_after);
         let (name, column) = (path.to_owned(), path.replace('.', "_"));
         let field = table.fields.len();
-        table.filters.extend(uses.filters.iter().map(|&(name, compare, note)| {
-            let name = if name.is_empty() || name.starts_with('_') { column.clone() + name } else { name.to_owned() };
-            FieldFilter { name, field, compare, note }
-        }));
-        let note = note.to_owned() + if uses.searched.is_some() { "; searched by `q`" } else { "" };
-        table.fields.push(Field { name, column, note, json_before, kind: V::kind(), uses, rank_of: V::rank_of });
+        table
+            .filters
+            .extend(uses.filters.iter().map(|&(name, compare, note)| {
+                let name = if name.is_empty() || name.starts_with('_') {
+                    column.clone() + name
+                } else {
+                    name.to_owned()
+                };
+                FieldFilter {
+                    name,
+                    field,
+                    compare,
+                    note,
+                }
+            }));
+        let note = note.to_owned()
+            + if uses.searched.is_some() {
+                "; searched by `q`"
+            } else {
+                ""
+            };
+        table.fields.push(Field {
+            name,
+            column,
+            note,
+            json_before,
+            kind: V::kind(),
+            uses,
+            rank_of: V::rank_of,
+        });
         NodeContent::Field(field)
     }
 
@@ -206,7 +239,9 @@ impl FieldTable {
 
     /// Returns the index of the field that links to rows of a kind.
     pub fn links(&self, kind: ReferenceKind) -> Option<usize> {
-        self.fields.iter().position(|field| field.kind == ValueKind::Links(kind))
+        self.fields
+            .iter()
+            .position(|field| field.kind == ValueKind::Links(kind))
     }
 
     /// Adds a member of the object at `path`, which is empty for the row itself. `outer` is the object's note.
@@ -217,10 +252,19 @@ impl FieldTable {
         note: &str,
         uses: FieldUses,
     ) -> JsonNode {
-        let path = if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
-        let comma = if self.json_after.ends_with('{') { "" } else { "," };
+        let path = if path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{path}.{key}")
+        };
+        let comma = if self.json_after.ends_with('{') {
+            ""
+        } else {
+            ","
+        };
         let (opened, closed) = if M::IS_OBJECT { ("{", "}") } else { ("", "") };
-        self.json_after.push_str(&format!("{comma}\"{key}\":{opened}"));
+        self.json_after
+            .push_str(&format!("{comma}\"{key}\":{opened}"));
         let note = note.trim_start().replacen('…', outer, 1);
         let content = M::describe(self, &path, &note, uses);
         self.json_after.push_str(closed);

@@ -36,9 +36,14 @@ impl Filter {
     /// Returns a hash of the filter. Cursors contain it, so it must not change between versions.
     pub fn hash(&self) -> [u8; 16] {
         let mut hasher = blake3::Hasher::new_derive_key("medfeed 2026-11 list filters");
-        let since = self.updated_since.map(|time| ("updated_since", time.unix_s().to_string()));
+        let since = self
+            .updated_since
+            .map(|time| ("updated_since", time.unix_s().to_string()));
         let text = self.text.clone().map(|text| ("q", text));
-        let conditions = self.conditions.iter().map(|condition| (&*condition.filter.name, condition.value.clone()));
+        let conditions = self
+            .conditions
+            .iter()
+            .map(|condition| (&*condition.filter.name, condition.value.clone()));
         for (name, value) in since.into_iter().chain(text).chain(conditions) {
             for part in [name, &value] {
                 // The length prefix makes the encoding unambiguous.
@@ -73,13 +78,20 @@ mod tests {
         let condition = |name: &str, value: &str| {
             let filters = &Dataset::Conferences.table().filters;
             let filter = filters.iter().find(|filter| filter.name == name).unwrap();
-            FieldCondition { filter, value: value.to_owned() }
+            FieldCondition {
+                filter,
+                value: value.to_owned(),
+            }
         };
-        let of = |updated_since: Option<i64>, text: Option<&str>, conditions: &[(&str, &str)]| Filter {
-            updated_since: updated_since.map(Timestamp::from_unix_s),
-            text: text.map(str::to_owned),
-            conditions: conditions.iter().map(|(name, value)| condition(name, value)).collect(),
-        };
+        let of =
+            |updated_since: Option<i64>, text: Option<&str>, conditions: &[(&str, &str)]| Filter {
+                updated_since: updated_since.map(Timestamp::from_unix_s),
+                text: text.map(str::to_owned),
+                conditions: conditions
+                    .iter()
+                    .map(|(name, value)| condition(name, value))
+                    .collect(),
+            };
         let filters = [
             of(None, None, &[]),
             of(Some(17), None, &[]),
@@ -92,8 +104,22 @@ mod tests {
             of(None, None, &[("therapy_area", "Oncology")]),
             of(None, None, &[("start_date_from", "2026-05-01")]),
             of(None, None, &[("start_date_to", "2026-05-01")]),
-            of(None, None, &[("start_date_from", "2026-05-01"), ("start_date_to", "2026-05-02")]),
-            of(None, None, &[("start_date_from", "2026-05-02"), ("start_date_to", "2026-05-01")]),
+            of(
+                None,
+                None,
+                &[
+                    ("start_date_from", "2026-05-01"),
+                    ("start_date_to", "2026-05-02"),
+                ],
+            ),
+            of(
+                None,
+                None,
+                &[
+                    ("start_date_from", "2026-05-02"),
+                    ("start_date_to", "2026-05-01"),
+                ],
+            ),
             of(None, None, &[("country", "A"), ("therapy_area", "B")]),
             of(None, None, &[("country", "Atherapy_areaB")]),
             of(None, Some("country"), &[]),

@@ -15,10 +15,15 @@ pub const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// Writes a line of CSV (RFC 4180). Cells are quoted if a reader may split them: at its own separator, or at a line
 /// end.
-pub fn write_row(out: &mut (impl Write + ?Sized), cells: impl IntoIterator<Item = impl AsRef<str>>) -> io::Result<()> {
+pub fn write_row(
+    out: &mut (impl Write + ?Sized),
+    cells: impl IntoIterator<Item = impl AsRef<str>>,
+) -> io::Result<()> {
     for (at, cell) in cells.into_iter().enumerate() {
         let (cell, before) = (cell.as_ref(), if at > 0 { "," } else { "" });
-        if cell.contains(|letter| matches!(letter, '"' | ',' | ';' | '\t' | '\r' | '\n') || is_line_end(letter)) {
+        if cell.contains(|letter| {
+            matches!(letter, '"' | ',' | ';' | '\t' | '\r' | '\n') || is_line_end(letter)
+        }) {
             write!(out, "{before}\"{}\"", cell.replace('"', "\"\""))?;
         } else {
             write!(out, "{before}{cell}")?;
@@ -30,7 +35,12 @@ pub fn write_row(out: &mut (impl Write + ?Sized), cells: impl IntoIterator<Item 
 /// Returns the header of a CSV file: `id`, the fields, and `updated_at` for records.
 pub fn columns(table: &FieldTable, are_records: bool) -> Vec<String> {
     let fields = table.fields.iter().map(|field| field.column.as_str());
-    ["id"].into_iter().chain(fields).chain(are_records.then_some("updated_at")).map(str::to_owned).collect()
+    ["id"]
+        .into_iter()
+        .chain(fields)
+        .chain(are_records.then_some("updated_at"))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Returns the cells of a row, in the order of its columns. `updated_at` is that of a record.
@@ -70,7 +80,11 @@ mod tests {
         for (cell, expected) in cases {
             let mut line = Vec::new();
             write_row(&mut line, ["1", cell, "x"]).unwrap();
-            assert_eq!(String::from_utf8(line).unwrap(), format!("1,{expected},x\r\n"), "{cell:?}");
+            assert_eq!(
+                String::from_utf8(line).unwrap(),
+                format!("1,{expected},x\r\n"),
+                "{cell:?}"
+            );
         }
     }
 }

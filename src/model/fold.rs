@@ -20,11 +20,16 @@ pub fn fold(text: &str) -> String {
         return text.to_ascii_lowercase().replace('`', "'");
     }
     // The compatibility decomposition of U+00B4 is a blank with an accent.
-    let apostrophes = text.nfd().map(|letter| if letter == '\u{b4}' { '\'' } else { letter });
+    let apostrophes = text
+        .nfd()
+        .map(|letter| if letter == '\u{b4}' { '\'' } else { letter });
     let decomposed: String = apostrophes.nfkd().collect();
     let folded = CaseMapper::new().fold_string(&decomposed);
     let mut plain = String::with_capacity(folded.len());
-    for letter in folded.nfkd().filter(|letter| canonical_combining_class(*letter) == 0) {
+    for letter in folded
+        .nfkd()
+        .filter(|letter| canonical_combining_class(*letter) == 0)
+    {
         match plain_form(letter) {
             Some(form) => plain.push_str(form),
             None => plain.push(letter),
@@ -57,13 +62,19 @@ fn plain_form(letter: char) -> Option<&'static str> {
 
 /// Folds a text, and removes blanks, invisible characters, `_`, `-` and `.`.
 pub fn comparable(text: &str) -> String {
-    fold(text).replace(|letter: char| matches!(letter, '_' | '-' | '.') || is_blank(letter), "")
+    fold(text).replace(
+        |letter: char| matches!(letter, '_' | '-' | '.') || is_blank(letter),
+        "",
+    )
 }
 
 /// Whether a character is blank or invisible. Texts copied from web pages contain such characters.
 pub fn is_blank(letter: char) -> bool {
     letter.is_whitespace()
-        || matches!(letter, '\u{a0}' | '\u{2007}' | '\u{202f}' | '\u{200b}' | '\u{2060}' | '\u{feff}')
+        || matches!(
+            letter,
+            '\u{a0}' | '\u{2007}' | '\u{202f}' | '\u{200b}' | '\u{2060}' | '\u{feff}'
+        )
 }
 
 /// The maximum length of a name to compare, in bytes. The time grows with the product of both lengths.
@@ -77,21 +88,29 @@ pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
     }
     let given = comparable(given);
     let length = given.chars().count();
-    let near = known.into_iter().filter(|name| name.len() <= MAX_BYTES).filter_map(|name| {
-        let known = comparable(name);
-        let known_length = known.chars().count();
-        let allowed = if length < 2 { 0 } else { (length.max(known_length) / 4).max(1) };
-        let distance = if length >= LEAST_BEGINNING && known.starts_with(&given) {
-            1
-        } else if length.abs_diff(known_length) <= allowed {
-            // The difference of the lengths is a cheap lower bound of the distance.
-            strsim::damerau_levenshtein(&given, &known)
-        } else {
-            return None;
-        };
-        (distance <= allowed).then_some((distance, name))
-    });
-    near.min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
+    let near = known
+        .into_iter()
+        .filter(|name| name.len() <= MAX_BYTES)
+        .filter_map(|name| {
+            let known = comparable(name);
+            let known_length = known.chars().count();
+            let allowed = if length < 2 {
+                0
+            } else {
+                (length.max(known_length) / 4).max(1)
+            };
+            let distance = if length >= LEAST_BEGINNING && known.starts_with(&given) {
+                1
+            } else if length.abs_diff(known_length) <= allowed {
+                // The difference of the lengths is a cheap lower bound of the distance.
+                strsim::damerau_levenshtein(&given, &known)
+            } else {
+                return None;
+            };
+            (distance <= allowed).then_some((distance, name))
+        });
+    near.min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
 }
 
 #[cfg(test)]
@@ -147,13 +166,22 @@ mod tests {
     fn typography_does_not_count() {
         let cases = [
             ("Alzheimer’s", "alzheimer's"),
-            ("‘a’ ʼb `c ´d \u{ff07}e \u{ff40}f \u{1ffd}g \u{1fef}h ŉ", "'a' 'b 'c 'd 'e 'f 'g 'h 'n"),
+            (
+                "‘a’ ʼb `c ´d \u{ff07}e \u{ff40}f \u{1ffd}g \u{1fef}h ŉ",
+                "'a' 'b 'c 'd 'e 'f 'g 'h 'n",
+            ),
             ("O`Hara", "o'hara"),
             ("non\u{2010}hodgkin COVID\u{2011}19", "non-hodgkin covid-19"),
-            ("\u{2012}\u{2013}\u{2014}\u{2015}\u{2212}\u{ff0d}\u{fe58}\u{fe63}\u{fe31}", "---------"),
+            (
+                "\u{2012}\u{2013}\u{2014}\u{2015}\u{2212}\u{ff0d}\u{fe58}\u{fe63}\u{fe31}",
+                "---------",
+            ),
             ("onco\u{ad}lo\u{ad}gy", "oncology"),
             ("\u{ad}", ""),
-            ("“a” \u{2016}\u{200f}b\u{2bd}", "“a” \u{2016}\u{200f}b\u{2bd}"),
+            (
+                "“a” \u{2016}\u{200f}b\u{2bd}",
+                "“a” \u{2016}\u{200f}b\u{2bd}",
+            ),
         ];
         for (text, expected) in cases {
             assert_eq!(fold(text), expected, "{text:?}");
@@ -179,10 +207,14 @@ mod tests {
 
     #[test]
     fn different_letters_fold_differently() {
-        for (one, other) in [("각", "가"), ("हिन्दी", "हन्दी"), ("癌", "がん"), ("n", "m")] {
+        for (one, other) in [("각", "가"), ("हिन्दी", "हन्दी"), ("癌", "がん"), ("n", "m")]
+        {
             assert_ne!(fold(one), fold(other), "{one:?} and {other:?}");
         }
-        assert!(!fold("각").contains(&fold("가")), "a Hangul syllable is one letter");
+        assert!(
+            !fold("각").contains(&fold("가")),
+            "a Hangul syllable is one letter"
+        );
     }
 
     #[test]
@@ -236,15 +268,39 @@ mod tests {
             ("date", "abstract_due_date", false),
         ];
         for (given, known, expected) in cases {
-            assert_eq!(nearest(given, [known]).is_some(), expected, "{given:?} and {known:?}");
+            assert_eq!(
+                nearest(given, [known]).is_some(),
+                expected,
+                "{given:?} and {known:?}"
+            );
         }
-        assert_eq!(nearest("nmae", ["name", "nme", "id"]), Some("name"), "the nearest of them");
-        assert_eq!(nearest("nmae", ["id", "nme", "name"]), Some("nme"), "the first of two");
-        assert_eq!(nearest("abcdefgh", ["abcdefxx", "abcdefgx"]), Some("abcdefgx"), "the nearer one, though later");
+        assert_eq!(
+            nearest("nmae", ["name", "nme", "id"]),
+            Some("name"),
+            "the nearest of them"
+        );
+        assert_eq!(
+            nearest("nmae", ["id", "nme", "name"]),
+            Some("nme"),
+            "the first of two"
+        );
+        assert_eq!(
+            nearest("abcdefgh", ["abcdefxx", "abcdefgx"]),
+            Some("abcdefgx"),
+            "the nearer one, though later"
+        );
         for (bytes, expected) in [(MAX_BYTES, true), (MAX_BYTES + 1, false)] {
             let (long, other) = ("x".repeat(bytes), "x".repeat(MAX_BYTES - 1));
-            assert_eq!(nearest(&long, [&*other]).is_some(), expected, "{bytes} given");
-            assert_eq!(nearest(&other, [&*long]).is_some(), expected, "{bytes} known");
+            assert_eq!(
+                nearest(&long, [&*other]).is_some(),
+                expected,
+                "{bytes} given"
+            );
+            assert_eq!(
+                nearest(&other, [&*long]).is_some(),
+                expected,
+                "{bytes} known"
+            );
         }
         assert_eq!(nearest(&"name".repeat(100_000), ["name"]), None);
     }

@@ -108,7 +108,11 @@ impl Scalar for Access {
     }
 }
 
-row!(JournalFields, "journals", |journal, faults| require("name", &journal.name, faults));
+row!(JournalFields, "journals", |journal, faults| require(
+    "name",
+    &journal.name,
+    faults
+));
 
 impl RecordFields for JournalFields {
     const DATASET: Dataset = Dataset::Journals;

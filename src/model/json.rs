@@ -12,7 +12,11 @@ const UPDATED_AT: &str = ",\"updated_at\":\"";
 const TIME_LENGTH: usize = 20;
 
 /// Renders a record as a JSON object, with its links resolved.
-pub fn render_record<F: Fields>(row: &Curated<F>, updated_at: Timestamp, links: &dyn LinkTexts) -> Vec<u8> {
+pub fn render_record<F: Fields>(
+    row: &Curated<F>,
+    updated_at: Timestamp,
+    links: &dyn LinkTexts,
+) -> Vec<u8> {
     let mut out = Vec::with_capacity(1024);
     push_fields(&mut out, row.id(), row.fields(), links);
     push_display(&mut out, format_args!("{UPDATED_AT}{updated_at}\"}}"));
@@ -27,7 +31,9 @@ pub fn read_record<F: Fields>(id: Id, text: &[u8]) -> Result<(Curated<F>, Timest
     // Quotes within values are escaped. So the last match of this key is the record's own.
     let time_at = text.len().saturating_sub(TIME_LENGTH + "\"}".len());
     let (before, time) = text.split_at_checked(time_at).unwrap_or_default();
-    let time = time.strip_suffix("\"}").filter(|_| before.ends_with(UPDATED_AT));
+    let time = time
+        .strip_suffix("\"}")
+        .filter(|_| before.ends_with(UPDATED_AT));
     let time = time.ok_or("it has no `updated_at`")?;
     let updated_at = parse_time(time).map_err(|error| format!("updated_at: {error}"))?;
     Ok((Curated::stored(id, fields), updated_at))
@@ -37,7 +43,8 @@ pub fn read_record<F: Fields>(id: Id, text: &[u8]) -> Result<(Curated<F>, Timest
 pub fn is_rendered<F: Fields>(text: &[u8], row: &Curated<F>, links: &dyn LinkTexts) -> bool {
     let mut rendered = Vec::with_capacity(text.len());
     push_fields(&mut rendered, row.id(), row.fields(), links);
-    text.strip_prefix(rendered.as_slice()).is_some_and(|rest| rest.starts_with(UPDATED_AT.as_bytes()))
+    text.strip_prefix(rendered.as_slice())
+        .is_some_and(|rest| rest.starts_with(UPDATED_AT.as_bytes()))
 }
 
 /// Renders an organization or tag as the JSON object within records.

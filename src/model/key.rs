@@ -29,9 +29,10 @@ impl ApiKey {
     /// Parses a key and verifies its checksum. `None` if the text does not have the form of a key.
     pub fn parse(text: &str) -> Option<ApiKey> {
         let body = text.strip_prefix(PREFIX)?;
-        let shaped =
-            body.len() == RANDOM_CHARS + CHECKSUM_CHARS && body.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        (shaped && checksum(&body[..RANDOM_CHARS]) == body[RANDOM_CHARS..]).then(|| ApiKey(text.to_owned()))
+        let shaped = body.len() == RANDOM_CHARS + CHECKSUM_CHARS
+            && body.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        (shaped && checksum(&body[..RANDOM_CHARS]) == body[RANDOM_CHARS..])
+            .then(|| ApiKey(text.to_owned()))
     }
 
     /// Returns the hash to store or look up. 190 random bits need no salt and no slow hash.
@@ -135,7 +136,10 @@ fn random_base62(length: usize) -> Result<String, getrandom::Error> {
         let mut bytes = [0_u8; 64];
         getrandom::fill(&mut bytes)?;
         // 248 is the largest multiple of 62 below 256. Larger bytes would favor the first characters.
-        let fair = bytes.iter().filter(|byte| **byte < 248).take(length - text.len());
+        let fair = bytes
+            .iter()
+            .filter(|byte| **byte < 248)
+            .take(length - text.len());
         text.extend(fair.map(|byte| char::from(BASE62[usize::from(byte % 62)])));
     }
     Ok(text)
@@ -159,16 +163,23 @@ fn checksum(random: &str) -> String {
 pub fn parse_network(text: &str) -> Result<IpNet, String> {
     let network = match text.parse::<IpNet>() {
         Ok(network) => network,
-        Err(_) => IpNet::from(
-            text.parse::<IpAddr>()
-                .map_err(|_| "write an address or a CIDR: 192.0.2.7, 192.0.2.0/24, 2001:db8::/32".to_owned())?,
-        ),
+        Err(_) => IpNet::from(text.parse::<IpAddr>().map_err(|_| {
+            "write an address or a CIDR: 192.0.2.7, 192.0.2.0/24, 2001:db8::/32".to_owned()
+        })?),
     };
-    let IpNet::V6(v6) = network else { return Ok(network.trunc()) };
-    let Some(v4) = v6.addr().to_ipv4_mapped() else { return Ok(network.trunc()) };
-    let net = v6.prefix_len().checked_sub(96).and_then(|prefix| Ipv4Net::new(v4, prefix).ok());
-    net.map(|net| IpNet::V4(net.trunc()))
-        .ok_or_else(|| "a CIDR of mapped IPv4 addresses must be /96 or longer; write it as IPv4".to_owned())
+    let IpNet::V6(v6) = network else {
+        return Ok(network.trunc());
+    };
+    let Some(v4) = v6.addr().to_ipv4_mapped() else {
+        return Ok(network.trunc());
+    };
+    let net = v6
+        .prefix_len()
+        .checked_sub(96)
+        .and_then(|prefix| Ipv4Net::new(v4, prefix).ok());
+    net.map(|net| IpNet::V4(net.trunc())).ok_or_else(|| {
+        "a CIDR of mapped IPv4 addresses must be /96 or longer; write it as IPv4".to_owned()
+    })
 }
 
 /// Returns the address under which limits count a caller. All addresses of an IPv6 /64 count as one.
@@ -198,14 +209,20 @@ mod tests {
             format!(" {right}"),
             right.replacen("mfk_", "mfk-", 1),
             right.replacen("mfk_", "", 1),
-            format!("mfk_{}é{}", &random[..30], checksum(&format!("{}é", &random[..30]))),
+            format!(
+                "mfk_{}é{}",
+                &random[..30],
+                checksum(&format!("{}é", &random[..30]))
+            ),
             String::new(),
         ] {
             assert!(ApiKey::parse(&wrong).is_none(), "{wrong}");
         }
         let (one, other) = (ApiKey::generate().unwrap(), ApiKey::generate().unwrap());
         assert!(
-            one != other && one.hash() != other.hash() && one.hash() == ApiKey::parse(one.reveal()).unwrap().hash()
+            one != other
+                && one.hash() != other.hash()
+                && one.hash() == ApiKey::parse(one.reveal()).unwrap().hash()
         );
         assert_eq!(new_key_id().unwrap().len(), 14);
     }
@@ -258,9 +275,14 @@ mod tests {
             (Some(100), Some(99), 100, 100, Revoked),
         ];
         for (revoked, expires, now, committed, expected) in cases {
-            let status =
-                key(revoked, expires).status_after(Timestamp::from_unix_s(now), Timestamp::from_unix_s(committed));
-            assert_eq!(status, expected, "{revoked:?} {expires:?} at {now} after {committed}");
+            let status = key(revoked, expires).status_after(
+                Timestamp::from_unix_s(now),
+                Timestamp::from_unix_s(committed),
+            );
+            assert_eq!(
+                status, expected,
+                "{revoked:?} {expires:?} at {now} after {committed}"
+            );
             assert_eq!(status.is_usable(), matches!(expected, Active | Replaced));
         }
     }
@@ -286,7 +308,9 @@ mod tests {
         for (text, expected) in cases {
             match (parse_network(text), expected) {
                 (Ok(network), Ok(expected)) => assert_eq!(network.to_string(), expected, "{text}"),
-                (Err(message), Err(expected)) => assert!(message.contains(expected), "{text}: {message}"),
+                (Err(message), Err(expected)) => {
+                    assert!(message.contains(expected), "{text}: {message}")
+                }
                 (network, expected) => panic!("{text}: {network:?}, expected {expected:?}"),
             }
         }
@@ -303,7 +327,11 @@ mod tests {
             ("::1", "::"),
         ];
         for (address, network) in cases {
-            assert_eq!(network_of(address.parse().unwrap()).to_string(), network, "{address}");
+            assert_eq!(
+                network_of(address.parse().unwrap()).to_string(),
+                network,
+                "{address}"
+            );
         }
     }
 }

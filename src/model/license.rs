@@ -49,14 +49,24 @@ pub struct Scope {
 impl Scope {
     /// Returns the empty scope: that of a license before its creation and after its removal.
     pub fn nothing() -> Scope {
-        Scope { datasets: BTreeSet::new(), therapy_areas: None, countries: None, years: None }
+        Scope {
+            datasets: BTreeSet::new(),
+            therapy_areas: None,
+            countries: None,
+            years: None,
+        }
     }
 
     /// Whether another scope shows the same records of a dataset, whatever records there are.
     pub fn shows_same(&self, other: &Scope, dataset: Dataset) -> bool {
-        match (self.datasets.contains(&dataset), other.datasets.contains(&dataset)) {
+        match (
+            self.datasets.contains(&dataset),
+            other.datasets.contains(&dataset),
+        ) {
             (true, true) => match dataset {
-                Dataset::Conferences => Rule::ALL.iter().all(|rule| self.set(*rule) == other.set(*rule)),
+                Dataset::Conferences => Rule::ALL
+                    .iter()
+                    .all(|rule| self.set(*rule) == other.set(*rule)),
                 // Journals have no restricted fields.
                 Dataset::Journals => true,
             },
@@ -92,7 +102,9 @@ impl RuleSet<'_> {
     pub fn matches(self, value: &dyn FieldValue) -> bool {
         match self {
             RuleSet::Texts(set) => value.texts().iter().any(|text| set.contains(text)),
-            RuleSet::Years(set) => u16::try_from(value.rank()).is_ok_and(|year| set.contains(&year)),
+            RuleSet::Years(set) => {
+                u16::try_from(value.rank()).is_ok_and(|year| set.contains(&year))
+            }
         }
     }
 
@@ -143,7 +155,10 @@ pub struct License {
 impl License {
     /// Returns the feeds that the license shares with others.
     pub fn feeds(&self) -> impl Iterator<Item = FeedId> {
-        self.subscriptions.values().flatten().filter_map(|subscription| subscription.feed)
+        self.subscriptions
+            .values()
+            .flatten()
+            .filter_map(|subscription| subscription.feed)
     }
 
     /// Returns the shared feed of a dataset; `None` if the dataset is not licensed.
@@ -191,36 +206,66 @@ mod tests {
             (scope(&[], &[], &[]), ""),
             // The second item of a field, and the second value of a set.
             (scope(&["Oncology"], &[], &[]), ""),
-            (scope(&["Dermatology", "Oncology"], &["France", "Spain"], &[2025, 2026]), ""),
+            (
+                scope(
+                    &["Dermatology", "Oncology"],
+                    &["France", "Spain"],
+                    &[2025, 2026],
+                ),
+                "",
+            ),
             // Each set alone, and with others that match.
             (scope(&["Dermatology"], &[], &[]), "therapy areas"),
             (scope(&[], &["France"], &[]), "countries"),
             (scope(&[], &[], &[2025]), "years"),
             (scope(&["Oncology"], &["France"], &[2026]), "countries"),
             (scope(&["Oncology"], &["Spain"], &[2027]), "years"),
-            (scope(&["Dermatology"], &["Spain"], &[2026]), "therapy areas"),
-            (scope(&["Dermatology"], &["France"], &[2025]), "therapy areas, countries, years"),
+            (
+                scope(&["Dermatology"], &["Spain"], &[2026]),
+                "therapy areas",
+            ),
+            (
+                scope(&["Dermatology"], &["France"], &[2025]),
+                "therapy areas, countries, years",
+            ),
             // Words are compared as a whole, with their case.
             (scope(&["oncology"], &[], &[]), "therapy areas"),
             (scope(&["Onco"], &["Spai"], &[]), "therapy areas, countries"),
             (scope(&[], &["Spain "], &[]), "countries"),
         ];
         for (scope, expected) in cases {
-            let blocking: Vec<String> =
-                conference.blocking_rules(&scope).iter().map(|(rule, _)| rule.to_string()).collect();
+            let blocking: Vec<String> = conference
+                .blocking_rules(&scope)
+                .iter()
+                .map(|(rule, _)| rule.to_string())
+                .collect();
             assert_eq!(blocking.join(", "), expected, "{scope:?}");
             assert_eq!(conference.is_in(&scope), expected.is_empty(), "{scope:?}");
             assert!(JournalFields::default().is_in(&scope));
             // Null is in no set.
-            assert_eq!(ConferenceFields::default().is_in(&scope), !scope.is_restricted(), "{scope:?}");
+            assert_eq!(
+                ConferenceFields::default().is_in(&scope),
+                !scope.is_restricted(),
+                "{scope:?}"
+            );
         }
-        assert_eq!(ConferenceFields::table().fields.iter().filter(|field| field.uses.rule.is_some()).count(), 3);
+        assert_eq!(
+            ConferenceFields::table()
+                .fields
+                .iter()
+                .filter(|field| field.uses.rule.is_some())
+                .count(),
+            3
+        );
     }
 
     #[test]
     fn scopes_show_the_same_if_all_their_sets_are_equal() {
         let one = scope(&["A"], &["B"], &[2026]);
-        let only = |dataset| Scope { datasets: [dataset].into(), ..one.clone() };
+        let only = |dataset| Scope {
+            datasets: [dataset].into(),
+            ..one.clone()
+        };
         // Another scope, and whether it shows the same conferences and the same journals.
         let cases = [
             (one.clone(), true, true),
@@ -240,11 +285,19 @@ mod tests {
             }
         }
         // Neither shows any conference, whatever their sets are.
-        let [one, other] =
-            [&["A"], &["B"]].map(|areas| Scope { datasets: [Dataset::Journals].into(), ..scope(areas, &[], &[]) });
-        assert!(one.shows_same(&other, Dataset::Conferences) && one.shows_same(&other, Dataset::Journals));
+        let [one, other] = [&["A"], &["B"]].map(|areas| Scope {
+            datasets: [Dataset::Journals].into(),
+            ..scope(areas, &[], &[])
+        });
+        assert!(
+            one.shows_same(&other, Dataset::Conferences)
+                && one.shows_same(&other, Dataset::Journals)
+        );
         let years = scope(&[], &[], &[2026, 2025]);
-        assert_eq!(years.set(Rule::Years).map(RuleSet::values), Some(vec!["2025".to_owned(), "2026".to_owned()]));
+        assert_eq!(
+            years.set(Rule::Years).map(RuleSet::values),
+            Some(vec!["2025".to_owned(), "2026".to_owned()])
+        );
         for scope in [scope(&["A"], &[], &[]), scope(&[], &["B"], &[]), years] {
             assert!(scope.is_restricted() && !Scope::nothing().is_restricted());
         }

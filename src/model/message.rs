@@ -44,8 +44,16 @@ macro_rules! message {
 pub(crate) use message;
 
 /// Joins the first `max` of `count` items with commas, and counts the others: `a, b, c and 1,005 more`.
-pub fn first_of(items: impl IntoIterator<Item = impl fmt::Display>, count: usize, max: usize) -> String {
-    let first: Vec<String> = items.into_iter().take(max).map(|item| item.to_string()).collect();
+pub fn first_of(
+    items: impl IntoIterator<Item = impl fmt::Display>,
+    count: usize,
+    max: usize,
+) -> String {
+    let first: Vec<String> = items
+        .into_iter()
+        .take(max)
+        .map(|item| item.to_string())
+        .collect();
     match count.saturating_sub(max) {
         0 => first.join(", "),
         more => format!("{} and {} more", first.join(", "), HumanCount(more as u64)),
@@ -60,13 +68,20 @@ impl Message {
 
     /// Sets the right value.
     pub fn corrected_by(self, right: Option<String>) -> Message {
-        Message { right: Some(right), ..self }
+        Message {
+            right: Some(right),
+            ..self
+        }
     }
 }
 
 impl From<&'static str> for Message {
     fn from(text: &'static str) -> Message {
-        Message { code: text, text: text.to_owned(), ..Message::default() }
+        Message {
+            code: text,
+            text: text.to_owned(),
+            ..Message::default()
+        }
     }
 }
 
@@ -96,9 +111,13 @@ mod tests {
 
     #[test]
     fn the_first_texts_are_named_and_the_others_counted() {
-        for (count, expected) in
-            [(0, ""), (1, "1"), (3, "1, 2, 3"), (4, "1, 2, 3 and 1 more"), (1_003, "1, 2, 3 and 1,000 more")]
-        {
+        for (count, expected) in [
+            (0, ""),
+            (1, "1"),
+            (3, "1, 2, 3"),
+            (4, "1, 2, 3 and 1 more"),
+            (1_003, "1, 2, 3 and 1,000 more"),
+        ] {
             assert_eq!(first_of(1..=count, count, 3), expected);
         }
     }

@@ -51,10 +51,14 @@ fields! {
     }
 }
 
-row!(OrganizationFields, "organizations", |organization, faults| {
-    require("name", &organization.name, faults);
-    forbid_separator("name", organization.name(), "; ", faults);
-});
+row!(
+    OrganizationFields,
+    "organizations",
+    |organization, faults| {
+        require("name", &organization.name, faults);
+        forbid_separator("name", organization.name(), "; ", faults);
+    }
+);
 
 row!(TagFields, "tags", |tag, faults| {
     require("type", &tag.kind, faults);
@@ -85,7 +89,10 @@ impl ReferenceFields for OrganizationFields {
     }
 
     fn of_label(label: &str) -> Option<OrganizationFields> {
-        Some(OrganizationFields { name: Some(label.to_owned()), ..OrganizationFields::default() })
+        Some(OrganizationFields {
+            name: Some(label.to_owned()),
+            ..OrganizationFields::default()
+        })
     }
 }
 
@@ -93,12 +100,20 @@ impl ReferenceFields for TagFields {
     const KIND: ReferenceKind = ReferenceKind::Tag;
 
     fn label(&self) -> String {
-        format!("{}: {}", self.kind.as_deref().unwrap_or_default(), self.name())
+        format!(
+            "{}: {}",
+            self.kind.as_deref().unwrap_or_default(),
+            self.name()
+        )
     }
 
     fn of_label(label: &str) -> Option<TagFields> {
         let (kind, name) = label.split_once(": ")?;
-        Some(TagFields { kind: Some(kind.to_owned()), name: Some(name.to_owned()), ..TagFields::default() })
+        Some(TagFields {
+            kind: Some(kind.to_owned()),
+            name: Some(name.to_owned()),
+            ..TagFields::default()
+        })
     }
 }
 
@@ -116,7 +131,11 @@ pub struct Referenced<F> {
 impl<F: ReferenceFields> Referenced<F> {
     /// Renders the row.
     pub fn new(row: Curated<F>) -> Referenced<F> {
-        Referenced { json: json::render_reference(&row), label: row.fields().label(), row }
+        Referenced {
+            json: json::render_reference(&row),
+            label: row.fields().label(),
+            row,
+        }
     }
 }
 
@@ -131,8 +150,14 @@ pub struct References {
 impl LinkTexts for References {
     fn find(&self, kind: ReferenceKind, id: Id) -> Option<(&[u8], &str)> {
         match kind {
-            ReferenceKind::Organization => self.organizations.get(&id).map(|found| (&*found.json, &*found.label)),
-            ReferenceKind::Tag => self.tags.get(&id).map(|found| (&*found.json, &*found.label)),
+            ReferenceKind::Organization => self
+                .organizations
+                .get(&id)
+                .map(|found| (&*found.json, &*found.label)),
+            ReferenceKind::Tag => self
+                .tags
+                .get(&id)
+                .map(|found| (&*found.json, &*found.label)),
         }
     }
 }
@@ -152,7 +177,11 @@ impl<'de, R> Deserialize<'de> for Links<R> {
             id: Id,
         }
         let linked: Vec<Linked> = Deserialize::deserialize(deserializer)?;
-        Ok(linked.into_iter().map(|linked| linked.id).collect::<Vec<Id>>().into())
+        Ok(linked
+            .into_iter()
+            .map(|linked| linked.id)
+            .collect::<Vec<Id>>()
+            .into())
     }
 }
 
@@ -166,7 +195,10 @@ impl<R> Deref for Links<R> {
 
 impl<R> From<Vec<Id>> for Links<R> {
     fn from(ids: Vec<Id>) -> Links<R> {
-        Links { ids, linked: PhantomData }
+        Links {
+            ids,
+            linked: PhantomData,
+        }
     }
 }
 
@@ -190,7 +222,10 @@ impl<R: ReferenceFields> FieldValue for Links<R> {
     }
 
     fn to_csv<'a>(&'a self, links: &'a dyn LinkTexts) -> Cow<'a, str> {
-        let labels: Vec<&str> = self.iter().map(|id| links.find(R::KIND, *id).map_or("", |(_, label)| label)).collect();
+        let labels: Vec<&str> = self
+            .iter()
+            .map(|id| links.find(R::KIND, *id).map_or("", |(_, label)| label))
+            .collect();
         join_items(&labels)
     }
 
@@ -199,11 +234,16 @@ impl<R: ReferenceFields> FieldValue for Links<R> {
             ReferenceKind::Organization => {
                 "write a list whose items are ids, names or full objects, such as [\"ASCO\"]"
             }
-            ReferenceKind::Tag => "write a list whose items are ids, texts `Type: Name` or full objects",
+            ReferenceKind::Tag => {
+                "write a list whose items are ids, texts `Type: Name` or full objects"
+            }
         };
         match json {
             Value::Array(items) => reader.links(R::KIND, items),
-            other => reader.fault(&other.to_string(), message!("is {}; {expected}", JsonType::of(&other))),
+            other => reader.fault(
+                &other.to_string(),
+                message!("is {}; {expected}", JsonType::of(&other)),
+            ),
         }
     }
 

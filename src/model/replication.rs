@@ -49,6 +49,9 @@ pub struct CommitInfo {
 impl CommitInfo {
     /// Returns the seq and lineage of this commit.
     pub fn head(&self) -> Head {
-        Head { seq: self.last_seq, lineage: self.lineage }
+        Head {
+            seq: self.last_seq,
+            lineage: self.lineage,
+        }
     }
 }

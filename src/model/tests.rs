@@ -16,12 +16,19 @@ fn references() -> References {
         kind: Some("Society".into()),
         url: Some("https://asco.example".into()),
     };
-    let tag =
-        TagFields { kind: Some("Topic".into()), name: Some("Lung: small".into()), category: Some("Oncology".into()) };
+    let tag = TagFields {
+        kind: Some("Topic".into()),
+        name: Some("Lung: small".into()),
+        category: Some("Oncology".into()),
+    };
     let id = Id::try_from(7).unwrap();
     let mut references = References::default();
-    references.organizations.insert(id, Referenced::new(Curated::new(id, organization).unwrap()));
-    references.tags.insert(id, Referenced::new(Curated::new(id, tag).unwrap()));
+    references
+        .organizations
+        .insert(id, Referenced::new(Curated::new(id, organization).unwrap()));
+    references
+        .tags
+        .insert(id, Referenced::new(Curated::new(id, tag).unwrap()));
     references
 }
 
@@ -56,8 +63,10 @@ fn conference() -> Conference {
 }
 
 fn journal() -> Journal {
-    let weeks =
-        |min: f64, max: f64| Weeks { min_weeks: Number::try_from(min).ok(), max_weeks: Number::try_from(max).ok() };
+    let weeks = |min: f64, max: f64| Weeks {
+        min_weeks: Number::try_from(min).ok(),
+        max_weeks: Number::try_from(max).ok(),
+    };
     let fields = JournalFields {
         name: Some("Journal".into()),
         abbv: Some("J".into()),
@@ -93,14 +102,28 @@ fn shown<F: RecordFields + std::fmt::Debug>(row: &Curated<F>) -> String {
     let references = references();
     let at = Timestamp::from_unix_s(1_767_225_600);
     let stored = json::render_record(row, at, &references);
-    assert_eq!(json::read_record::<F>(row.id(), &stored).unwrap(), (row.clone(), at));
+    assert_eq!(
+        json::read_record::<F>(row.id(), &stored).unwrap(),
+        (row.clone(), at)
+    );
     assert!(json::is_rendered(&stored, row, &references));
-    assert!(!json::is_rendered(&stored, row, &()), "other texts of its links");
-    assert!(!json::is_rendered(&stored[..stored.len() - 30], row, &references), "cut short");
+    assert!(
+        !json::is_rendered(&stored, row, &()),
+        "other texts of its links"
+    );
+    assert!(
+        !json::is_rendered(&stored[..stored.len() - 30], row, &references),
+        "cut short"
+    );
     let mut text = String::from_utf8(stored).unwrap();
     writeln!(text).unwrap();
     writeln!(text, "{}", flat::columns(F::table(), true).join("|")).unwrap();
-    writeln!(text, "{}", flat::cells(row, Some(at), &references).join("|")).unwrap();
+    writeln!(
+        text,
+        "{}",
+        flat::cells(row, Some(at), &references).join("|")
+    )
+    .unwrap();
     text
 }
 
@@ -116,9 +139,19 @@ fn a_field_that_a_text_does_not_name_is_null() {
     let text =
         br#"{"id":1,"name":"J","timelines":{"accept_to_print":{"max_weeks":2}},"updated_at":"2026-01-01T00:00:00Z"}"#;
     let (read, _) = json::read_record::<JournalFields>(Id::MIN, text).unwrap();
-    let weeks = Weeks { max_weeks: Number::try_from(2.0).ok(), ..Weeks::default() };
-    let timelines = Timelines { accept_to_print: weeks, ..Timelines::default() };
-    let fields = JournalFields { name: Some("J".into()), timelines, ..JournalFields::default() };
+    let weeks = Weeks {
+        max_weeks: Number::try_from(2.0).ok(),
+        ..Weeks::default()
+    };
+    let timelines = Timelines {
+        accept_to_print: weeks,
+        ..Timelines::default()
+    };
+    let fields = JournalFields {
+        name: Some("J".into()),
+        timelines,
+        ..JournalFields::default()
+    };
     assert_eq!(read.fields(), &fields);
 }
 
@@ -128,8 +161,14 @@ fn invalid_texts_are_no_records() {
         (b"", "EOF"),
         (b"\xff", "utf-8"),
         (br#"{"name":"J"}"#, "it has no `updated_at`"),
-        (br#"{"name":7,"updated_at":"2026-01-01T00:00:00Z"}"#, "invalid type"),
-        (br#"{"name":"J","updated_at":"2026-01-01T00:00:0xZ"}"#, "updated_at: "),
+        (
+            br#"{"name":7,"updated_at":"2026-01-01T00:00:00Z"}"#,
+            "invalid type",
+        ),
+        (
+            br#"{"name":"J","updated_at":"2026-01-01T00:00:0xZ"}"#,
+            "updated_at: ",
+        ),
     ];
     for (text, expected) in cases {
         let refused = json::read_record::<JournalFields>(Id::MIN, text).unwrap_err();
@@ -150,26 +189,51 @@ fn the_last_day_is_not_before_the_first() {
     };
     let cases = [
         ("2026-03-15", "2026-03-15", ""),
-        ("2026-03-15", "2026-03-14", "is before the start_date 2026-03-15"),
+        (
+            "2026-03-15",
+            "2026-03-14",
+            "is before the start_date 2026-03-15",
+        ),
         ("2025-12-31", "2026-01-01", ""),
-        ("2026-01-01", "2025-12-31", "is before the start_date 2026-01-01"),
+        (
+            "2026-01-01",
+            "2025-12-31",
+            "is before the start_date 2026-01-01",
+        ),
         ("2024-02-29", "2024-03-01", ""),
         ("", "2026-03-15", "needs a start_date"),
         ("2026-03-15", "", ""),
         ("", "", ""),
     ];
     for (start, end, expected) in cases {
-        let faults = Curated::new(Id::MIN, fields(start, end)).err().unwrap_or_default();
-        let shown: String = faults.iter().map(|fault| format!("{}: {}", fault.field, fault.message)).collect();
-        assert!(shown.contains(expected) && shown.is_empty() == expected.is_empty(), "{start} {end}: {shown}");
+        let faults = Curated::new(Id::MIN, fields(start, end))
+            .err()
+            .unwrap_or_default();
+        let shown: String = faults
+            .iter()
+            .map(|fault| format!("{}: {}", fault.field, fault.message))
+            .collect();
+        assert!(
+            shown.contains(expected) && shown.is_empty() == expected.is_empty(),
+            "{start} {end}: {shown}"
+        );
     }
 }
 
 #[test]
 fn separators_of_lists_are_in_no_name() {
     let tag = |kind: &str, name: &str| {
-        let fields = TagFields { kind: Some(kind.into()), name: Some(name.into()), category: Some("a; b".into()) };
-        Curated::new(Id::MIN, fields).err().unwrap_or_default().into_iter().map(|fault| fault.field).collect::<Vec<_>>()
+        let fields = TagFields {
+            kind: Some(kind.into()),
+            name: Some(name.into()),
+            category: Some("a; b".into()),
+        };
+        Curated::new(Id::MIN, fields)
+            .err()
+            .unwrap_or_default()
+            .into_iter()
+            .map(|fault| fault.field)
+            .collect::<Vec<_>>()
     };
     let cases: [(&str, &str, &[&str]); 6] = [
         ("Topic", "Lung: small", &[]),
@@ -182,11 +246,22 @@ fn separators_of_lists_are_in_no_name() {
     for (kind, name, expected) in cases {
         assert_eq!(tag(kind, name), expected, "{kind} {name}");
     }
-    let organization = OrganizationFields { name: Some("A; B".into()), ..OrganizationFields::default() };
+    let organization = OrganizationFields {
+        name: Some("A; B".into()),
+        ..OrganizationFields::default()
+    };
     assert_eq!(Curated::new(Id::MIN, organization).unwrap_err().len(), 1);
     // Each of several areas is checked.
     let areas = ["A", "B; C", "D"].map(str::to_owned).to_vec();
-    let conference = ConferenceFields { therapy_areas: areas, ..ConferenceFields::default() };
+    let conference = ConferenceFields {
+        therapy_areas: areas,
+        ..ConferenceFields::default()
+    };
     let faults = Curated::new(Id::MIN, conference).unwrap_err();
-    assert!(faults.iter().any(|fault| fault.value.as_deref() == Some("B; C")), "{faults:?}");
+    assert!(
+        faults
+            .iter()
+            .any(|fault| fault.value.as_deref() == Some("B; C")),
+        "{faults:?}"
+    );
 }

@@ -11,7 +11,9 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 /// A time in whole seconds since 1970-01-01T00:00:00Z, in the years 1 to 9999.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Timestamp(i64);
 
@@ -68,7 +70,10 @@ const BOOT_CLOCK: ClockId = ClockId::Monotonic;
 /// Returns the time since the machine's start. This clock is never set, and it includes the time in suspend.
 pub fn since_boot() -> Duration {
     let time = clock_gettime(BOOT_CLOCK);
-    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+    Duration::new(
+        u64::try_from(time.tv_sec).unwrap_or(0),
+        u32::try_from(time.tv_nsec).unwrap_or(0),
+    )
 }
 
 /// The message for a text that is not a date.
@@ -77,7 +82,10 @@ pub const NOT_A_DATE: &str = "write a date as YYYY-MM-DD, such as 2026-03-15";
 /// Parses exactly `YYYY-MM-DD`. Other forms of ISO 8601 would not be written back the same.
 pub fn parse_date(text: &str) -> Result<Date, &'static str> {
     let is_shaped = matches!(text.as_bytes(), [_, _, _, _, b'-', _, _, b'-', _, _]);
-    Date::from_str(text).ok().filter(|date| is_shaped && date.year() >= 1).ok_or(NOT_A_DATE)
+    Date::from_str(text)
+        .ok()
+        .filter(|date| is_shaped && date.year() >= 1)
+        .ok_or(NOT_A_DATE)
 }
 
 /// The seconds of a day.
@@ -101,15 +109,29 @@ pub enum NotATime {
 pub fn parse_time(text: &str) -> Result<Timestamp, NotATime> {
     // The library also accepts a blank as separator. Here it is a `+` that was not encoded.
     if let Some((before, after)) = text.split_once(' ') {
-        let is_plus = before.contains(['T', 't']) && parse_time(&[before, "+", after].concat()).is_ok();
-        return Err(if is_plus { NotATime::BlankForPlus } else { NotATime::Malformed });
+        let is_plus =
+            before.contains(['T', 't']) && parse_time(&[before, "+", after].concat()).is_ok();
+        return Err(if is_plus {
+            NotATime::BlankForPlus
+        } else {
+            NotATime::Malformed
+        });
     }
     // It reads at most nine digits of a fraction, which is dropped in any case.
     const FRACTION_DIGITS: usize = 9;
     if let Some(point) = text.find(['.', ',']) {
-        let digits = text[point + 1..].bytes().take_while(u8::is_ascii_digit).count();
+        let digits = text[point + 1..]
+            .bytes()
+            .take_while(u8::is_ascii_digit)
+            .count();
         if digits > FRACTION_DIGITS {
-            return parse_time(&[&text[..=point + FRACTION_DIGITS], &text[point + 1 + digits..]].concat());
+            return parse_time(
+                &[
+                    &text[..=point + FRACTION_DIGITS],
+                    &text[point + 1 + digits..],
+                ]
+                .concat(),
+            );
         }
     }
     // It also accepts other forms of a date, an hour without minutes, and the name of a time zone in brackets.
@@ -119,7 +141,11 @@ pub fn parse_time(text: &str) -> Result<Timestamp, NotATime> {
         return Err(NotATime::Malformed);
     }
     let parts = Pieces::parse(text).map_err(|_| NotATime::Malformed)?;
-    let local = civil_utc(parts.date().to_datetime(parts.time().unwrap_or(Time::midnight())))?;
+    let local = civil_utc(
+        parts
+            .date()
+            .to_datetime(parts.time().unwrap_or(Time::midnight())),
+    )?;
     match i64::from(parts.to_numeric_offset().unwrap_or(Offset::UTC).seconds()) {
         offset_s if offset_s.abs() < DAY_S => Ok(local.plus_s(-offset_s)),
         _ => Err(NotATime::Malformed),
@@ -129,7 +155,10 @@ pub fn parse_time(text: &str) -> Result<Timestamp, NotATime> {
 /// Parses a date of HTTP, such as `Wed, 21 Oct 2026 07:28:00 GMT` (RFC 9110, section 5.6.7).
 pub fn parse_http_date(text: &str) -> Option<Timestamp> {
     let is_shaped = text.len() == "Wed, 21 Oct 2026 07:28:00 GMT".len() && text.ends_with(" GMT");
-    let time = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok().filter(|_| is_shaped)?;
+    let time = jiff::fmt::rfc2822::DateTimeParser::new()
+        .parse_timestamp(text)
+        .ok()
+        .filter(|_| is_shaped)?;
     Some(Timestamp::from_unix_s(time.as_second()))
 }
 
@@ -152,7 +181,10 @@ mod tests {
         let kernels = || Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap();
         let before = kernels();
         let shown = since_boot();
-        assert!((before..=kernels()).contains(&shown), "{shown:?} after {before:?}");
+        assert!(
+            (before..=kernels()).contains(&shown),
+            "{shown:?} after {before:?}"
+        );
     }
 
     /// The same in a time namespace whose boot clock is a day ahead, as on a machine that was suspended for a day.
@@ -161,16 +193,31 @@ mod tests {
     fn time_since_boot_includes_suspend() {
         let suspended = |program: &std::ffi::OsStr| {
             let mut command = std::process::Command::new("unshare");
-            command.args(["--map-root-user", "--time", "--boottime", "86400"]).arg(program);
+            command
+                .args(["--map-root-user", "--time", "--boottime", "86400"])
+                .arg(program);
             command
         };
-        if !suspended("true".as_ref()).output().is_ok_and(|done| done.status.success()) {
+        if !suspended("true".as_ref())
+            .output()
+            .is_ok_and(|done| done.status.success())
+        {
             println!("skipped: no time namespace can be created here");
             return;
         }
         let mut same = suspended(std::env::current_exe().unwrap().as_os_str());
-        let done = same.args(["--exact", "model::time::tests::time_since_boot_is_the_boot_clocks"]).output().unwrap();
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+        let done = same
+            .args([
+                "--exact",
+                "model::time::tests::time_since_boot_is_the_boot_clocks",
+            ])
+            .output()
+            .unwrap();
+        assert!(
+            done.status.success(),
+            "{}",
+            String::from_utf8_lossy(&done.stdout)
+        );
     }
 
     #[test]
@@ -189,11 +236,24 @@ mod tests {
             (i64::MAX, "9999-12-30"),
         ];
         for (seconds, expected) in cases {
-            assert_eq!(Timestamp::from_unix_s(seconds).date().to_string(), expected, "{seconds}");
+            assert_eq!(
+                Timestamp::from_unix_s(seconds).date().to_string(),
+                expected,
+                "{seconds}"
+            );
         }
-        let (first, last) = (Timestamp::from_unix_s(i64::MIN), Timestamp::from_unix_s(i64::MAX));
-        assert_eq!((first.plus_s(-1), last.plus_s(1), last.plus_s(i64::MAX)), (first, last, last));
-        assert_eq!((first.plus_s(1).unix_s(), last.plus_s(-1).unix_s()), (first.unix_s() + 1, last.unix_s() - 1));
+        let (first, last) = (
+            Timestamp::from_unix_s(i64::MIN),
+            Timestamp::from_unix_s(i64::MAX),
+        );
+        assert_eq!(
+            (first.plus_s(-1), last.plus_s(1), last.plus_s(i64::MAX)),
+            (first, last, last)
+        );
+        assert_eq!(
+            (first.plus_s(1).unix_s(), last.plus_s(-1).unix_s()),
+            (first.unix_s() + 1, last.unix_s() - 1)
+        );
         assert_eq!(
             (first.to_string(), last.to_string()),
             ("0001-01-01T00:00:00Z".into(), "9999-12-30T22:00:00Z".into())
@@ -235,7 +295,10 @@ mod tests {
             ("2026-03-15T09:30:00:00Z", Err(NotATime::Malformed)),
             ("2026-03-15T9:30:00Z", Err(NotATime::Malformed)),
             ("2026-03-15T23:59:59.999999999Z", Ok("2026-03-15T23:59:59Z")),
-            ("2026-03-15T23:59:59,99999999999999999999+02:00", Ok("2026-03-15T21:59:59Z")),
+            (
+                "2026-03-15T23:59:59,99999999999999999999+02:00",
+                Ok("2026-03-15T21:59:59Z"),
+            ),
             ("2026-03-15T10:59:60Z", Ok("2026-03-15T10:59:59Z")),
             ("2016-12-31T18:59:60-05:00", Ok("2016-12-31T23:59:59Z")),
             ("2026-03-15T23:59:61Z", Err(NotATime::Malformed)),

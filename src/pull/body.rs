@@ -69,7 +69,11 @@ fn too_long_to_read(what: &str, most: u64) -> io::Error {
 }
 
 /// Limits a reader of the part `what` to `most` bytes.
-pub fn bounded<R: Read>(inner: R, what: &'static str, most: u64) -> Bounded<R, impl Fn() -> io::Error> {
+pub fn bounded<R: Read>(
+    inner: R,
+    what: &'static str,
+    most: u64,
+) -> Bounded<R, impl Fn() -> io::Error> {
     Bounded::new(inner, most, move || too_long_to_read(what, most))
 }
 
@@ -86,7 +90,13 @@ pub struct Paced<R> {
 impl<R> Paced<R> {
     /// Sets the lowest rate of a reader.
     pub fn new(inner: R, limits: &ReadLimits) -> Paced<R> {
-        Paced { inner, bytes: limits.pace_bytes, time: limits.pace_time, received: 0, waited: Duration::ZERO }
+        Paced {
+            inner,
+            bytes: limits.pace_bytes,
+            time: limits.pace_time,
+            received: 0,
+            waited: Duration::ZERO,
+        }
     }
 }
 
@@ -109,11 +119,20 @@ impl<R: Read> Read for Paced<R> {
 }
 
 /// Reads a line with its line feed. Returns its length, or 0 at the end. Fails like [`bounded`] after `most` bytes.
-pub fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>, what: &'static str, most: usize) -> io::Result<usize> {
+pub fn read_line(
+    reader: &mut impl BufRead,
+    line: &mut Vec<u8>,
+    what: &'static str,
+    most: usize,
+) -> io::Result<usize> {
     line.clear();
     let most = most as u64;
     let length = reader.take(most + 1).read_until(b'\n', line)?;
-    if length as u64 > most && line.last() != Some(&b'\n') { Err(too_long_to_read(what, most)) } else { Ok(length) }
+    if length as u64 > most && line.last() != Some(&b'\n') {
+        Err(too_long_to_read(what, most))
+    } else {
+        Ok(length)
+    }
 }
 
 /// The most attempts to resume without progress. With the pauses between them, they take longer than a restart of the
@@ -146,7 +165,14 @@ pub struct Download<'a> {
 impl<'a> Download<'a> {
     /// A file of `length` bytes; `bytes` is the first connection.
     pub fn new(bytes: Bytes, length: u64, resume: Box<Resume<'a>>) -> Download<'a> {
-        Download { bytes, received: 0, resumed_at: 0, length, failures: 0, resume }
+        Download {
+            bytes,
+            received: 0,
+            resumed_at: 0,
+            length,
+            failures: 0,
+            resume,
+        }
     }
 
     fn rest(&mut self, why: &io::Error) -> Result<Bytes, PullError> {
@@ -163,7 +189,9 @@ impl<'a> Download<'a> {
                     return Ok(bytes);
                 }
                 Ok(None) => {
-                    return Err(PullError::failed("the export broke off, and has changed since"));
+                    return Err(PullError::failed(
+                        "the export broke off, and has changed since",
+                    ));
                 }
                 Err(next) => error = next,
             }
@@ -175,11 +203,15 @@ impl Read for Download<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let broken = match self.bytes.read(buffer) {
-                Ok(0) if self.received < self.length && !buffer.is_empty() => io::ErrorKind::UnexpectedEof.into(),
+                Ok(0) if self.received < self.length && !buffer.is_empty() => {
+                    io::ErrorKind::UnexpectedEof.into()
+                }
                 Ok(count) => {
                     self.received += count as u64;
                     // A single byte per connection is no progress.
-                    if self.received - self.resumed_at >= PROGRESS_BYTES.min(self.length / PROGRESS_PARTS) {
+                    if self.received - self.resumed_at
+                        >= PROGRESS_BYTES.min(self.length / PROGRESS_PARTS)
+                    {
                         self.failures = 0;
                     }
                     return Ok(count);
@@ -200,7 +232,13 @@ mod tests {
 
     #[test]
     fn bytes_over_the_bound_are_not_held() {
-        for (length, is_whole) in [(0, true), (9, true), (10, true), (11, false), (1 << 20, false)] {
+        for (length, is_whole) in [
+            (0, true),
+            (9, true),
+            (10, true),
+            (11, false),
+            (1 << 20, false),
+        ] {
             let mut bounded = bounded(io::repeat(b'x').take(length), "a page", 10);
             let mut held = Vec::new();
             let read = bounded.read_to_end(&mut held);
@@ -214,13 +252,19 @@ mod tests {
                 match read {
                     Ok(_) => assert!(is_whole && line.len() <= 11, "{length}"),
                     Err(error) => {
-                        assert!(error.kind() == io::ErrorKind::FileTooLarge && line.len() <= 11, "{length}: {error}");
+                        assert!(
+                            error.kind() == io::ErrorKind::FileTooLarge && line.len() <= 11,
+                            "{length}: {error}"
+                        );
                     }
                 }
             }
         }
         let error = too_long("a page of the feed", 32 << 20).to_string();
-        assert!(error.starts_with("a page of the feed is longer than 32 MiB, the limit"), "{error}");
+        assert!(
+            error.starts_with("a page of the feed is longer than 32 MiB, the limit"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -241,14 +285,28 @@ mod tests {
         ];
         for (received, waited, count, expected) in cases {
             let bytes = [b'x'; 8];
-            let mut paced = Paced { inner: &bytes[..count], bytes: 8, time, received, waited };
+            let mut paced = Paced {
+                inner: &bytes[..count],
+                bytes: 8,
+                time,
+                received,
+                waited,
+            };
             let read = paced.read(&mut [0; 8]);
             let Some((left, is_new)) = expected else {
                 assert!(read.is_err(), "{received} {count}");
                 continue;
             };
-            assert_eq!((read.unwrap(), paced.received), (count, left), "{received} {count}");
-            assert_eq!(paced.waited.is_zero(), is_new, "{received} {count}: the time begins again");
+            assert_eq!(
+                (read.unwrap(), paced.received),
+                (count, left),
+                "{received} {count}"
+            );
+            assert_eq!(
+                paced.waited.is_zero(),
+                is_new,
+                "{received} {count}: the time begins again"
+            );
         }
     }
 
@@ -282,7 +340,11 @@ mod tests {
         let from = usize::try_from(from).unwrap();
         let part = FILE[from..].iter().copied().take(count).collect::<Vec<_>>();
         let part = io::Cursor::new(part);
-        if with_error { Box::new(part.chain(Broken)) } else { Box::new(part) }
+        if with_error {
+            Box::new(part.chain(Broken))
+        } else {
+            Box::new(part)
+        }
     }
 
     fn length() -> u64 {
@@ -298,12 +360,16 @@ mod tests {
                     asked.borrow_mut().push((at, failures));
                     Ok(Some(cut(at, piece, with_error)))
                 };
-                let mut download = Download::new(cut(0, piece, with_error), length(), Box::new(resume));
+                let mut download =
+                    Download::new(cut(0, piece, with_error), length(), Box::new(resume));
                 let mut read = vec![0; FILE.len()];
                 download.read_exact(&mut read).unwrap();
                 assert_eq!(read, FILE, "pieces of {piece}");
                 drop(download);
-                let expected: Vec<_> = (piece..FILE.len()).step_by(piece).map(|at| (at as u64, 1)).collect();
+                let expected: Vec<_> = (piece..FILE.len())
+                    .step_by(piece)
+                    .map(|at| (at as u64, 1))
+                    .collect();
                 assert_eq!(asked.into_inner(), expected, "pieces of {piece}");
             }
         }
@@ -334,7 +400,11 @@ mod tests {
             let read = io::copy(&mut download.by_ref().take(length), &mut io::sink());
             drop(download);
             assert_eq!(read.is_ok(), is_whole, "{piece} of {length}: {read:?}");
-            let expected = if is_whole { (length - first).div_ceil(piece) } else { u64::from(MAX_ATTEMPTS - 1) };
+            let expected = if is_whole {
+                (length - first).div_ceil(piece)
+            } else {
+                u64::from(MAX_ATTEMPTS - 1)
+            };
             assert_eq!(connections.into_inner(), expected, "{piece} of {length}");
         }
     }
@@ -343,7 +413,13 @@ mod tests {
     fn the_error_of_an_attempt_is_passed_to_the_next_one() {
         let asked = RefCell::new(Vec::new());
         let resume = |at, failures: u32, error: &PullError| {
-            let PullError::Failed { message, retry_after } = error else { panic!("{error:?}") };
+            let PullError::Failed {
+                message,
+                retry_after,
+            } = error
+            else {
+                panic!("{error:?}")
+            };
             asked.borrow_mut().push((message.clone(), *retry_after));
             match failures {
                 3.. => Ok(Some(cut(at, FILE.len(), false))),
@@ -357,7 +433,14 @@ mod tests {
         assert_eq!(io::read_to_string(&mut download).unwrap().as_bytes(), FILE);
         drop(download);
         let broken = "the export broke off after 16 % (unexpected end of file)";
-        let expected = [(broken, None), ("overloaded", Some(Duration::from_secs(7))), ("overloaded", None)];
-        assert_eq!(asked.into_inner(), expected.map(|(message, retry_after)| (message.to_owned(), retry_after)));
+        let expected = [
+            (broken, None),
+            ("overloaded", Some(Duration::from_secs(7))),
+            ("overloaded", None),
+        ];
+        assert_eq!(
+            asked.into_inner(),
+            expected.map(|(message, retry_after)| (message.to_owned(), retry_after))
+        );
     }
 }

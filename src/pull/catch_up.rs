@@ -46,8 +46,16 @@ impl Pull<'_> {
     /// Brings the copy of a dataset up to date. If it is up to date already, the service may long-poll for `wait_s`
     /// seconds. Adds the progress to `done`, also before an error. Each applied page is kept, so the next call
     /// continues after it.
-    pub fn catch_up(&mut self, dataset: Dataset, wait_s: u64, done: &mut Done) -> Result<(), PullError> {
-        let mut budget = CatchUpBudget { left: self.server.limits().catch_up_items, empty_pages: 0 };
+    pub fn catch_up(
+        &mut self,
+        dataset: Dataset,
+        wait_s: u64,
+        done: &mut Done,
+    ) -> Result<(), PullError> {
+        let mut budget = CatchUpBudget {
+            left: self.server.limits().catch_up_items,
+            empty_pages: 0,
+        };
         loop {
             let Some(position) = self.copy.position(dataset)? else {
                 return self.load(dataset, done).map(|_| ());
@@ -58,7 +66,9 @@ impl Pull<'_> {
                 // services send the difference as pages.
                 None => match self.server.difference(dataset, &position.token)? {
                     Some(page) => {
-                        self.events.note(&format!("{dataset}: the license changed; applying the difference"));
+                        self.events.note(&format!(
+                            "{dataset}: the license changed; applying the difference"
+                        ));
                         page
                     }
                     None => {
@@ -95,7 +105,9 @@ impl Pull<'_> {
         for _ in 0..MAX_COMPARISONS {
             self.catch_up(dataset, 0, done)?;
             let (token, theirs) = self.server.export_digest(dataset)?;
-            let Some(position) = self.copy.position(dataset)? else { continue };
+            let Some(position) = self.copy.position(dataset)? else {
+                continue;
+            };
             let ours = self.copy.digest(dataset)?;
             if ours != theirs && token != position.token {
                 // The service's content has changed meanwhile, so the two may differ.
@@ -105,7 +117,9 @@ impl Pull<'_> {
                 self.copy.set_verified(dataset)?;
                 return Ok(Verdict::Sound);
             };
-            self.events.note(&format!("{dataset}: the copy was changed or damaged: {fault}; loading the export"));
+            self.events.note(&format!(
+                "{dataset}: the copy was changed or damaged: {fault}; loading the export"
+            ));
             let theirs = self.load(dataset, done)?;
             // Another program may write to the copy at the same time.
             let ours = self.copy.digest(dataset)?;
@@ -132,11 +146,19 @@ impl Pull<'_> {
     ) -> Result<Option<String>, PullError> {
         if ours != theirs {
             let (ours, theirs) = (ours.records, theirs.records);
-            let counts = if ours == theirs { String::new() } else { format!(" ({ours} records instead of {theirs})") };
-            return Ok(Some(format!("it differs from the service's content{counts}")));
+            let counts = if ours == theirs {
+                String::new()
+            } else {
+                format!(" ({ours} records instead of {theirs})")
+            };
+            return Ok(Some(format!(
+                "it differs from the service's content{counts}"
+            )));
         }
         match self.copy.position(dataset)? {
-            Some(position) if position.records != ours.records => Ok(Some("its count of records was wrong".to_owned())),
+            Some(position) if position.records != ours.records => {
+                Ok(Some("its count of records was wrong".to_owned()))
+            }
             _ => self.copy.find_fault(dataset),
         }
     }
@@ -160,7 +182,11 @@ impl CatchUpBudget {
             "it sends more changes than any dataset can have".to_owned()
         } else {
             self.left -= page.entries.len() as u64 + 1;
-            self.empty_pages = if page.entries.is_empty() { self.empty_pages + 1 } else { 0 };
+            self.empty_pages = if page.entries.is_empty() {
+                self.empty_pages + 1
+            } else {
+                0
+            };
             return Ok(());
         };
         Err(PullError::failed(format!(
@@ -176,26 +202,53 @@ mod tests {
     use crate::pull::entry::Entry;
 
     fn page(entries: usize, token: &str) -> FeedPage {
-        let entry = Entry { id: 1, is_removal: false, json: "{}".into() };
-        FeedPage { entries: vec![entry; entries], has_more: true, token: token.to_owned() }
+        let entry = Entry {
+            id: 1,
+            is_removal: false,
+            json: "{}".into(),
+        };
+        FeedPage {
+            entries: vec![entry; entries],
+            has_more: true,
+            token: token.to_owned(),
+        }
     }
 
     #[test]
     fn a_walk_that_does_not_end_is_an_error() {
-        let mut budget = CatchUpBudget { left: 10, empty_pages: 0 };
+        let mut budget = CatchUpBudget {
+            left: 10,
+            empty_pages: 0,
+        };
         let error = budget.check(&page(1, "a"), "a").unwrap_err();
-        assert!(error.to_string().contains("the sync token of the request"), "{error}");
+        assert!(
+            error.to_string().contains("the sync token of the request"),
+            "{error}"
+        );
         budget.check(&page(4, "b"), "a").unwrap();
         budget.check(&page(4, "c"), "b").unwrap();
         let error = budget.check(&page(0, "d"), "c").unwrap_err();
-        assert!(error.to_string().contains("more changes than any dataset can have"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("more changes than any dataset can have"),
+            "{error}"
+        );
 
-        let mut budget = CatchUpBudget { left: 1000, empty_pages: 0 };
+        let mut budget = CatchUpBudget {
+            left: 1000,
+            empty_pages: 0,
+        };
         for _ in 0..MAX_EMPTY_PAGES {
             budget.check(&page(0, "b"), "a").unwrap();
         }
         let error = budget.check(&page(0, "b"), "a").unwrap_err();
-        assert!(error.to_string().contains("more than 100 pages without entries"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("more than 100 pages without entries"),
+            "{error}"
+        );
         budget.check(&page(1, "b"), "a").unwrap();
         budget.check(&page(0, "b"), "a").unwrap();
     }

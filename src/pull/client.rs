@@ -59,18 +59,33 @@ struct ServiceProblem {
 
 impl PullClient {
     /// Creates a client that trusts the system's certificates, or only those of `ca_file`.
-    pub fn new(server: ServerUrl, key: &str, ca_file: Option<&Path>, limits: ReadLimits) -> Result<PullClient, String> {
+    pub fn new(
+        server: ServerUrl,
+        key: &str,
+        ca_file: Option<&Path>,
+        limits: ReadLimits,
+    ) -> Result<PullClient, String> {
         let is_plain = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic());
         if !is_plain {
             return Err("the key is empty or holds characters that no key has; a key is `mfk_` and 38 letters and \
                         digits"
                 .to_owned());
         }
-        let tls = if server.is_https { tls::trust_authorities(ca_file)? } else { tls::trust_nothing()? };
-        let http =
-            transport::client(tls, server.is_loopback, limits.read_timeout).map_err(|error| root_cause(&error))?;
+        let tls = if server.is_https {
+            tls::trust_authorities(ca_file)?
+        } else {
+            tls::trust_nothing()?
+        };
+        let http = transport::client(tls, server.is_loopback, limits.read_timeout)
+            .map_err(|error| root_cause(&error))?;
         let authorization = format!("Bearer {key}");
-        Ok(PullClient { http, server, authorization, takes_wait: AtomicBool::new(true), limits })
+        Ok(PullClient {
+            http,
+            server,
+            authorization,
+            takes_wait: AtomicBool::new(true),
+            limits,
+        })
     }
 
     /// The limits on responses.
@@ -90,7 +105,12 @@ impl PullClient {
 
     /// The changes after a token: `GET /v1/{dataset}/changes?since=`. `None` if the feed cannot continue from the token
     /// (410). If there are no changes, the service may long-poll for `wait_s` seconds. Older services respond at once.
-    pub fn changes(&self, dataset: Dataset, since: &str, wait_s: u64) -> Result<Option<FeedPage>, PullError> {
+    pub fn changes(
+        &self,
+        dataset: Dataset,
+        since: &str,
+        wait_s: u64,
+    ) -> Result<Option<FeedPage>, PullError> {
         let waits = wait_s > 0 && self.takes_wait();
         let wait = waits.then(|| ("wait", wait_s.min(LONGEST_WAIT_S).to_string()));
         match self.page(dataset, since, wait)? {
@@ -122,14 +142,23 @@ impl PullClient {
         let mut limit = None;
         loop {
             let mut query = url::form_urlencoded::Serializer::new(String::new());
-            query.append_pair("since", since).extend_pairs(&extension).extend_pairs(limit);
-            let body = match self.ask(Method::GET, &format!("/v1/{dataset}/changes?{}", query.finish()))? {
+            query
+                .append_pair("since", since)
+                .extend_pairs(&extension)
+                .extend_pairs(limit);
+            let body = match self.ask(
+                Method::GET,
+                &format!("/v1/{dataset}/changes?{}", query.finish()),
+            )? {
                 Ok(body) => body,
                 Err(problem) if problem.status == StatusCode::GONE => return Ok(Ok(None)),
                 Err(problem) => return Ok(Err(problem)),
             };
             let mut json = Vec::new();
-            match self.bounded(body, "a page of the feed", self.limits.page_bytes).read_to_end(&mut json) {
+            match self
+                .bounded(body, "a page of the feed", self.limits.page_bytes)
+                .read_to_end(&mut json)
+            {
                 Ok(_) => return Ok(Ok(Some(FeedPage::parse(&json, self.limits.record_bytes)?))),
                 // A page of the default length has no limit in bytes.
                 Err(error) if error.kind() == io::ErrorKind::FileTooLarge && limit.is_none() => {
@@ -142,9 +171,15 @@ impl PullClient {
 
     /// Streams all records of a dataset: `GET /v1/exports/{dataset}`. Resumes a broken download after a pause if its
     /// `ETag` has not changed, and reports that to `note`.
-    pub fn export<'a>(&'a self, dataset: Dataset, note: &'a dyn Fn(&str)) -> Result<Export<'a>, PullError> {
+    pub fn export<'a>(
+        &'a self,
+        dataset: Dataset,
+        note: &'a dyn Fn(&str),
+    ) -> Result<Export<'a>, PullError> {
         let target = format!("/v1/exports/{dataset}");
-        let body = self.ask(Method::GET, &target)?.map_err(|problem| self.refusal(dataset, problem))?;
+        let body = self
+            .ask(Method::GET, &target)?
+            .map_err(|problem| self.refusal(dataset, problem))?;
         let headers = body.headers().clone();
         let Some(announced) = Announced::read(&headers)? else {
             return Err(PullError::failed(format!(
@@ -153,14 +188,22 @@ impl PullClient {
                 self.server
             )));
         };
-        let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        let length = headers
+            .get(header::CONTENT_LENGTH)
+            .and_then(|length| length.to_str().ok()?.parse().ok());
         // `If-Range` needs a strong tag (RFC 9110, section 13.1.5).
-        let etag = headers.get(header::ETAG).filter(|tag| !tag.as_bytes().starts_with(b"W/")).cloned();
+        let etag = headers
+            .get(header::ETAG)
+            .filter(|tag| !tag.as_bytes().starts_with(b"W/"))
+            .cloned();
         let bytes: Box<dyn Read + 'a> = match (length, etag) {
             (Some(length), Some(etag)) => {
                 let resume = move |at: u64, failures: u32, error: &PullError| {
                     let pause = error.pause_after(failures);
-                    note(&format!("{dataset}: {error}; resuming in {} s", pause.as_secs_f64().ceil()));
+                    note(&format!(
+                        "{dataset}: {error}; resuming in {} s",
+                        pause.as_secs_f64().ceil()
+                    ));
                     sleep(pause);
                     self.rest(dataset, &target, &etag, at, length)
                 };
@@ -185,7 +228,10 @@ impl PullClient {
             .header(header::RANGE, format!("bytes={at}-"))
             .header(header::IF_RANGE, etag);
         let answer = request.send().map_err(|error| self.unreachable(&error))?;
-        let range = answer.headers().get(header::CONTENT_RANGE).and_then(|range| range.to_str().ok());
+        let range = answer
+            .headers()
+            .get(header::CONTENT_RANGE)
+            .and_then(|range| range.to_str().ok());
         let is_rest = range == Some(&format!("bytes {at}-{}/{length}", length - 1));
         if answer.status() == StatusCode::PARTIAL_CONTENT && is_rest {
             return Ok(Some(self.paced(answer)));
@@ -202,7 +248,12 @@ impl PullClient {
     pub fn export_digest(&self, dataset: Dataset) -> Result<(String, ContentDigest), PullError> {
         match self.ask(Method::HEAD, &format!("/v1/exports/{dataset}"))? {
             Ok(answer) => {
-                if let Some(Announced { token, digest: Some(digest), .. }) = Announced::read(answer.headers())? {
+                if let Some(Announced {
+                    token,
+                    digest: Some(digest),
+                    ..
+                }) = Announced::read(answer.headers())?
+                {
                     return Ok((token, digest));
                 }
             }
@@ -219,8 +270,15 @@ impl PullClient {
         Ok((export.announced.token, content))
     }
 
-    fn ask(&self, method: Method, target: &str) -> Result<Result<Response, ServiceProblem>, PullError> {
-        let answer = self.request(method, target).send().map_err(|error| self.unreachable(&error))?;
+    fn ask(
+        &self,
+        method: Method,
+        target: &str,
+    ) -> Result<Result<Response, ServiceProblem>, PullError> {
+        let answer = self
+            .request(method, target)
+            .send()
+            .map_err(|error| self.unreachable(&error))?;
         Ok(self.checked(answer))
     }
 
@@ -232,7 +290,9 @@ impl PullClient {
         }
         let mut json = Vec::new();
         // Without a readable body, the message shows the status only.
-        let _ = self.bounded(answer, "the answer", MAX_PROBLEM_BYTES).read_to_end(&mut json);
+        let _ = self
+            .bounded(answer, "the answer", MAX_PROBLEM_BYTES)
+            .read_to_end(&mut json);
         Err(ServiceProblem::read(status, &headers, &json))
     }
 
@@ -257,7 +317,13 @@ impl PullClient {
 
     /// Maps an error response to a [`PullError`].
     fn refusal(&self, dataset: Dataset, problem: ServiceProblem) -> PullError {
-        let ServiceProblem { status, code, detail, retry_after, location } = problem;
+        let ServiceProblem {
+            status,
+            code,
+            detail,
+            retry_after,
+            location,
+        } = problem;
         let server = &self.server;
         let message = match (code.as_str(), detail.as_str()) {
             ("", "") => format!("{server} answered {status}"),
@@ -276,19 +342,39 @@ impl PullClient {
             ))
         } else if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             PullError::Refused(message)
-        } else if status.is_redirection() || matches!(status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED) {
-            PullError::failed(format!("{message}; check the address: no medfeed service answers there"))
+        } else if status.is_redirection()
+            || matches!(
+                status,
+                StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED
+            )
+        {
+            PullError::failed(format!(
+                "{message}; check the address: no medfeed service answers there"
+            ))
         } else {
-            PullError::Failed { message, retry_after }
+            PullError::Failed {
+                message,
+                retry_after,
+            }
         }
     }
 
     fn unreachable(&self, error: &transport::Error) -> PullError {
-        let reason = tls::reason_in(error).unwrap_or_else(|| match (error.is_timeout(), error.is_connect()) {
-            (true, true) => "timed out while connecting; check the address and the network".to_owned(),
-            (true, false) => format!("timed out: no answer in {} s", self.limits.read_timeout.as_secs()),
-            (false, true) => format!("{}; check the address, the network and the server", root_cause(error)),
-            (false, false) => root_cause(error),
+        let reason = tls::reason_in(error).unwrap_or_else(|| {
+            match (error.is_timeout(), error.is_connect()) {
+                (true, true) => {
+                    "timed out while connecting; check the address and the network".to_owned()
+                }
+                (true, false) => format!(
+                    "timed out: no answer in {} s",
+                    self.limits.read_timeout.as_secs()
+                ),
+                (false, true) => format!(
+                    "{}; check the address, the network and the server",
+                    root_cause(error)
+                ),
+                (false, false) => root_cause(error),
+            }
         });
         PullError::failed(format!("{} cannot be reached: {reason}", self.server))
     }
@@ -297,16 +383,26 @@ impl PullClient {
         // A body that is too long or too slow has its own error.
         let own = error.downcast::<PullError>();
         own.unwrap_or_else(|error| {
-            PullError::failed(format!("the connection to {} broke: {}", self.server, root_cause(&error)))
+            PullError::failed(format!(
+                "the connection to {} broke: {}",
+                self.server,
+                root_cause(&error)
+            ))
         })
     }
 }
 
 /// A body without its `Content-Encoding`.
 fn decoded<'a>(headers: &HeaderMap, body: impl Read + 'a) -> Box<dyn Read + 'a> {
-    let coding = headers.get(header::CONTENT_ENCODING).map(HeaderValue::as_bytes);
+    let coding = headers
+        .get(header::CONTENT_ENCODING)
+        .map(HeaderValue::as_bytes);
     let is_packed = coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip"));
-    if is_packed { Box::new(MultiGzDecoder::new(body)) } else { Box::new(body) }
+    if is_packed {
+        Box::new(MultiGzDecoder::new(body))
+    } else {
+        Box::new(body)
+    }
 }
 
 impl ServiceProblem {
@@ -323,18 +419,40 @@ impl ServiceProblem {
             detail.truncate(end);
             detail.push('…');
         }
-        let code = r#type.rsplit_once("/errors/").map(|(_, code)| code.to_owned()).unwrap_or_default();
-        let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+        let code = r#type
+            .rsplit_once("/errors/")
+            .map(|(_, code)| code.to_owned())
+            .unwrap_or_default();
+        let text = |name| {
+            headers
+                .get(name)
+                .and_then(|value: &HeaderValue| value.to_str().ok())
+        };
         // A time is compared with the service's own clock.
-        let sent_at = text(header::DATE).and_then(parse_http_date).unwrap_or_else(now);
+        let sent_at = text(header::DATE)
+            .and_then(parse_http_date)
+            .unwrap_or_else(now);
         let retry_after_s = text(header::RETRY_AFTER).and_then(|value| {
             let until = || {
-                parse_http_date(value).map(|at| at.unix_s().saturating_sub(sent_at.unix_s()).try_into().unwrap_or(0))
+                parse_http_date(value).map(|at| {
+                    at.unix_s()
+                        .saturating_sub(sent_at.unix_s())
+                        .try_into()
+                        .unwrap_or(0)
+                })
             };
             value.parse().ok().or_else(until)
         });
-        let location = text(header::LOCATION).filter(|_| status.is_redirection()).map(str::to_owned);
-        ServiceProblem { status, code, detail, retry_after: retry_after_s.map(Duration::from_secs), location }
+        let location = text(header::LOCATION)
+            .filter(|_| status.is_redirection())
+            .map(str::to_owned);
+        ServiceProblem {
+            status,
+            code,
+            detail,
+            retry_after: retry_after_s.map(Duration::from_secs),
+            location,
+        }
     }
 
     fn is(&self, code: Code) -> bool {
@@ -345,10 +463,16 @@ impl ServiceProblem {
 /// Reads a key from a file. The file may begin with the byte-order mark of UTF-8.
 pub fn key_in(file: &Path) -> Result<String, String> {
     let mut text = String::new();
-    let read = File::open(file).and_then(|file| file.take(MAX_KEY_FILE_BYTES).read_to_string(&mut text));
+    let read =
+        File::open(file).and_then(|file| file.take(MAX_KEY_FILE_BYTES).read_to_string(&mut text));
     match read.map(|_| text) {
-        Ok(text) if !text.contains('\0') => Ok(text.trim_start_matches('\u{feff}').trim().to_owned()),
+        Ok(text) if !text.contains('\0') => {
+            Ok(text.trim_start_matches('\u{feff}').trim().to_owned())
+        }
         Err(error) if error.kind() != io::ErrorKind::InvalidData => Err(describe_at(file, &error)),
-        _ => Err(format!("{}: the file is not UTF-8 text (UTF-16, perhaps); save the key as UTF-8", file.display())),
+        _ => Err(format!(
+            "{}: the file is not UTF-8 text (UTF-16, perhaps); save the key as UTF-8",
+            file.display()
+        )),
     }
 }

@@ -62,7 +62,10 @@ pub fn columns(dataset: Dataset) -> &'static [Column] {
 
 /// The value that a record's JSON has for a column.
 pub fn value_of<'a>(column: &Column, record: &'a Value) -> &'a Value {
-    column.name.split('.').fold(record, |object, key| &object[key])
+    column
+        .name
+        .split('.')
+        .fold(record, |object, key| &object[key])
 }
 
 /// The cell of a record. A value whose type differs from the column's becomes null.
@@ -72,12 +75,20 @@ pub fn cell_of(column: &Column, record: &Value) -> Cell {
         ValueKind::Flag => value.as_bool().map(Cell::Flag),
         ValueKind::Integer | ValueKind::Year => value.as_i64().map(Cell::Integer),
         ValueKind::Number => value.as_f64().map(Cell::Number),
-        ValueKind::Date => value.as_str().filter(|text| parse_date(text).is_ok()).map(Cell::from),
-        ValueKind::Text | ValueKind::Choice(_) | ValueKind::DateStatus(_) => value.as_str().map(Cell::from),
-        ValueKind::Texts | ValueKind::Links(_) => value.as_array().filter(|items| !items.is_empty()).map(|items| {
-            let labels: Vec<String> = items.iter().map(|item| label(column, item)).collect();
-            Cell::Text(labels.join(ITEM_SEPARATOR))
-        }),
+        ValueKind::Date => value
+            .as_str()
+            .filter(|text| parse_date(text).is_ok())
+            .map(Cell::from),
+        ValueKind::Text | ValueKind::Choice(_) | ValueKind::DateStatus(_) => {
+            value.as_str().map(Cell::from)
+        }
+        ValueKind::Texts | ValueKind::Links(_) => value
+            .as_array()
+            .filter(|items| !items.is_empty())
+            .map(|items| {
+                let labels: Vec<String> = items.iter().map(|item| label(column, item)).collect();
+                Cell::Text(labels.join(ITEM_SEPARATOR))
+            }),
     };
     cell.unwrap_or(Cell::Null)
 }
@@ -116,15 +127,31 @@ mod tests {
             ("city", Cell::Null),
         ];
         for (name, expected) in cases {
-            let column = columns(Dataset::Conferences).iter().find(|column| column.column == name).unwrap();
+            let column = columns(Dataset::Conferences)
+                .iter()
+                .find(|column| column.column == name)
+                .unwrap();
             assert_eq!(cell_of(column, &record), expected, "{name}");
         }
         let mistyped = json!({
             "name": 5, "year": "2026", "start_date": "soon", "therapy_areas": "X", "organizations": {}, "formats": {"oral": 1},
         });
-        assert!(columns(Dataset::Conferences).iter().all(|column| cell_of(column, &mistyped) == Cell::Null));
-        let metric = columns(Dataset::Journals).iter().find(|column| column.column == "impact_factor").unwrap();
-        assert_eq!(cell_of(metric, &json!({"impact_factor": 12})), Cell::Number(12.0));
-        assert_eq!(cell_of(metric, &json!({"impact_factor": 0})), Cell::Number(0.0));
+        assert!(
+            columns(Dataset::Conferences)
+                .iter()
+                .all(|column| cell_of(column, &mistyped) == Cell::Null)
+        );
+        let metric = columns(Dataset::Journals)
+            .iter()
+            .find(|column| column.column == "impact_factor")
+            .unwrap();
+        assert_eq!(
+            cell_of(metric, &json!({"impact_factor": 12})),
+            Cell::Number(12.0)
+        );
+        assert_eq!(
+            cell_of(metric, &json!({"impact_factor": 0})),
+            Cell::Number(0.0)
+        );
     }
 }

@@ -47,8 +47,11 @@ impl Entry {
             #[serde(default)]
             deleted: bool,
         }
-        let head: EntryHead = serde_json::from_str(json)
-            .map_err(|error| PullError::failed(format!("the service sent a record that cannot be read ({error})")))?;
+        let head: EntryHead = serde_json::from_str(json).map_err(|error| {
+            PullError::failed(format!(
+                "the service sent a record that cannot be read ({error})"
+            ))
+        })?;
         let id = head.id;
         if !(1..=MAX_ID).contains(&id) {
             return Err(PullError::failed(format!(
@@ -62,7 +65,11 @@ impl Entry {
                  JSON; the copy stays as it was; report it to the service's operator"
             )));
         }
-        Ok(Entry { id, is_removal: head.deleted, json: json.into() })
+        Ok(Entry {
+            id,
+            is_removal: head.deleted,
+            json: json.into(),
+        })
     }
 }
 
@@ -77,7 +84,9 @@ impl FeedPage {
             next_sync_token: String,
         }
         let page: Envelope<'_> = serde_json::from_slice(body).map_err(|error| {
-            PullError::failed(format!("the service sent a response that is not a page of the feed ({error})"))
+            PullError::failed(format!(
+                "the service sent a response that is not a page of the feed ({error})"
+            ))
         })?;
         if page.data.len() > MAX_ENTRIES {
             return Err(PullError::failed(format!(
@@ -89,14 +98,24 @@ impl FeedPage {
             return Err(too_long("a record of the feed", record_bytes as u64));
         }
         let token = checked_token(page.next_sync_token)?;
-        let entries = page.data.iter().map(|json| Entry::parse(json.get())).collect::<Result<_, _>>()?;
-        Ok(FeedPage { entries, has_more: page.has_more, token })
+        let entries = page
+            .data
+            .iter()
+            .map(|json| Entry::parse(json.get()))
+            .collect::<Result<_, _>>()?;
+        Ok(FeedPage {
+            entries,
+            has_more: page.has_more,
+            token,
+        })
     }
 }
 
 /// Returns the token if it is visible ASCII of a valid length.
 pub fn checked_token(token: String) -> Result<String, PullError> {
-    if (1..=MAX_TOKEN_BYTES).contains(&token.len()) && token.bytes().all(|byte| byte.is_ascii_graphic()) {
+    if (1..=MAX_TOKEN_BYTES).contains(&token.len())
+        && token.bytes().all(|byte| byte.is_ascii_graphic())
+    {
         return Ok(token);
     }
     Err(PullError::failed(format!(
@@ -116,7 +135,11 @@ mod tests {
     fn a_page_keeps_the_bytes_of_its_entries() {
         let body = br#"{"data":[{"id":7,"x":1.50,"new":{"a":"\u00e9"}},{"id":8,"deleted":true,"changed_at":"x"}],"has_more":true,"next_sync_token":"t","more":1}"#;
         let page = FeedPage::parse(body, RECORD_BYTES).unwrap();
-        let told: Vec<_> = page.entries.iter().map(|entry| (entry.id, entry.is_removal, &*entry.json)).collect();
+        let told: Vec<_> = page
+            .entries
+            .iter()
+            .map(|entry| (entry.id, entry.is_removal, &*entry.json))
+            .collect();
         let expected = [
             (7, false, r#"{"id":7,"x":1.50,"new":{"a":"\u00e9"}}"#),
             (8, true, r#"{"id":8,"deleted":true,"changed_at":"x"}"#),
@@ -132,23 +155,49 @@ mod tests {
 
     #[test]
     fn invalid_pages_are_refused() {
-        for body in ["", "<html>", "{}", r#"{"data":[{}],"has_more":false,"next_sync_token":"t"}"#, r#"{"data":[]}"#] {
-            assert!(FeedPage::parse(body.as_bytes(), RECORD_BYTES).is_err(), "{body}");
+        for body in [
+            "",
+            "<html>",
+            "{}",
+            r#"{"data":[{}],"has_more":false,"next_sync_token":"t"}"#,
+            r#"{"data":[]}"#,
+        ] {
+            assert!(
+                FeedPage::parse(body.as_bytes(), RECORD_BYTES).is_err(),
+                "{body}"
+            );
         }
         let long = format!("\"{}\"", "t".repeat(MAX_TOKEN_BYTES + 1));
-        let [whole, longer] = [0, 1].map(|more| format!("{{\"id\":{}1}}", " ".repeat(RECORD_BYTES - 8 + more)));
+        let [whole, longer] =
+            [0, 1].map(|more| format!("{{\"id\":{}1}}", " ".repeat(RECORD_BYTES - 8 + more)));
         assert!(page_of(&whole, "\"t\"").is_ok());
         let many = vec!["{\"id\":1}"; MAX_ENTRIES + 1].join(",");
         let cases = [
-            ("{\"id\":0}", "\"t\"", "with the id 0; an id is a whole number from 1 to 9007199254740991"),
+            (
+                "{\"id\":0}",
+                "\"t\"",
+                "with the id 0; an id is a whole number from 1 to 9007199254740991",
+            ),
             ("{\"id\":-5,\"deleted\":true}", "\"t\"", "with the id -5;"),
-            ("{\"id\":9007199254740992}", "\"t\"", "with the id 9007199254740992;"),
+            (
+                "{\"id\":9007199254740992}",
+                "\"t\"",
+                "with the id 9007199254740992;",
+            ),
             ("{\"id\":9223372036854775808}", "\"t\"", "cannot be read"),
             ("{\"id\":1.5}", "\"t\"", "cannot be read"),
             ("{\"id\":\"1\"}", "\"t\"", "cannot be read"),
             ("{\"id\":1,\"id\":2}", "\"t\"", "cannot be read"),
-            ("{\"id\":1,\"name\":\"a\nb\"}", "\"t\"", "a response that is not a page"),
-            (&longer, "\"t\"", "a record of the feed is longer than 1000 bytes"),
+            (
+                "{\"id\":1,\"name\":\"a\nb\"}",
+                "\"t\"",
+                "a response that is not a page",
+            ),
+            (
+                &longer,
+                "\"t\"",
+                "a record of the feed is longer than 1000 bytes",
+            ),
             (&many, "\"t\"", "the page holds more than 1000 entries"),
             ("", "\"\"", "a sync token of 0 bytes"),
             ("", "\"a\\nb\"", "a sync token of 3 bytes"),
@@ -159,13 +208,25 @@ mod tests {
             let error = page_of(data, token).unwrap_err().to_string();
             assert!(error.contains(message), "{message}: {error}");
         }
-        assert_eq!(page_of(&many[9..], &long.replacen('t', "", 1)).unwrap().entries.len(), MAX_ENTRIES);
+        assert_eq!(
+            page_of(&many[9..], &long.replacen('t', "", 1))
+                .unwrap()
+                .entries
+                .len(),
+            MAX_ENTRIES
+        );
     }
 
     #[test]
     fn entries_are_one_line() {
         for line in ["{\"id\":\n1}", "{\"id\":1}\r", "{\"id\":\t1}"] {
-            assert!(Entry::parse(line).unwrap_err().to_string().contains("a line break or a tab"), "{line:?}");
+            assert!(
+                Entry::parse(line)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("a line break or a tab"),
+                "{line:?}"
+            );
         }
     }
 }

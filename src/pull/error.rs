@@ -9,7 +9,10 @@ use crate::transport::{Backoff, random_part};
 /// The longest pause, even if `Retry-After` is longer: the pull holds the copy's lock meanwhile.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
-const BACKOFF: Backoff = Backoff { first: Duration::from_millis(500), longest: LONGEST_PAUSE };
+const BACKOFF: Backoff = Backoff {
+    first: Duration::from_millis(500),
+    longest: LONGEST_PAUSE,
+};
 
 /// The error of a pull. The copy is as it was after the last complete page or load.
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +32,9 @@ pub enum PullError {
     #[error("standard output was closed; changes that were not printed are not saved")]
     OutputClosed,
     /// The license does not have the dataset.
-    #[error("the license of the key does not have the dataset `{0}`; ask the operator for a license that does")]
+    #[error(
+        "the license of the key does not have the dataset `{0}`; ask the operator for a license that does"
+    )]
     NotLicensed(Dataset),
     /// The license has lost a dataset, and the copy's records of it were removed.
     #[error(
@@ -47,7 +52,9 @@ pub enum PullError {
     #[error("{0}")]
     Unusable(String),
     /// The database rejects a statement: its tables are damaged, or an object that others added refuses the write.
-    #[error("{copy}: the tables are damaged, or not as `medfeed pull` made them ({reason}); {remedy}")]
+    #[error(
+        "{copy}: the tables are damaged, or not as `medfeed pull` made them ({reason}); {remedy}"
+    )]
     Rejected {
         /// The location of the copy.
         copy: String,
@@ -61,7 +68,10 @@ pub enum PullError {
 impl PullError {
     /// A [`PullError::Failed`] without `Retry-After`.
     pub fn failed(message: impl Into<String>) -> PullError {
-        PullError::Failed { message: message.into(), retry_after: None }
+        PullError::Failed {
+            message: message.into(),
+            retry_after: None,
+        }
     }
 
     /// The copy has another format. `other_location` says how to name another location.
@@ -78,7 +88,12 @@ impl PullError {
     }
 
     /// The copy is that of another service. `other_location` says how to name another location.
-    pub fn of_another_service(copy: impl Display, other: &str, server: &str, other_location: &str) -> PullError {
+    pub fn of_another_service(
+        copy: impl Display,
+        other: &str,
+        server: &str,
+        other_location: &str,
+    ) -> PullError {
         PullError::Unusable(format!(
             "{copy} is a copy of {other}, not of {server}; {other_location}, or --reload to replace its content by what \
              {server} has"
@@ -87,7 +102,10 @@ impl PullError {
 
     /// Whether a later retry may help without any action by a user.
     pub fn is_transient(&self) -> bool {
-        matches!(self, PullError::Failed { .. } | PullError::Unwritable(_) | PullError::Redirected(_))
+        matches!(
+            self,
+            PullError::Failed { .. } | PullError::Unwritable(_) | PullError::Redirected(_)
+        )
     }
 
     /// The exit code: 1 if another run may help, 3 if the service rejects the request, 4 if the copy is unusable.
@@ -105,9 +123,10 @@ impl PullError {
     /// The pause after a number of consecutive failures: `Retry-After`, or exponential backoff.
     pub fn pause_after(&self, failures: u32) -> Duration {
         match self {
-            PullError::Failed { retry_after: Some(asked), .. } => {
-                (*asked).min(LONGEST_PAUSE) + BACKOFF.first.mul_f64(random_part())
-            }
+            PullError::Failed {
+                retry_after: Some(asked),
+                ..
+            } => (*asked).min(LONGEST_PAUSE) + BACKOFF.first.mul_f64(random_part()),
             _ => BACKOFF.pause(failures),
         }
     }
@@ -129,8 +148,15 @@ mod tests {
         ];
         for (asked_s, least_ms, most_ms) in cases {
             let retry_after = asked_s.map(Duration::from_secs);
-            let pause = PullError::Failed { message: String::new(), retry_after }.pause_after(3);
-            assert!((least_ms..=most_ms).contains(&pause.as_millis()), "{asked_s:?}: {pause:?}");
+            let pause = PullError::Failed {
+                message: String::new(),
+                retry_after,
+            }
+            .pause_after(3);
+            assert!(
+                (least_ms..=most_ms).contains(&pause.as_millis()),
+                "{asked_s:?}: {pause:?}"
+            );
         }
     }
 }

@@ -25,9 +25,16 @@ impl ContentDigest {
     /// Parses a digest field (RFC 9530, section 2) with a member `sha-256=:BASE64:`. `None` if there is no such member.
     pub fn announced(records: u64, field: &str) -> Option<ContentDigest> {
         let mut members = field.split(',').map(str::trim);
-        let base64 = members.find_map(|member| member.strip_prefix("sha-256=:")?.strip_suffix(':'))?;
-        let hash = BASE64.decode(base64.as_bytes()).ok().filter(|hash| hash.len() == Sha256::output_size())?;
-        Some(ContentDigest { records, sha256: HEXLOWER.encode(&hash) })
+        let base64 =
+            members.find_map(|member| member.strip_prefix("sha-256=:")?.strip_suffix(':'))?;
+        let hash = BASE64
+            .decode(base64.as_bytes())
+            .ok()
+            .filter(|hash| hash.len() == Sha256::output_size())?;
+        Some(ContentDigest {
+            records,
+            sha256: HEXLOWER.encode(&hash),
+        })
     }
 }
 
@@ -49,7 +56,10 @@ impl Hasher {
     /// The digest of all added records.
     pub fn finish(self) -> ContentDigest {
         let sha256 = HEXLOWER.encode(&self.hash.finalize());
-        ContentDigest { records: self.records, sha256 }
+        ContentDigest {
+            records: self.records,
+            sha256,
+        }
     }
 }
 
@@ -68,10 +78,17 @@ impl Announced {
     pub fn read(headers: &HeaderMap) -> Result<Option<Announced>, PullError> {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let records = text("x-record-count").and_then(|count| count.parse().ok());
-        let (Some(token), Some(records)) = (text("x-sync-token"), records) else { return Ok(None) };
+        let (Some(token), Some(records)) = (text("x-sync-token"), records) else {
+            return Ok(None);
+        };
         let token = checked_token(token.to_owned())?;
-        let digest = text("x-records-digest").and_then(|field| ContentDigest::announced(records, field));
-        Ok(Some(Announced { token, records, digest }))
+        let digest =
+            text("x-records-digest").and_then(|field| ContentDigest::announced(records, field));
+        Ok(Some(Announced {
+            token,
+            records,
+            digest,
+        }))
     }
 }
 
@@ -89,7 +106,11 @@ pub struct Export<'a> {
 
 impl<'a> Export<'a> {
     /// An export from its gzip bytes.
-    pub fn new(announced: Announced, bytes: impl Read + 'a, limits: &ReadLimits) -> Result<Export<'a>, PullError> {
+    pub fn new(
+        announced: Announced,
+        bytes: impl Read + 'a,
+        limits: &ReadLimits,
+    ) -> Result<Export<'a>, PullError> {
         const WHAT: &str = "the export";
         let records = announced.records;
         if records > limits.export_records {
@@ -102,7 +123,15 @@ impl<'a> Export<'a> {
         let bytes = MultiGzDecoder::new(bounded(bytes, WHAT, limits.export_bytes));
         let lines = Box::new(BufReader::new(bounded(bytes, WHAT, limits.export_bytes)));
         let (line, record_bytes, hasher) = (Vec::new(), limits.record_bytes, Hasher::default());
-        Ok(Export { announced, lines, line, record_bytes, received: 0, last_id: 0, hasher })
+        Ok(Export {
+            announced,
+            lines,
+            line,
+            record_bytes,
+            received: 0,
+            last_id: 0,
+            hasher,
+        })
     }
 
     /// The digest of the records read so far.
@@ -113,18 +142,29 @@ impl<'a> Export<'a> {
 
 impl fmt::Debug for Export<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Export({} of {} records)", self.received, self.announced.records)
+        write!(
+            f,
+            "Export({} of {} records)",
+            self.received, self.announced.records
+        )
     }
 }
 
 impl Export<'_> {
     /// The next record, in the order of ids; `None` at the end. Checks order, count and digest against the headers.
     pub fn next_record(&mut self) -> Result<Option<Entry>, PullError> {
-        let read = read_line(&mut self.lines, &mut self.line, "a record of the export", self.record_bytes);
+        let read = read_line(
+            &mut self.lines,
+            &mut self.line,
+            "a record of the export",
+            self.record_bytes,
+        );
         let broken = |error: io::Error| {
             // Limits and downloads have their own errors.
             let own = error.downcast::<PullError>();
-            own.unwrap_or_else(|error| PullError::failed(format!("the export is incomplete: {error}")))
+            own.unwrap_or_else(|error| {
+                PullError::failed(format!("the export is incomplete: {error}"))
+            })
         };
         let length = read.map_err(broken)?;
         let records = self.announced.records;
@@ -135,7 +175,12 @@ impl Export<'_> {
                     self.received
                 )));
             }
-            if self.announced.digest.as_ref().is_some_and(|digest| *digest != self.content()) {
+            if self
+                .announced
+                .digest
+                .as_ref()
+                .is_some_and(|digest| *digest != self.content())
+            {
                 return Err(PullError::failed(
                     "the export was changed on its way: its records do not match `X-Records-Digest`; the copy stays as it \
                      was; check any proxy between this machine and the service",
@@ -149,11 +194,19 @@ impl Export<'_> {
                  proxy between this machine and the service"
             )));
         }
-        let line = self.line.strip_suffix(b"\n").and_then(|line| std::str::from_utf8(line).ok());
-        let line = line.ok_or_else(|| PullError::failed("the export holds a line that is cut off or not UTF-8"))?;
+        let line = self
+            .line
+            .strip_suffix(b"\n")
+            .and_then(|line| std::str::from_utf8(line).ok());
+        let line = line.ok_or_else(|| {
+            PullError::failed("the export holds a line that is cut off or not UTF-8")
+        })?;
         let entry = Entry::parse(line)?;
         if entry.is_removal {
-            return Err(PullError::failed(format!("the export holds a tombstone, of record {}", entry.id)));
+            return Err(PullError::failed(format!(
+                "the export holds a tombstone, of record {}",
+                entry.id
+            )));
         }
         if entry.id <= self.last_id {
             return Err(PullError::failed(format!(
@@ -186,7 +239,8 @@ mod tests {
 
     /// Reads an export to its end. Returns the ids.
     fn read(announced: Announced, bytes: &[u8], limits: &ReadLimits) -> Result<Vec<i64>, String> {
-        let mut export = Export::new(announced, bytes, limits).map_err(|error| error.to_string())?;
+        let mut export =
+            Export::new(announced, bytes, limits).map_err(|error| error.to_string())?;
         let mut ids = Vec::new();
         while let Some(entry) = export.next_record().map_err(|error| error.to_string())? {
             ids.push(entry.id);
@@ -195,7 +249,11 @@ mod tests {
     }
 
     fn announced(records: u64, digest: Option<ContentDigest>) -> Announced {
-        Announced { token: "t".to_owned(), records, digest }
+        Announced {
+            token: "t".to_owned(),
+            records,
+            digest,
+        }
     }
 
     #[test]
@@ -214,13 +272,21 @@ mod tests {
             (lines(&[1, 1]), 2, Err("not ordered by id: 1 follows 1")),
             (lines(&[2, 1]), 2, Err("not ordered by id: 1 follows 2")),
             (lines(&[1, 3, 2]), 3, Err("not ordered by id: 2 follows 3")),
-            ("{\"id\":4,\"deleted\":true}\n".to_owned(), 1, Err("holds a tombstone, of record 4")),
+            (
+                "{\"id\":4,\"deleted\":true}\n".to_owned(),
+                1,
+                Err("holds a tombstone, of record 4"),
+            ),
             (line(1) + "{\"id\":2}", 2, Err("cut off or not UTF-8")),
             (line(1) + "\n", 2, Err("cannot be read")),
             (line(1) + "{\"id\":2}\r\n", 2, Err("a line break or a tab")),
         ];
         for (text, records, expected) in cases {
-            let found = read(announced(records, None), &gzip(&text), &ReadLimits::default());
+            let found = read(
+                announced(records, None),
+                &gzip(&text),
+                &ReadLimits::default(),
+            );
             match (&found, expected) {
                 (Ok(ids), Ok(expected)) => assert_eq!(ids, expected),
                 (Err(error), Err(part)) => assert!(error.contains(part), "{text}: {error}"),
@@ -236,13 +302,23 @@ mod tests {
         text.lines().for_each(|line| hasher.add(line.as_bytes()));
         let digest = hasher.finish();
         let limits = ReadLimits::default();
-        assert_eq!(read(announced(2, Some(digest.clone())), &gzip(text), &limits), Ok(vec![1, 2]));
+        assert_eq!(
+            read(announced(2, Some(digest.clone())), &gzip(text), &limits),
+            Ok(vec![1, 2])
+        );
         // Of the same length, and with the same ids.
-        for other in [text.replace("\"x\":1", "\"x\":2"), text.replace("{\"id\":2}", "{\"id\":3}")] {
-            let error = read(announced(2, Some(digest.clone())), &gzip(&other), &limits).unwrap_err();
+        for other in [
+            text.replace("\"x\":1", "\"x\":2"),
+            text.replace("{\"id\":2}", "{\"id\":3}"),
+        ] {
+            let error =
+                read(announced(2, Some(digest.clone())), &gzip(&other), &limits).unwrap_err();
             assert!(error.contains("was changed on its way"), "{error}");
         }
-        let other = ContentDigest { records: 2, sha256: "0".repeat(64) };
+        let other = ContentDigest {
+            records: 2,
+            sha256: "0".repeat(64),
+        };
         assert!(read(announced(2, Some(other)), &gzip(text), &limits).is_err());
     }
 
@@ -251,14 +327,53 @@ mod tests {
         let line = |id: i64| format!("{{\"id\":{id}}}\n");
         let text: String = (1..=9).map(line).collect();
         let bytes = u64::try_from(text.len()).unwrap();
-        let roomy = ReadLimits { export_bytes: 1 << 20, ..ReadLimits::default() };
+        let roomy = ReadLimits {
+            export_bytes: 1 << 20,
+            ..ReadLimits::default()
+        };
         let cases = [
-            (ReadLimits { export_records: 9, ..roomy }, Ok(())),
-            (ReadLimits { export_records: 8, ..roomy }, Err("announces an export of 9 records; at most 8 are read")),
-            (ReadLimits { export_bytes: bytes, ..roomy }, Ok(())),
-            (ReadLimits { export_bytes: bytes - 1, ..roomy }, Err("the export is longer than")),
-            (ReadLimits { record_bytes: 8, ..roomy }, Ok(())),
-            (ReadLimits { record_bytes: 7, ..roomy }, Err("a record of the export is longer than 7 bytes")),
+            (
+                ReadLimits {
+                    export_records: 9,
+                    ..roomy
+                },
+                Ok(()),
+            ),
+            (
+                ReadLimits {
+                    export_records: 8,
+                    ..roomy
+                },
+                Err("announces an export of 9 records; at most 8 are read"),
+            ),
+            (
+                ReadLimits {
+                    export_bytes: bytes,
+                    ..roomy
+                },
+                Ok(()),
+            ),
+            (
+                ReadLimits {
+                    export_bytes: bytes - 1,
+                    ..roomy
+                },
+                Err("the export is longer than"),
+            ),
+            (
+                ReadLimits {
+                    record_bytes: 8,
+                    ..roomy
+                },
+                Ok(()),
+            ),
+            (
+                ReadLimits {
+                    record_bytes: 7,
+                    ..roomy
+                },
+                Err("a record of the export is longer than 7 bytes"),
+            ),
         ];
         for (limits, expected) in cases {
             match (read(announced(9, None), &gzip(&text), &limits), expected) {
@@ -269,8 +384,15 @@ mod tests {
         }
         // The limit counts compressed bytes too: members without content.
         let empty = gzip("").repeat(100);
-        let limits = ReadLimits { export_bytes: 1000, ..roomy };
-        assert!(read(announced(0, None), &empty, &limits).unwrap_err().contains("the export is longer than"));
+        let limits = ReadLimits {
+            export_bytes: 1000,
+            ..roomy
+        };
+        assert!(
+            read(announced(0, None), &empty, &limits)
+                .unwrap_err()
+                .contains("the export is longer than")
+        );
     }
 
     #[test]
@@ -287,21 +409,54 @@ mod tests {
             (&[(token, "t"), (count, "five")], false, false),
             (&[(token, "t"), (count, "-5")], false, false),
             (&[(token, "t"), (count, "5")], true, false),
-            (&[(token, "t"), (count, "5"), ("x-records-digest", &digest)], true, true),
-            (&[(token, "t"), (count, "5"), ("repr-digest", &digest)], true, false),
-            (&[(token, "t"), (count, "5"), ("x-records-digest", "sha-512=:AAAA:")], true, false),
+            (
+                &[(token, "t"), (count, "5"), ("x-records-digest", &digest)],
+                true,
+                true,
+            ),
+            (
+                &[(token, "t"), (count, "5"), ("repr-digest", &digest)],
+                true,
+                false,
+            ),
+            (
+                &[
+                    (token, "t"),
+                    (count, "5"),
+                    ("x-records-digest", "sha-512=:AAAA:"),
+                ],
+                true,
+                false,
+            ),
         ];
         for (headers, is_one, has_digest) in cases {
             let header = |(name, value): &(&str, &str)| {
-                (HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_str(value).unwrap())
+                (
+                    HeaderName::from_bytes(name.as_bytes()).unwrap(),
+                    HeaderValue::from_str(value).unwrap(),
+                )
             };
             let found = Announced::read(&headers.iter().map(header).collect()).unwrap();
-            let found = found.map(|found| (found.token, found.records, found.digest.map(|digest| digest.records)));
-            assert_eq!(found, is_one.then(|| ("t".to_owned(), 5, has_digest.then_some(5))), "{headers:?}");
+            let found = found.map(|found| {
+                (
+                    found.token,
+                    found.records,
+                    found.digest.map(|digest| digest.records),
+                )
+            });
+            assert_eq!(
+                found,
+                is_one.then(|| ("t".to_owned(), 5, has_digest.then_some(5))),
+                "{headers:?}"
+            );
         }
         let long = "t".repeat(2049);
-        let headers = [(token, long.as_str()), (count, "5")]
-            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap()));
+        let headers = [(token, long.as_str()), (count, "5")].map(|(name, value)| {
+            (
+                HeaderName::from_static(name),
+                HeaderValue::from_str(value).unwrap(),
+            )
+        });
         assert!(Announced::read(&headers.into_iter().collect()).is_err());
     }
 
@@ -323,7 +478,11 @@ mod tests {
             (String::new(), false),
         ];
         for (field, expected) in cases {
-            assert_eq!(ContentDigest::announced(1, &field).as_ref() == Some(&digest), expected, "{field}");
+            assert_eq!(
+                ContentDigest::announced(1, &field).as_ref() == Some(&digest),
+                expected,
+                "{field}"
+            );
         }
     }
 }

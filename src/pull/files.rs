@@ -31,21 +31,39 @@ const LOCK_RETRY_EVERY: Duration = Duration::from_millis(20);
 
 /// Creates a folder and its missing parents.
 pub fn make_folder(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder)
+    DirBuilder::new()
+        .recursive(true)
+        .mode(FOLDER_MODE)
+        .create(folder)
 }
 
 /// Creates an empty file if it is missing. An existing file keeps its mode.
 pub fn make_file(path: &Path) -> io::Result<()> {
-    OpenOptions::new().create(true).truncate(false).write(true).mode(FILE_MODE).open(path).map(|_| ())
+    OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(FILE_MODE)
+        .open(path)
+        .map(|_| ())
 }
 
 /// Opens a regular file for reading.
 pub fn open_file(path: &Path) -> io::Result<File> {
-    regular(OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?)
+    regular(
+        OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+            .open(path)?,
+    )
 }
 
 fn regular(file: File) -> io::Result<File> {
-    if file.metadata()?.is_file() { Ok(file) } else { Err(not_regular()) }
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(not_regular())
+    }
 }
 
 fn not_regular() -> io::Error {
@@ -62,11 +80,23 @@ pub fn make_draft(draft: &Path, replaces: &Path) -> io::Result<File> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let file = OpenOptions::new().create_new(true).write(true).mode(FILE_MODE).open(draft)?;
-    if let Some(replaced) = fs::symlink_metadata(replaces).ok().filter(fs::Metadata::is_file) {
-        let is_of_group = file.metadata()?.gid() == replaced.gid() || fchown(&file, None, Some(replaced.gid())).is_ok();
+    let file = OpenOptions::new()
+        .create_new(true)
+        .write(true)
+        .mode(FILE_MODE)
+        .open(draft)?;
+    if let Some(replaced) = fs::symlink_metadata(replaces)
+        .ok()
+        .filter(fs::Metadata::is_file)
+    {
+        let is_of_group = file.metadata()?.gid() == replaced.gid()
+            || fchown(&file, None, Some(replaced.gid())).is_ok();
         let mode = replaced.mode() & 0o777;
-        let mode = if is_of_group { mode } else { mode & !(GROUP_BITS & !(mode << 3)) };
+        let mode = if is_of_group {
+            mode
+        } else {
+            mode & !(GROUP_BITS & !(mode << 3))
+        };
         file.set_permissions(Permissions::from_mode(mode))?;
     }
     Ok(file)
@@ -75,16 +105,27 @@ pub fn make_draft(draft: &Path, replaces: &Path) -> io::Result<File> {
 /// Opens or creates a lock file, and takes the lock within [`LOCK_WAIT`]. Messages name the path of the `copy`.
 pub fn lock(path: &Path, copy: &Path) -> Result<File, PullError> {
     let refused = |error: &io::Error| {
-        PullError::Unusable(format!("{}: {}; the copy needs a lock file there", path.display(), describe(error)))
+        PullError::Unusable(format!(
+            "{}: {}; the copy needs a lock file there",
+            path.display(),
+            describe(error)
+        ))
     };
     // Lock files are never removed. Otherwise two pulls could hold locks on two files of one path.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let options =
-        OpenOptions::new().write(true).create(true).truncate(false).mode(FILE_MODE).custom_flags(flags).clone();
+    let options = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(FILE_MODE)
+        .custom_flags(flags)
+        .clone();
     let file = match options.open(path) {
         Ok(file) => regular(file),
         // A link, or a pipe without a reader.
-        Err(_) if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) => Err(not_regular()),
+        Err(_) if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) => {
+            Err(not_regular())
+        }
         Err(error) => Err(error),
     };
     let file = file.map_err(|error| refused(&error))?;
@@ -92,7 +133,9 @@ pub fn lock(path: &Path, copy: &Path) -> Result<File, PullError> {
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(LOCK_RETRY_EVERY),
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+                thread::sleep(LOCK_RETRY_EVERY)
+            }
             Err(TryLockError::WouldBlock) => {
                 return Err(PullError::Unwritable(format!(
                     "another `medfeed pull` is using {}; wait until it ends, or stop it",

@@ -92,24 +92,44 @@ impl FolderCopy {
         let server = server.to_string();
         let is_new = !state_file.exists();
         let mut json = Vec::new();
-        let read = open_file(&state_file).and_then(|file| file.take(MAX_STATE_BYTES).read_to_end(&mut json));
+        let read = open_file(&state_file)
+            .and_then(|file| file.take(MAX_STATE_BYTES).read_to_end(&mut json));
         let mut state = match read {
             Ok(_) => read_state(folder, &json)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                CopyState { format: FORMAT, server: server.clone(), datasets: BTreeMap::new() }
-            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => CopyState {
+                format: FORMAT,
+                server: server.clone(),
+                datasets: BTreeMap::new(),
+            },
             Err(error) => return Err(fail(error)),
         };
         let mut foreign = Dataset::ALL.to_vec();
-        foreign.retain(|dataset| state.server != server && state.datasets.contains_key(dataset.as_str()));
+        foreign.retain(|dataset| {
+            state.server != server && state.datasets.contains_key(dataset.as_str())
+        });
         if state.server != server {
             // A copy without content is that of no server: its first pull failed.
             if !reload && !state.datasets.is_empty() {
-                return Err(PullError::of_another_service(shown, &state.server, &server, OTHER_LOCATION));
+                return Err(PullError::of_another_service(
+                    shown,
+                    &state.server,
+                    &server,
+                    OTHER_LOCATION,
+                ));
             }
-            state = CopyState { format: FORMAT, server, datasets: BTreeMap::new() };
+            state = CopyState {
+                format: FORMAT,
+                server,
+                datasets: BTreeMap::new(),
+            };
         }
-        let mut copy = FolderCopy { folder: folder.to_owned(), state, to_load: Vec::new(), foreign, lock };
+        let mut copy = FolderCopy {
+            folder: folder.to_owned(),
+            state,
+            to_load: Vec::new(),
+            foreign,
+            lock,
+        };
         for dataset in Dataset::ALL {
             if reload || !copy.fits(dataset).map_err(fail)? {
                 copy.to_load.push(dataset);
@@ -130,7 +150,9 @@ impl FolderCopy {
     /// Whether the files of a dataset match the state, and the CSV file has the columns of this version. True if the
     /// state does not have the dataset.
     fn fits(&self, dataset: Dataset) -> io::Result<bool> {
-        let Some(state) = self.state.datasets.get(dataset.as_str()) else { return Ok(true) };
+        let Some(state) = self.state.datasets.get(dataset.as_str()) else {
+            return Ok(true);
+        };
         for (ending, expected) in [("jsonl", &state.jsonl_sha256), ("csv", &state.csv_sha256)] {
             match open_file(&self.file(dataset, ending)) {
                 Ok(file) if ending == "csv" && !has_header(&file, dataset)? => return Ok(false),
@@ -150,7 +172,12 @@ impl FolderCopy {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(failure(&path, &error)),
         };
-        Ok(RecordLines { path, reader, line: Vec::new(), hash: Sha256::new() })
+        Ok(RecordLines {
+            path,
+            reader,
+            line: Vec::new(),
+            hash: Sha256::new(),
+        })
     }
 
     /// The ids in a dataset's file, with the SHA-256 of their JSON. Skips unreadable lines, because other programs may
@@ -159,7 +186,9 @@ impl FolderCopy {
         let (mut lines, mut held) = (self.lines(dataset)?, BTreeMap::new());
         loop {
             match lines.next() {
-                Ok(Some(entry)) => held.insert(entry.id, Sha256::digest(entry.json.as_bytes()).into()),
+                Ok(Some(entry)) => {
+                    held.insert(entry.id, Sha256::digest(entry.json.as_bytes()).into())
+                }
                 Err(PullError::Failed { .. }) => None,
                 // The records in the part that cannot be read from the disk are reported as new.
                 Ok(None) | Err(_) => return Ok(held),
@@ -177,7 +206,8 @@ impl FolderCopy {
         events: &dyn Events,
     ) -> Result<(), PullError> {
         // The last entry of a record wins.
-        let mut changes: BTreeMap<i64, &Entry> = page.entries.iter().map(|entry| (entry.id, entry)).collect();
+        let mut changes: BTreeMap<i64, &Entry> =
+            page.entries.iter().map(|entry| (entry.id, entry)).collect();
         let before = self.state.datasets.get(dataset.as_str());
         let verified_at = before.and_then(|before| before.verified_at.clone());
         let expected = before.map(|before| before.jsonl_sha256.clone());
@@ -186,11 +216,15 @@ impl FolderCopy {
             loop {
                 let change = changes.first_key_value().map(|(id, entry)| (*id, *entry));
                 let old_id = held.as_ref().map(|entry| entry.id);
-                let Some((id, entry)) = change.filter(|(id, _)| old_id.is_none_or(|old_id| *id <= old_id)) else {
+                let Some((id, entry)) =
+                    change.filter(|(id, _)| old_id.is_none_or(|old_id| *id <= old_id))
+                else {
                     let kept = held.take();
                     match kept {
                         Some(_) => held = old.next()?,
-                        None if Some(old.sha256()) != expected => return Err(changed_meanwhile(&old.path)),
+                        None if Some(old.sha256()) != expected => {
+                            return Err(changed_meanwhile(&old.path));
+                        }
                         None => {}
                     }
                     return Ok(kept);
@@ -223,10 +257,15 @@ impl FolderCopy {
         let (jsonl, csv) = (self.file(dataset, "jsonl"), self.file(dataset, "csv"));
         let mut lines = HashedDraft::new(&jsonl).map_err(fail)?;
         let mut table = HashedDraft::new(&csv).map_err(fail)?;
-        header(dataset).and_then(|header| table.write_all(&header)).map_err(fail)?;
+        header(dataset)
+            .and_then(|header| table.write_all(&header))
+            .map_err(fail)?;
         let mut records = 0;
         while let Some(entry) = next()? {
-            lines.write_all(entry.json.as_bytes()).and_then(|()| lines.write_all(b"\n")).map_err(fail)?;
+            lines
+                .write_all(entry.json.as_bytes())
+                .and_then(|()| lines.write_all(b"\n"))
+                .map_err(fail)?;
             write_record(&mut table, dataset, &entry).map_err(fail)?;
             records += 1;
         }
@@ -234,15 +273,29 @@ impl FolderCopy {
         let csv_sha256 = table.finish().map_err(fail)?;
         let changed_at = now().to_string();
         let token = token.to_owned();
-        let state = DatasetState { token, records, jsonl_sha256, csv_sha256, changed_at, verified_at };
+        let state = DatasetState {
+            token,
+            records,
+            jsonl_sha256,
+            csv_sha256,
+            changed_at,
+            verified_at,
+        };
         // From the first rename until the state is saved, the files do not match it.
         self.to_load.push(dataset);
-        put_in_place(&jsonl).and_then(|()| put_in_place(&csv)).map_err(fail)?;
+        put_in_place(&jsonl)
+            .and_then(|()| put_in_place(&csv))
+            .map_err(fail)?;
         self.state.datasets.insert(dataset.to_string(), state);
         // The files of another service are removed before the state names the new one, so that a killed run leaves none
         // behind.
-        let mut others = self.foreign.iter().filter(|other| !self.state.datasets.contains_key(other.as_str()));
-        others.try_for_each(|other| self.remove_files(*other)).map_err(fail)?;
+        let mut others = self
+            .foreign
+            .iter()
+            .filter(|other| !self.state.datasets.contains_key(other.as_str()));
+        others
+            .try_for_each(|other| self.remove_files(*other))
+            .map_err(fail)?;
         self.save().map_err(fail)?;
         self.foreign.clear();
         self.to_load.retain(|other| *other != dataset);
@@ -273,20 +326,44 @@ impl FolderCopy {
 
 impl PullTarget for FolderCopy {
     fn position(&mut self, dataset: Dataset) -> Result<Option<Position>, PullError> {
-        let state = self.state.datasets.get(dataset.as_str()).filter(|_| !self.to_load.contains(&dataset));
+        let state = self
+            .state
+            .datasets
+            .get(dataset.as_str())
+            .filter(|_| !self.to_load.contains(&dataset));
         Ok(state.map(|state| {
-            let verified_at = state.verified_at.as_deref().and_then(|text| parse_time(text).ok());
+            let verified_at = state
+                .verified_at
+                .as_deref()
+                .and_then(|text| parse_time(text).ok());
             let verified_at = verified_at.map_or(0, |time| time.unix_s());
-            Position { token: state.token.clone(), records: state.records, verified_at }
+            Position {
+                token: state.token.clone(),
+                records: state.records,
+                verified_at,
+            }
         }))
     }
 
     fn records(&mut self, dataset: Dataset) -> Result<Option<u64>, PullError> {
-        Ok(self.state.datasets.get(dataset.as_str()).map(|state| state.records))
+        Ok(self
+            .state
+            .datasets
+            .get(dataset.as_str())
+            .map(|state| state.records))
     }
 
-    fn apply(&mut self, dataset: Dataset, page: &FeedPage, events: &dyn Events) -> Result<(), PullError> {
-        let is_same = self.state.datasets.get(dataset.as_str()).is_some_and(|state| state.token == page.token);
+    fn apply(
+        &mut self,
+        dataset: Dataset,
+        page: &FeedPage,
+        events: &dyn Events,
+    ) -> Result<(), PullError> {
+        let is_same = self
+            .state
+            .datasets
+            .get(dataset.as_str())
+            .is_some_and(|state| state.token == page.token);
         if page.entries.is_empty() && is_same {
             return Ok(());
         }
@@ -298,8 +375,17 @@ impl PullTarget for FolderCopy {
         result
     }
 
-    fn load(&mut self, dataset: Dataset, export: &mut Export<'_>, events: &dyn Events) -> Result<(), PullError> {
-        let mut held = if events.takes_changes() { self.held(dataset)? } else { BTreeMap::new() };
+    fn load(
+        &mut self,
+        dataset: Dataset,
+        export: &mut Export<'_>,
+        events: &dyn Events,
+    ) -> Result<(), PullError> {
+        let mut held = if events.takes_changes() {
+            self.held(dataset)?
+        } else {
+            BTreeMap::new()
+        };
         let (token, total) = (export.announced.token.clone(), export.announced.records);
         let (mut changes, mut received) = (Changes::new(dataset, events), 0);
         self.replace(dataset, &token, Some(now().to_string()), &mut || {
@@ -325,27 +411,34 @@ impl PullTarget for FolderCopy {
 
     fn clear(&mut self, dataset: Dataset, events: &dyn Events) -> Result<u64, PullError> {
         let held = self.held(dataset)?;
-        held.keys().try_for_each(|id| events.change(dataset, &tombstone(*id)))?;
+        held.keys()
+            .try_for_each(|id| events.change(dataset, &tombstone(*id)))?;
         // The state last: a killed run is repeated, since the files do not match it.
         let removed = self.remove_files(dataset).and_then(|()| {
             self.state.datasets.remove(dataset.as_str());
             self.save()
         });
-        removed.map_err(|error| failure(&self.folder, &error)).map(|()| held.len() as u64)
+        removed
+            .map_err(|error| failure(&self.folder, &error))
+            .map(|()| held.len() as u64)
     }
 
     fn digest(&mut self, dataset: Dataset) -> Result<ContentDigest, PullError> {
         let path = self.file(dataset, "jsonl");
         let digest = match open_file(&path) {
             // A removed file has no records. So a comparison finds the difference, and loads the export.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Hasher::default().finish()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Hasher::default().finish());
+            }
             opened => opened.and_then(|file| digest_of(&file)),
         };
         digest.map_err(|error| failure(&path, &error))
     }
 
     fn find_fault(&mut self, dataset: Dataset) -> Result<Option<String>, PullError> {
-        let fits = self.fits(dataset).map_err(|error| failure(&self.folder, &error))?;
+        let fits = self
+            .fits(dataset)
+            .map_err(|error| failure(&self.folder, &error))?;
         Ok((!fits).then(|| "a file does not match the state file".to_owned()))
     }
 
@@ -359,7 +452,12 @@ impl PullTarget for FolderCopy {
     fn check_location(&self) -> Result<(), PullError> {
         let identity = |found: fs::Metadata| (found.dev(), found.ino());
         let lock = fs::metadata(self.folder.join(LOCK_FILE)).map(identity);
-        if lock.is_ok_and(|lock| self.lock.metadata().map(identity).is_ok_and(|own| own == lock)) {
+        if lock.is_ok_and(|lock| {
+            self.lock
+                .metadata()
+                .map(identity)
+                .is_ok_and(|own| own == lock)
+        }) {
             return Ok(());
         }
         Err(PullError::Unusable(format!(
@@ -398,17 +496,24 @@ fn failure(path: &Path, error: &io::Error) -> PullError {
     let shown = path.display();
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-            PullError::Unwritable(format!("{shown}: no space is left on the disk; make room and run again"))
+            PullError::Unwritable(format!(
+                "{shown}: no space is left on the disk; make room and run again"
+            ))
         }
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => PullError::Unusable(format!(
-            "{shown}: it cannot be written; check the permissions of the folder and its files"
-        )),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            PullError::Unusable(format!(
+                "{shown}: it cannot be written; check the permissions of the folder and its files"
+            ))
+        }
         _ => PullError::Unwritable(describe_at(path, error)),
     }
 }
 
 fn changed_meanwhile(path: &Path) -> PullError {
-    PullError::failed(format!("{}: another program changed or removed the file; loading the export", path.display()))
+    PullError::failed(format!(
+        "{}: another program changed or removed the file; loading the export",
+        path.display()
+    ))
 }
 
 fn put_in_place(path: &Path) -> io::Result<()> {
@@ -422,7 +527,10 @@ fn digest_of(mut file: &File) -> io::Result<ContentDigest> {
     loop {
         let length = file.read(&mut piece)?;
         if length == 0 {
-            return Ok(ContentDigest { records, sha256: HEXLOWER.encode(&hash.finalize()) });
+            return Ok(ContentDigest {
+                records,
+                sha256: HEXLOWER.encode(&hash.finalize()),
+            });
         }
         hash.update(&piece[..length]);
         records += memchr::memchr_iter(b'\n', &piece[..length]).count() as u64;
@@ -481,8 +589,16 @@ fn has_header(mut file: &File, dataset: Dataset) -> io::Result<bool> {
 fn write_record(table: &mut HashedDraft, dataset: Dataset, entry: &Entry) -> io::Result<()> {
     let record: Value = serde_json::from_str(&entry.json)?;
     let updated_at = text_of(record["updated_at"].as_str().unwrap_or_default().into());
-    let cells = columns(dataset).iter().map(|column| text_of(cell_of(column, &record)));
-    flat::write_row(table, [entry.id.to_string()].into_iter().chain(cells).chain([updated_at]))
+    let cells = columns(dataset)
+        .iter()
+        .map(|column| text_of(cell_of(column, &record)));
+    flat::write_row(
+        table,
+        [entry.id.to_string()]
+            .into_iter()
+            .chain(cells)
+            .chain([updated_at]),
+    )
 }
 
 /// The text of a cell in CSV. A `'` precedes texts that a spreadsheet may take for a formula.
@@ -490,9 +606,8 @@ fn text_of(cell: Cell) -> String {
     match cell {
         Cell::Null | Cell::Bytes(_) => String::new(),
         Cell::Integer(number) => number.to_string(),
-        Cell::Number(number) => {
-            Number::try_from(number).map_or_else(|_| number.to_string(), |number| number.to_string())
-        }
+        Cell::Number(number) => Number::try_from(number)
+            .map_or_else(|_| number.to_string(), |number| number.to_string()),
         Cell::Flag(flag) => flag.to_string().to_uppercase(),
         Cell::Text(text) if flat::looks_like_formula(&text) => format!("'{text}"),
         Cell::Text(text) => text,
@@ -509,16 +624,27 @@ struct RecordLines {
 
 impl RecordLines {
     fn next(&mut self) -> Result<Option<Entry>, PullError> {
-        let Some(reader) = &mut self.reader else { return Ok(None) };
-        match read_line(reader, &mut self.line, LINE, ReadLimits::default().record_bytes) {
+        let Some(reader) = &mut self.reader else {
+            return Ok(None);
+        };
+        match read_line(
+            reader,
+            &mut self.line,
+            LINE,
+            ReadLimits::default().record_bytes,
+        ) {
             Ok(0) => Ok(None),
             Ok(_) => {
                 self.hash.update(&self.line);
                 let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
-                let entry = str::from_utf8(line).ok().and_then(|text| Entry::parse(text).ok());
+                let entry = str::from_utf8(line)
+                    .ok()
+                    .and_then(|text| Entry::parse(text).ok());
                 entry.map(Some).ok_or_else(|| changed_meanwhile(&self.path))
             }
-            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Err(changed_meanwhile(&self.path)),
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                Err(changed_meanwhile(&self.path))
+            }
             Err(error) => Err(failure(&self.path, &error)),
         }
     }

@@ -31,20 +31,34 @@ impl CopyLocation {
         let (scheme, rest) = text.split_once(':').unwrap_or_default();
         match &*scheme.trim().to_ascii_lowercase() {
             "postgres" | "postgresql" if rest.starts_with("//") => {
-                return format!("postgres:{rest}").parse().map(|address| CopyLocation::Postgres(Box::new(address)));
+                return format!("postgres:{rest}")
+                    .parse()
+                    .map(|address| CopyLocation::Postgres(Box::new(address)));
             }
-            "postgres" | "postgresql" => return Err(format!("the address of PostgreSQL cannot be read; {FORMS}")),
-            _ if rest.starts_with("//") => return Err(format!("--to names an address of another kind; {FORMS}")),
+            "postgres" | "postgresql" => {
+                return Err(format!("the address of PostgreSQL cannot be read; {FORMS}"));
+            }
+            _ if rest.starts_with("//") => {
+                return Err(format!("--to names an address of another kind; {FORMS}"));
+            }
             _ => {}
         }
         if to.is_dir() || to.as_os_str().as_encoded_bytes().ends_with(b"/") {
             return Ok(CopyLocation::Folder(to.to_owned()));
         }
-        let ending = to.extension().and_then(OsStr::to_str).unwrap_or_default().to_ascii_lowercase();
-        if SQLITE_EXTENSIONS.contains(&&*ending) || open_file(to).is_ok_and(|mut file| is_sqlite(&mut file)) {
+        let ending = to
+            .extension()
+            .and_then(OsStr::to_str)
+            .unwrap_or_default()
+            .to_ascii_lowercase();
+        if SQLITE_EXTENSIONS.contains(&&*ending)
+            || open_file(to).is_ok_and(|mut file| is_sqlite(&mut file))
+        {
             return Ok(CopyLocation::Sqlite(to.to_owned()));
         }
-        Err(format!("--to names a file whose ending is not that of a copy; {FORMS}"))
+        Err(format!(
+            "--to names a file whose ending is not that of a copy; {FORMS}"
+        ))
     }
 }
 
@@ -70,27 +84,59 @@ mod tests {
             (folder.path().display().to_string(), Ok("Folder")),
             ("postgres://me@localhost/x".to_owned(), Ok("Postgres")),
             ("POSTGRES://me@localhost/x".to_owned(), Ok("Postgres")),
-            ("PostgreSQL://me@localhost/x?schema=a".to_owned(), Ok("Postgres")),
+            (
+                "PostgreSQL://me@localhost/x?schema=a".to_owned(),
+                Ok("Postgres"),
+            ),
             (at("mine.csv"), Err("not that of a copy")),
             (at("x.parquet"), Err("not that of a copy")),
             (at("x.jsonl"), Err("a folder ending /")),
             (at("copy"), Err("not that of a copy")),
             ("file:x.duckdb".to_owned(), Err("not that of a copy")),
             ("".to_owned(), Err("not that of a copy")),
-            ("POSTGRES://me:secret@localhost/x".to_owned(), Err("PGPASSWORD")),
-            ("postgres://me:secret@localhost:port/x".to_owned(), Err("write it as")),
-            ("Postgres://me:secret%ZZ@localhost/x?x=%".to_owned(), Err("")),
-            ("postgres:me:secret@localhost/x.sqlite".to_owned(), Err("cannot be read")),
-            (" postgres://me:secret@localhost/x".to_owned(), Err("PGPASSWORD")),
-            ("mysql://me:secret@localhost/x".to_owned(), Err("of another kind")),
-            ("postgres+tls://me:secret@localhost/x.sqlite".to_owned(), Err("of another kind")),
-            ("host=db.sqlite password=secret".to_owned(), Err("not that of a copy")),
+            (
+                "POSTGRES://me:secret@localhost/x".to_owned(),
+                Err("PGPASSWORD"),
+            ),
+            (
+                "postgres://me:secret@localhost:port/x".to_owned(),
+                Err("write it as"),
+            ),
+            (
+                "Postgres://me:secret%ZZ@localhost/x?x=%".to_owned(),
+                Err(""),
+            ),
+            (
+                "postgres:me:secret@localhost/x.sqlite".to_owned(),
+                Err("cannot be read"),
+            ),
+            (
+                " postgres://me:secret@localhost/x".to_owned(),
+                Err("PGPASSWORD"),
+            ),
+            (
+                "mysql://me:secret@localhost/x".to_owned(),
+                Err("of another kind"),
+            ),
+            (
+                "postgres+tls://me:secret@localhost/x.sqlite".to_owned(),
+                Err("of another kind"),
+            ),
+            (
+                "host=db.sqlite password=secret".to_owned(),
+                Err("not that of a copy"),
+            ),
         ];
         for (to, expected) in cases {
             match (CopyLocation::of(Path::new(&to)), expected) {
-                (Ok(place), Ok(kind)) => assert!(format!("{place:?}").starts_with(kind), "{to}: {place:?}"),
+                (Ok(place), Ok(kind)) => {
+                    assert!(format!("{place:?}").starts_with(kind), "{to}: {place:?}")
+                }
                 (Err(message), Err(part)) => {
-                    assert!(message.contains(part) && !message.contains("secret"), "{to}: {message}");
+                    assert!(
+                        message.contains(part) && !message.contains("secret"),
+                        "{to}: {message}"
+                    );
                 }
                 (place, _) => panic!("{to}: {place:?}"),
             }

@@ -53,7 +53,11 @@ fn pause_after_round(
     // The service's clock may run a little faster.
     let was_held = asked.is_some_and(|asked| elapsed >= asked.mul_f64(0.9));
     let is_at_once = waits && (has_news || was_held);
-    let pause = if is_at_once { Duration::ZERO } else { every.saturating_sub(elapsed) };
+    let pause = if is_at_once {
+        Duration::ZERO
+    } else {
+        every.saturating_sub(elapsed)
+    };
     match until_retry {
         // Nothing else is followed.
         Some(left) if asked.is_none() => left,
@@ -110,7 +114,8 @@ impl Pull<'_> {
             if plan.are_named || missing.len() == plan.datasets.len() {
                 return Err(PullError::NotLicensed(*dataset));
             }
-            self.events.note(&format!("{dataset}: not in the license, skipped"));
+            self.events
+                .note(&format!("{dataset}: not in the license, skipped"));
         }
         Ok(())
     }
@@ -125,22 +130,39 @@ impl Pull<'_> {
         every: Duration,
         report: &mut dyn FnMut(Report),
     ) -> Result<std::convert::Infallible, PullError> {
-        let mut to_verify: BTreeSet<Dataset> = plan.datasets.iter().copied().filter(|_| plan.verify).collect();
-        let (mut skipped, mut share_s, mut failing) = (BTreeSet::new(), 0, BTreeMap::<Dataset, Failing>::new());
+        let mut to_verify: BTreeSet<Dataset> = plan
+            .datasets
+            .iter()
+            .copied()
+            .filter(|_| plan.verify)
+            .collect();
+        let (mut skipped, mut share_s, mut failing) =
+            (BTreeSet::new(), 0, BTreeMap::<Dataset, Failing>::new());
         loop {
             self.copy.check_location()?;
             let (begun, mut asked, mut has_news) = (Instant::now(), None, false);
             for dataset in &plan.datasets {
-                if failing.get(dataset).is_some_and(|failing| failing.retry_at > Instant::now()) {
+                if failing
+                    .get(dataset)
+                    .is_some_and(|failing| failing.retry_at > Instant::now())
+                {
                     continue;
                 }
-                let (before, failures) =
-                    failing.remove(dataset).map_or((Done::default(), 0), |failing| (failing.done, failing.failures));
+                let (before, failures) = failing
+                    .remove(dataset)
+                    .map_or((Done::default(), 0), |failing| {
+                        (failing.done, failing.failures)
+                    });
                 let mut done = before;
                 let is_due = self.is_due(*dataset);
                 let verifies = to_verify.contains(dataset) || matches!(is_due, Ok(true));
-                let wait_s = if verifies { 0 } else { poll_s(share_s, &failing) };
-                let result = is_due.and_then(|_| self.attempt(*dataset, verifies, wait_s, &mut done));
+                let wait_s = if verifies {
+                    0
+                } else {
+                    poll_s(share_s, &failing)
+                };
+                let result =
+                    is_due.and_then(|_| self.attempt(*dataset, verifies, wait_s, &mut done));
                 match result {
                     Ok(done) => {
                         skipped.remove(dataset);
@@ -152,15 +174,25 @@ impl Pull<'_> {
                     Err(PullError::LicenseLost(_)) => {
                         skipped.insert(*dataset);
                     }
-                    Err(PullError::NotLicensed(_)) if !plan.are_named || skipped.contains(dataset) => {
+                    Err(PullError::NotLicensed(_))
+                        if !plan.are_named || skipped.contains(dataset) =>
+                    {
                         if skipped.insert(*dataset) {
-                            self.events.note(&format!("{dataset}: not in the license, skipped"));
+                            self.events
+                                .note(&format!("{dataset}: not in the license, skipped"));
                         }
                     }
                     Err(error) if error.is_transient() => {
                         let failures = if done == before { failures + 1 } else { 1 };
                         let pause = self.note_pause(failures, &error);
-                        failing.insert(*dataset, Failing { done, failures, retry_at: Instant::now() + pause });
+                        failing.insert(
+                            *dataset,
+                            Failing {
+                                done,
+                                failures,
+                                retry_at: Instant::now() + pause,
+                            },
+                        );
                     }
                     Err(error) => return Err(error),
                 }
@@ -168,20 +200,37 @@ impl Pull<'_> {
             let licensed = plan.datasets.len() - skipped.len();
             if licensed == 0 {
                 return plan.datasets.first().map_or_else(
-                    || Err(PullError::Refused("the license of the key has no dataset".to_owned())),
+                    || {
+                        Err(PullError::Refused(
+                            "the license of the key has no dataset".to_owned(),
+                        ))
+                    },
                     |dataset| Err(PullError::NotLicensed(*dataset)),
                 );
             }
             // The datasets long-poll one after the other.
             share_s = (every.as_secs() / licensed as u64).min(LONGEST_WAIT_S);
             let waits = poll_s(share_s, &failing) > 0 && self.server.takes_wait();
-            sleep(pause_after_round(every, begun.elapsed(), asked, has_news, waits, until_retry(&failing)));
+            sleep(pause_after_round(
+                every,
+                begun.elapsed(),
+                asked,
+                has_news,
+                waits,
+                until_retry(&failing),
+            ));
         }
     }
 
     /// Brings a dataset up to date. Adds the progress to `done`, also before an error. Removes the records of a dataset
     /// if the service says twice that the license does not have it.
-    fn attempt(&mut self, dataset: Dataset, verifies: bool, wait_s: u64, done: &mut Done) -> Result<Report, PullError> {
+    fn attempt(
+        &mut self,
+        dataset: Dataset,
+        verifies: bool,
+        wait_s: u64,
+        done: &mut Done,
+    ) -> Result<Report, PullError> {
         for _ in 0..2 {
             match self.update(dataset, verifies, wait_s, done) {
                 Err(PullError::NotLicensed(_)) if self.copy.records(dataset)?.is_some() => {}
@@ -195,15 +244,29 @@ impl Pull<'_> {
         Err(PullError::LicenseLost(dataset))
     }
 
-    fn update(&mut self, dataset: Dataset, verifies: bool, wait_s: u64, done: &mut Done) -> Result<Report, PullError> {
+    fn update(
+        &mut self,
+        dataset: Dataset,
+        verifies: bool,
+        wait_s: u64,
+        done: &mut Done,
+    ) -> Result<Report, PullError> {
         let verdict = if verifies {
             Some(self.verify(dataset, done)?)
         } else {
             self.catch_up(dataset, wait_s, done)?;
             None
         };
-        let records = self.copy.position(dataset)?.map_or(0, |position| position.records);
-        Ok(Report { dataset, done: *done, verdict, records })
+        let records = self
+            .copy
+            .position(dataset)?
+            .map_or(0, |position| position.records);
+        Ok(Report {
+            dataset,
+            done: *done,
+            verdict,
+            records,
+        })
     }
 
     /// Whether a day has passed since the copy was compared with the service.
@@ -216,7 +279,12 @@ impl Pull<'_> {
 
     /// Brings a dataset up to date. Gives up after `attempts` consecutive failures without progress. Does not wait for
     /// disk space; following does.
-    fn retry(&mut self, dataset: Dataset, verifies: bool, attempts: u32) -> Result<Report, PullError> {
+    fn retry(
+        &mut self,
+        dataset: Dataset,
+        verifies: bool,
+        attempts: u32,
+    ) -> Result<Report, PullError> {
         let (mut done, mut failures) = (Done::default(), 0);
         loop {
             let before = done;
@@ -236,7 +304,10 @@ impl Pull<'_> {
     /// Reports an error. Returns the pause before the next attempt.
     fn note_pause(&self, failures: u32, error: &PullError) -> Duration {
         let pause = error.pause_after(failures);
-        self.events.note(&format!("{error}; trying again in {} s", pause.as_secs_f64().ceil()));
+        self.events.note(&format!(
+            "{error}; trying again in {} s",
+            pause.as_secs_f64().ceil()
+        ));
         pause
     }
 }
@@ -268,9 +339,13 @@ mod tests {
             (60, true, 1, None, false, Some(250), 250),
         ];
         for (every, waits, elapsed, asked, has_news, until_retry, expected) in cases {
-            let (s, case) = (Duration::from_secs, (every, waits, elapsed, asked, has_news, until_retry));
+            let (s, case) = (
+                Duration::from_secs,
+                (every, waits, elapsed, asked, has_news, until_retry),
+            );
             let (asked, until_retry) = (asked.map(s), until_retry.map(s));
-            let pause = pause_after_round(s(every), s(elapsed), asked, has_news, waits, until_retry);
+            let pause =
+                pause_after_round(s(every), s(elapsed), asked, has_news, waits, until_retry);
             assert_eq!(pause, s(expected), "{case:?}");
         }
     }

@@ -27,10 +27,23 @@ impl ServerUrl {
 
     /// The address of the service to which a `Location` header points. It has no user, path of the API, or query.
     pub fn redirected(&self, location: &str) -> Option<String> {
-        let url = Url::parse(&self.text).ok()?.join(location).ok().filter(Url::has_host)?;
-        let text = format!("{}://{}", url.scheme(), &url[Position::BeforeHost..Position::AfterPath]);
+        let url = Url::parse(&self.text)
+            .ok()?
+            .join(location)
+            .ok()
+            .filter(Url::has_host)?;
+        let text = format!(
+            "{}://{}",
+            url.scheme(),
+            &url[Position::BeforeHost..Position::AfterPath]
+        );
         let base = text.split_once("/v1/").map_or(&*text, |(base, _)| base);
-        Some(base.trim_end_matches('/').chars().take(MAX_SHOWN_CHARS).collect())
+        Some(
+            base.trim_end_matches('/')
+                .chars()
+                .take(MAX_SHOWN_CHARS)
+                .collect(),
+        )
     }
 }
 
@@ -39,13 +52,22 @@ impl FromStr for ServerUrl {
 
     fn from_str(text: &str) -> Result<ServerUrl, String> {
         let url = Url::parse(text).map_err(|error| match error {
-            ParseError::RelativeUrlWithoutBase => "it has no scheme; write it as https://feed.example.org".to_owned(),
+            ParseError::RelativeUrlWithoutBase => {
+                "it has no scheme; write it as https://feed.example.org".to_owned()
+            }
             error => format!("{error}; write it as https://feed.example.org"),
         })?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(format!("`{}` is neither https nor http; write it as https://feed.example.org", url.scheme()));
+            return Err(format!(
+                "`{}` is neither https nor http; write it as https://feed.example.org",
+                url.scheme()
+            ));
         }
-        if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() {
+        if !url.username().is_empty()
+            || url.password().is_some()
+            || url.query().is_some()
+            || url.fragment().is_some()
+        {
             return Err("write the service's address alone, such as https://feed.example.org; the key goes into \
                         MEDFEED_KEY or --key-file"
                 .to_owned());
@@ -58,7 +80,11 @@ impl FromStr for ServerUrl {
         };
         let base = url.as_str().trim_end_matches('/');
         let base = base.strip_suffix("/v1").unwrap_or(base);
-        Ok(ServerUrl { text: base.to_owned(), is_https: url.scheme() == "https", is_loopback })
+        Ok(ServerUrl {
+            text: base.to_owned(),
+            is_https: url.scheme() == "https",
+            is_loopback,
+        })
     }
 }
 
@@ -77,8 +103,14 @@ mod tests {
         let server: ServerUrl = "https://feed.example.org/feeds".parse().unwrap();
         // (the header, the address)
         let cases = [
-            ("https://new.example.org/v1/exports/journals", Some("https://new.example.org")),
-            ("https://new.example.org:8443/a/v1/journals/changes?since=t#x", Some("https://new.example.org:8443/a")),
+            (
+                "https://new.example.org/v1/exports/journals",
+                Some("https://new.example.org"),
+            ),
+            (
+                "https://new.example.org:8443/a/v1/journals/changes?since=t#x",
+                Some("https://new.example.org:8443/a"),
+            ),
             ("//new.example.org/v1/", Some("https://new.example.org")),
             ("/login?next=x", Some("https://feed.example.org/login")),
             ("http://me:secret@192.0.2.1/", Some("http://192.0.2.1")),
@@ -86,41 +118,99 @@ mod tests {
             ("http://[", None),
         ];
         for (location, expected) in cases {
-            assert_eq!(server.redirected(location).as_deref(), expected, "{location}");
+            assert_eq!(
+                server.redirected(location).as_deref(),
+                expected,
+                "{location}"
+            );
         }
-        assert_eq!(server.redirected(&"x".repeat(1000)).unwrap().len(), MAX_SHOWN_CHARS);
+        assert_eq!(
+            server.redirected(&"x".repeat(1000)).unwrap().len(),
+            MAX_SHOWN_CHARS
+        );
     }
 
     #[test]
     fn addresses_are_read() {
         let cases = [
-            ("https://feed.example.org", Some(("https://feed.example.org", false))),
-            ("https://feed.example.org/", Some(("https://feed.example.org", false))),
-            ("https://feed.example.org/v1/", Some(("https://feed.example.org", false))),
-            ("https://EXAMPLE.org:443/feeds/a", Some(("https://example.org/feeds/a", false))),
-            ("http://127.0.0.1:8080", Some(("http://127.0.0.1:8080", false))),
+            (
+                "https://feed.example.org",
+                Some(("https://feed.example.org", false)),
+            ),
+            (
+                "https://feed.example.org/",
+                Some(("https://feed.example.org", false)),
+            ),
+            (
+                "https://feed.example.org/v1/",
+                Some(("https://feed.example.org", false)),
+            ),
+            (
+                "https://EXAMPLE.org:443/feeds/a",
+                Some(("https://example.org/feeds/a", false)),
+            ),
+            (
+                "http://127.0.0.1:8080",
+                Some(("http://127.0.0.1:8080", false)),
+            ),
             ("http://[::1]:8080", Some(("http://[::1]:8080", false))),
             ("http://localhost", Some(("http://localhost", false))),
-            ("http://feed.example.org", Some(("http://feed.example.org", true))),
+            (
+                "http://feed.example.org",
+                Some(("http://feed.example.org", true)),
+            ),
             ("http://192.0.2.1", Some(("http://192.0.2.1", true))),
             // Hosts that begin or end like this machine's.
             ("http://notlocalhost", Some(("http://notlocalhost", true))),
-            ("http://localhost.example.org", Some(("http://localhost.example.org", true))),
-            ("http://feed.localhost", Some(("http://feed.localhost", true))),
-            ("http://127.0.0.1.example.org", Some(("http://127.0.0.1.example.org", true))),
+            (
+                "http://localhost.example.org",
+                Some(("http://localhost.example.org", true)),
+            ),
+            (
+                "http://feed.localhost",
+                Some(("http://feed.localhost", true)),
+            ),
+            (
+                "http://127.0.0.1.example.org",
+                Some(("http://127.0.0.1.example.org", true)),
+            ),
             ("http://LOCALHOST:80/", Some(("http://localhost", false))),
-            ("http://127.255.255.254", Some(("http://127.255.255.254", false))),
+            (
+                "http://127.255.255.254",
+                Some(("http://127.255.255.254", false)),
+            ),
             ("http://128.0.0.1", Some(("http://128.0.0.1", true))),
             ("http://0.0.0.0", Some(("http://0.0.0.0", true))),
             ("http://[::2]", Some(("http://[::2]", true))),
-            ("HTTPS://feed.example.org", Some(("https://feed.example.org", false))),
+            (
+                "HTTPS://feed.example.org",
+                Some(("https://feed.example.org", false)),
+            ),
             // Only a whole `/v1` at the end is the API's.
-            ("https://feed.example.org/v1", Some(("https://feed.example.org", false))),
-            ("https://feed.example.org/v1//", Some(("https://feed.example.org", false))),
-            ("https://feed.example.org/v10", Some(("https://feed.example.org/v10", false))),
-            ("https://feed.example.org/av1", Some(("https://feed.example.org/av1", false))),
-            ("https://feed.example.org/v1/conferences", Some(("https://feed.example.org/v1/conferences", false))),
-            ("https://feed.example.org/v1/v1", Some(("https://feed.example.org/v1", false))),
+            (
+                "https://feed.example.org/v1",
+                Some(("https://feed.example.org", false)),
+            ),
+            (
+                "https://feed.example.org/v1//",
+                Some(("https://feed.example.org", false)),
+            ),
+            (
+                "https://feed.example.org/v10",
+                Some(("https://feed.example.org/v10", false)),
+            ),
+            (
+                "https://feed.example.org/av1",
+                Some(("https://feed.example.org/av1", false)),
+            ),
+            (
+                "https://feed.example.org/v1/conferences",
+                Some(("https://feed.example.org/v1/conferences", false)),
+            ),
+            (
+                "https://feed.example.org/v1/v1",
+                Some(("https://feed.example.org/v1", false)),
+            ),
             ("https://:secret@feed.example.org", None),
             ("https://feed.example.org#part", None),
             ("feed.example.org", None),
@@ -130,7 +220,10 @@ mod tests {
             ("", None),
         ];
         for (text, expected) in cases {
-            let read = text.parse::<ServerUrl>().ok().map(|url| (url.to_string(), url.is_exposed()));
+            let read = text
+                .parse::<ServerUrl>()
+                .ok()
+                .map(|url| (url.to_string(), url.is_exposed()));
             let expected = expected.map(|(url, is_exposed)| (url.to_owned(), is_exposed));
             assert_eq!(read, expected, "{text}");
         }

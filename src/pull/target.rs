@@ -35,11 +35,21 @@ pub trait PullTarget {
     fn records(&mut self, dataset: Dataset) -> Result<Option<u64>, PullError>;
 
     /// Applies a page and saves its token.
-    fn apply(&mut self, dataset: Dataset, page: &FeedPage, events: &dyn Events) -> Result<(), PullError>;
+    fn apply(
+        &mut self,
+        dataset: Dataset,
+        page: &FeedPage,
+        events: &dyn Events,
+    ) -> Result<(), PullError>;
 
     /// Makes the copy equal to an export and saves its token. Readers see the old content until then. Also
     /// writes the tables derived from the records again. Reports only records that differ.
-    fn load(&mut self, dataset: Dataset, export: &mut Export<'_>, events: &dyn Events) -> Result<(), PullError>;
+    fn load(
+        &mut self,
+        dataset: Dataset,
+        export: &mut Export<'_>,
+        events: &dyn Events,
+    ) -> Result<(), PullError>;
 
     /// Removes the records of a dataset together with its position, and returns their number. Each one is reported as a
     /// tombstone.
@@ -89,7 +99,11 @@ pub struct Changes<'a> {
 impl<'a> Changes<'a> {
     /// No entries.
     pub fn new(dataset: Dataset, events: &'a dyn Events) -> Changes<'a> {
-        Changes { dataset, events, lines: SpooledTempFile::new(IN_MEMORY) }
+        Changes {
+            dataset,
+            events,
+            lines: SpooledTempFile::new(IN_MEMORY),
+        }
     }
 
     /// Adds an entry as JSON without line breaks.
@@ -107,7 +121,8 @@ impl<'a> Changes<'a> {
     pub fn send(&mut self) -> Result<(), PullError> {
         self.lines.rewind().map_err(|error| failure(&error))?;
         for line in BufReader::new(&mut self.lines).lines() {
-            self.events.change(self.dataset, &line.map_err(|error| failure(&error))?)?;
+            self.events
+                .change(self.dataset, &line.map_err(|error| failure(&error))?)?;
         }
         Ok(())
     }
@@ -156,14 +171,21 @@ mod tests {
     fn changes_are_passed_on_in_their_order_however_many_they_are() {
         let large = format!("{{\"id\":2,\"name\":\"{}\"}}", "x".repeat(IN_MEMORY));
         for takes in [true, false] {
-            let receiver = Receiver { takes, received: RefCell::default() };
+            let receiver = Receiver {
+                takes,
+                received: RefCell::default(),
+            };
             let mut changes = Changes::new(Dataset::Journals, &receiver);
             changes.add("{\"id\":1}").unwrap();
             changes.add(&large).unwrap();
             changes.add(&tombstone(3)).unwrap();
             assert!(receiver.received.borrow().is_empty(), "held back");
             changes.send().unwrap();
-            let expected = ["{\"id\":1}", &large, "{\"id\":3,\"deleted\":true,\"changed_at\":null}"];
+            let expected = [
+                "{\"id\":1}",
+                &large,
+                "{\"id\":3,\"deleted\":true,\"changed_at\":null}",
+            ];
             let expected = if takes { expected.to_vec() } else { Vec::new() };
             assert_eq!(receiver.received.into_inner(), expected);
         }

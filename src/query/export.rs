@@ -4,9 +4,12 @@ use bytes::Bytes;
 
 use crate::model::value::LinkTexts;
 use crate::model::{
-    ConferenceFields, Curated, Dataset, ExportFormat, Filter, JournalFields, RecordFields, Timestamp, flat,
+    ConferenceFields, Curated, Dataset, ExportFormat, Filter, JournalFields, RecordFields,
+    Timestamp, flat,
 };
-use crate::query::segments::{ContentHasher, GzipMember, SegmentCache, SegmentFormat, in_memory, segment_ranges};
+use crate::query::segments::{
+    ContentHasher, GzipMember, SegmentCache, SegmentFormat, in_memory, segment_ranges,
+};
 use crate::store::StoreError;
 use crate::store::read::records::StoredRecord;
 use crate::view::View;
@@ -26,7 +29,11 @@ pub struct ExportFile {
 }
 
 /// Builds the file. Equal content gives equal bytes: the gzip header has no timestamp. Cached segments are reused.
-pub fn export(view: &View<'_>, format: ExportFormat, cache: &SegmentCache) -> Result<ExportFile, StoreError> {
+pub fn export(
+    view: &View<'_>,
+    format: ExportFormat,
+    cache: &SegmentCache,
+) -> Result<ExportFile, StoreError> {
     match (format, view.dataset()) {
         (ExportFormat::Jsonl, _) => write(view, cache, SegmentFormat::Lines, &[], |record, out| {
             out.extend_from_slice(record.json());
@@ -38,7 +45,10 @@ pub fn export(view: &View<'_>, format: ExportFormat, cache: &SegmentCache) -> Re
     }
 }
 
-fn write_csv<F: RecordFields>(view: &View<'_>, cache: &SegmentCache) -> Result<ExportFile, StoreError> {
+fn write_csv<F: RecordFields>(
+    view: &View<'_>,
+    cache: &SegmentCache,
+) -> Result<ExportFile, StoreError> {
     let mut head = Vec::new();
     push_header::<F>(&mut head)?;
     let references = view.references()?;
@@ -74,15 +84,27 @@ fn write(
 ) -> Result<ExportFile, StoreError> {
     let records = view.list(0, &Filter::default(), usize::MAX)?;
     let mut hash = ContentHasher::default();
-    let mut member = GzipMember::new(cache, view.feed()?, form, records.len() * EXPECTED_RECORD_BYTES, Some(&mut hash));
+    let mut member = GzipMember::new(
+        cache,
+        view.feed()?,
+        form,
+        records.len() * EXPECTED_RECORD_BYTES,
+        Some(&mut hash),
+    );
     member.push_stored(head);
     for range in segment_ranges(records.iter().map(|record| record.hash())) {
         let records = &records[range];
         member.push_segment(records.iter().map(|record| record.hash()), true, || {
             let mut plain = Vec::new();
-            records.iter().try_for_each(|record| write_row(record, &mut plain))?;
+            records
+                .iter()
+                .try_for_each(|record| write_row(record, &mut plain))?;
             Ok(plain)
         })?;
     }
-    Ok(ExportFile { gzip: member.finish(), plain_sha256: hash.finish(), records: records.len() })
+    Ok(ExportFile {
+        gzip: member.finish(),
+        plain_sha256: hash.finish(),
+        records: records.len(),
+    })
 }

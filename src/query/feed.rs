@@ -35,11 +35,19 @@ impl FeedStart {
 
 /// Returns a page of up to `limit` entries after a seq, oldest change first. With it the seq of the first entry that
 /// follows, `None` at the end of the feed, and the sync token for the next page.
-pub fn page(view: &View<'_>, after: u64, limit: usize) -> Result<(JsonPage, Option<u64>, SyncToken), StoreError> {
+pub fn page(
+    view: &View<'_>,
+    after: u64,
+    limit: usize,
+) -> Result<(JsonPage, Option<u64>, SyncToken), StoreError> {
     let mut entries = view.feed_after(after, limit + 1)?;
     let next_seq = entries.get(limit).map(|entry| entry.seq);
     entries.truncate(limit);
-    let bytes = entries.iter().map(|entry| entry.record.map_or(TOMBSTONE_BYTES, |record| record.json().len()));
+    let bytes = entries.iter().map(|entry| {
+        entry
+            .record
+            .map_or(TOMBSTONE_BYTES, |record| record.json().len())
+    });
     let mut page = JsonPage::new(entries.len(), bytes.sum());
     // Tombstones of one commit are adjacent, so each commit is looked up once.
     let mut commit: Option<CommitPoint> = None;

@@ -12,14 +12,30 @@ use crate::view::View;
 
 /// Returns a page of up to `limit` matching records with ids greater than `after` (0 for the first page). With it the
 /// id of its last record, if another page follows.
-pub fn list(view: &View<'_>, filter: &Filter, after: u64, limit: usize) -> Result<(JsonPage, Option<Id>), StoreError> {
+pub fn list(
+    view: &View<'_>,
+    filter: &Filter,
+    after: u64,
+    limit: usize,
+) -> Result<(JsonPage, Option<Id>), StoreError> {
     // One extra record shows whether another page follows.
     let mut records = view.list(after, filter, limit + 1)?;
     let has_more = records.len() > limit;
     records.truncate(limit);
-    let mut page = JsonPage::new(records.len(), records.iter().map(|record| record.json().len()).sum());
-    records.iter().for_each(|record| page.push(*record.hash(), record.json()));
-    Ok((page, records.last().map(|record| record.id()).filter(|_| has_more)))
+    let mut page = JsonPage::new(
+        records.len(),
+        records.iter().map(|record| record.json().len()).sum(),
+    );
+    records
+        .iter()
+        .for_each(|record| page.push(*record.hash(), record.json()));
+    Ok((
+        page,
+        records
+            .last()
+            .map(|record| record.id())
+            .filter(|_| has_more),
+    ))
 }
 
 const HEAD: &[u8] = b"{\"data\":[";
@@ -39,7 +55,10 @@ impl JsonPage {
     pub fn new(items: usize, bytes: usize) -> JsonPage {
         let mut json = Vec::with_capacity(HEAD.len() + items + bytes + TAIL_BYTES);
         json.extend_from_slice(HEAD);
-        JsonPage { json, items: Vec::with_capacity(items) }
+        JsonPage {
+            json,
+            items: Vec::with_capacity(items),
+        }
     }
 
     /// Appends an item.
@@ -54,7 +73,10 @@ impl JsonPage {
     /// Ends the page with the position after it (the contract, "Common paging envelope" and "Change-feed envelope").
     /// The last page of a list has no position.
     pub fn end(&mut self, has_more: bool, name: &str, position: Option<&str>) {
-        push_display(&mut self.json, format_args!("],\"has_more\":{has_more},\"{name}\":"));
+        push_display(
+            &mut self.json,
+            format_args!("],\"has_more\":{has_more},\"{name}\":"),
+        );
         match position {
             Some(position) => push_json(&mut self.json, position),
             None => self.json.extend_from_slice(b"null"),
@@ -74,7 +96,8 @@ impl JsonPage {
 
     /// Returns the finished JSON as one gzip member. Most of its segments come from the cache.
     pub fn gzip(&self, cache: &SegmentCache, feed: FeedId) -> Result<Bytes, StoreError> {
-        let mut member = GzipMember::new(cache, feed, SegmentFormat::Items, self.json.len() / 4, None);
+        let mut member =
+            GzipMember::new(cache, feed, SegmentFormat::Items, self.json.len() / 4, None);
         member.push_stored(HEAD);
         let mut from = HEAD.len();
         for range in segment_ranges(self.items.iter().map(|(hash, _)| hash)) {
@@ -116,10 +139,14 @@ mod tests {
     #[test]
     fn pages_with_the_same_segments_decompress_to_their_json() {
         // Each record ends a segment.
-        let records: Vec<(ShortHash, String)> = (0..4).map(|at| ([64 * at; 16], format!("{{\"id\":{at}}}"))).collect();
+        let records: Vec<(ShortHash, String)> = (0..4)
+            .map(|at| ([64 * at; 16], format!("{{\"id\":{at}}}")))
+            .collect();
         let page = |count: usize| {
             let mut page = JsonPage::new(count, 0);
-            records[..count].iter().for_each(|(hash, json)| page.push(*hash, json.as_bytes()));
+            records[..count]
+                .iter()
+                .for_each(|(hash, json)| page.push(*hash, json.as_bytes()));
             page.end(count < records.len(), "next_cursor", None);
             page
         };
@@ -128,8 +155,14 @@ mod tests {
             for count in counts.into_iter().chain([0, 1]) {
                 let page = page(count);
                 let mut json = Vec::new();
-                MultiGzDecoder::new(&*page.gzip(&cache, FeedId(1)).unwrap()).read_to_end(&mut json).unwrap();
-                assert_eq!(String::from_utf8(json), String::from_utf8(page.into_json()), "{count} of {counts:?}");
+                MultiGzDecoder::new(&*page.gzip(&cache, FeedId(1)).unwrap())
+                    .read_to_end(&mut json)
+                    .unwrap();
+                assert_eq!(
+                    String::from_utf8(json),
+                    String::from_utf8(page.into_json()),
+                    "{count} of {counts:?}"
+                );
             }
         }
     }

@@ -40,20 +40,33 @@ fn sort_key(text: &str) -> SortKey {
 pub fn list_therapy_areas(view: &View<'_>) -> Result<Vec<Vec<u8>>, StoreError> {
     let mut counts = view.count_texts("therapy_areas")?;
     counts.sort_by_cached_key(|(name, _)| sort_key(name));
-    Ok(counts.iter().map(|(name, conferences)| therapy_area(name, *conferences)).collect())
+    Ok(counts
+        .iter()
+        .map(|(name, conferences)| therapy_area(name, *conferences))
+        .collect())
 }
 
 /// Returns the tags of visible records, by type and name. `kind` selects one type.
 pub fn list_tags(view: &View<'_>, kind: Option<&str>) -> Result<Vec<Vec<u8>>, StoreError> {
-    list(view, &view.references()?.tags, |TagFields { kind: own, name, .. }| {
-        let key = [own, name].map(|text| sort_key(text.as_deref().unwrap_or_default()));
-        (kind.is_none() || own.as_deref() == kind).then_some(key)
-    })
+    list(
+        view,
+        &view.references()?.tags,
+        |TagFields {
+             kind: own, name, ..
+         }| {
+            let key = [own, name].map(|text| sort_key(text.as_deref().unwrap_or_default()));
+            (kind.is_none() || own.as_deref() == kind).then_some(key)
+        },
+    )
 }
 
 /// Returns the organizations linked to visible records, by name.
 pub fn list_organizations(view: &View<'_>) -> Result<Vec<Vec<u8>>, StoreError> {
-    list(view, &view.references()?.organizations, |fields: &OrganizationFields| Some(sort_key(fields.name())))
+    list(
+        view,
+        &view.references()?.organizations,
+        |fields: &OrganizationFields| Some(sort_key(fields.name())),
+    )
 }
 
 /// Returns the linked items for which `key_of` returns a sort key, by that key and then by id.
@@ -64,7 +77,12 @@ fn list<F: ReferenceFields, K: Ord>(
 ) -> Result<Vec<Vec<u8>>, StoreError> {
     let mut items = Vec::new();
     for (id, records) in view.count_links(F::KIND)? {
-        let missing = || StoreError::damaged(F::STEM, format!("there is no {id}, to which a record links"));
+        let missing = || {
+            StoreError::damaged(
+                F::STEM,
+                format!("there is no {id}, to which a record links"),
+            )
+        };
         let row = rows.get(&id).ok_or_else(missing)?;
         items.extend(key_of(row.row.fields()).map(|key| (key, id, item(row, records))));
     }

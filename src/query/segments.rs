@@ -139,15 +139,28 @@ impl Weighter<ShortHash, Arc<Segment>> for SegmentBytes {
 
 /// Creates a cache whose weights and capacity are in bytes. It has one shard: a shard rejects values larger than
 /// itself, and single values may be large. The weight of a value must not change in the cache.
-pub fn new_cache<K: Hash + Eq, V: Clone, W: Weighter<K, V> + Clone>(max_bytes: u64, weighter: W) -> Cache<K, V, W> {
-    let options =
-        OptionsBuilder::new().estimated_items_capacity(EXPECTED_VALUES).weight_capacity(max_bytes).shards(1).build();
+pub fn new_cache<K: Hash + Eq, V: Clone, W: Weighter<K, V> + Clone>(
+    max_bytes: u64,
+    weighter: W,
+) -> Cache<K, V, W> {
+    let options = OptionsBuilder::new()
+        .estimated_items_capacity(EXPECTED_VALUES)
+        .weight_capacity(max_bytes)
+        .shards(1)
+        .build();
     let options = options.expect("all required options are set");
-    Cache::with_options(options, weighter, DefaultHashBuilder::default(), DefaultLifecycle::default())
+    Cache::with_options(
+        options,
+        weighter,
+        DefaultHashBuilder::default(),
+        DefaultLifecycle::default(),
+    )
 }
 
 /// Returns the ranges of records that form one segment each.
-pub fn segment_ranges<'h>(hashes: impl ExactSizeIterator<Item = &'h ShortHash>) -> Vec<Range<usize>> {
+pub fn segment_ranges<'h>(
+    hashes: impl ExactSizeIterator<Item = &'h ShortHash>,
+) -> Vec<Range<usize>> {
     let (mut ranges, mut start, count) = (Vec::new(), 0, hashes.len());
     for (index, hash) in hashes.enumerate() {
         let next = index + 1;
@@ -185,7 +198,15 @@ impl<'c> GzipMember<'c> {
     ) -> GzipMember<'c> {
         let mut out = Vec::with_capacity(expected_bytes);
         out.extend_from_slice(&MEMBER_HEADER);
-        GzipMember { cache, feed, form, out, crc: Crc::new(), hash, compress: None }
+        GzipMember {
+            cache,
+            feed,
+            form,
+            out,
+            crc: Crc::new(),
+            hash,
+            compress: None,
+        }
     }
 
     /// Appends bytes uncompressed.
@@ -233,7 +254,9 @@ impl<'c> GzipMember<'c> {
                 match (&mut self.hash, self.form) {
                     (None, _) => {}
                     // Decompressing CSV lines is faster than building them.
-                    (Some(hash), SegmentFormat::Csv) => hash.add(&segment, &key, || segment.inflate())?,
+                    (Some(hash), SegmentFormat::Csv) => {
+                        hash.add(&segment, &key, || segment.inflate())?
+                    }
                     (Some(hash), _) => hash.add(&segment, &key, plain)?,
                 }
                 segment
@@ -258,11 +281,15 @@ impl<'c> GzipMember<'c> {
     }
 
     fn deflate(&mut self, plain: &[u8]) -> Result<Segment, StoreError> {
-        let compress = self.compress.get_or_insert_with(|| Compress::new(self.form.compression(), false));
+        let compress = self
+            .compress
+            .get_or_insert_with(|| Compress::new(self.form.compression(), false));
         compress.reset();
         let mut deflated = Vec::with_capacity(plain.len() / 4 + 64);
         loop {
-            let done = usize::try_from(compress.total_in()).unwrap_or(usize::MAX).min(plain.len());
+            let done = usize::try_from(compress.total_in())
+                .unwrap_or(usize::MAX)
+                .min(plain.len());
             compress
                 .compress_vec(&plain[done..], &mut deflated, FlushCompress::Full)
                 .map_err(|error| in_memory(std::io::Error::other(error)))?;
@@ -274,7 +301,11 @@ impl<'c> GzipMember<'c> {
         }
         let mut crc = Crc::new();
         crc.update(plain);
-        Ok(Segment { deflated: deflated.into_boxed_slice(), crc, hashed: Mutex::new(None) })
+        Ok(Segment {
+            deflated: deflated.into_boxed_slice(),
+            crc,
+            hashed: Mutex::new(None),
+        })
     }
 
     /// Returns the finished member.
@@ -288,7 +319,10 @@ impl<'c> GzipMember<'c> {
 
 /// Converts an error of writing to memory.
 pub(super) fn in_memory(source: std::io::Error) -> StoreError {
-    StoreError::Io { path: "(compressed in memory)".into(), source }
+    StoreError::Io {
+        path: "(compressed in memory)".into(),
+        source,
+    }
 }
 
 #[cfg(test)]
@@ -299,13 +333,25 @@ mod tests {
 
     /// Returns a text that depends on `number` and compresses moderately.
     fn text(number: usize, length: usize) -> Vec<u8> {
-        let word =
-            |at: usize| format!("{{\"id\":{},\"name\":\"Congress {}\"}}", number * 7 + at, (at * at + number) % 97);
-        (0..).flat_map(|at| word(at).into_bytes()).take(length).collect()
+        let word = |at: usize| {
+            format!(
+                "{{\"id\":{},\"name\":\"Congress {}\"}}",
+                number * 7 + at,
+                (at * at + number) % 97
+            )
+        };
+        (0..)
+            .flat_map(|at| word(at).into_bytes())
+            .take(length)
+            .collect()
     }
 
     /// Returns a member with one segment per text, the SHA-256 of its content, and the number of calls of `plain`.
-    fn build(cache: &SegmentCache, form: SegmentFormat, texts: &[Vec<u8>]) -> (Bytes, [u8; 32], usize) {
+    fn build(
+        cache: &SegmentCache,
+        form: SegmentFormat,
+        texts: &[Vec<u8>],
+    ) -> (Bytes, [u8; 32], usize) {
         let (mut asked, mut sha256) = (0, ContentHasher::default());
         let mut member = GzipMember::new(cache, FeedId(1), form, 0, Some(&mut sha256));
         member.push_stored(b"head");
@@ -314,7 +360,9 @@ mod tests {
                 asked += 1;
                 Ok(text)
             };
-            member.push_segment([&hash(text)].into_iter(), true, plain).unwrap();
+            member
+                .push_segment([&hash(text)].into_iter(), true, plain)
+                .unwrap();
             member.push_stored(b"between");
         }
         (member.finish(), sha256.finish(), asked)
@@ -323,7 +371,9 @@ mod tests {
     #[test]
     fn segments_end_by_record_hashes_or_at_the_maximum_length() {
         let (end, other) = ([END_ONE_IN; 32], [1; 32]);
-        let hash = |ends: bool| -> ShortHash { std::array::from_fn(|at| if ends { end[at] } else { other[at] }) };
+        let hash = |ends: bool| -> ShortHash {
+            std::array::from_fn(|at| if ends { end[at] } else { other[at] })
+        };
         let most = MAX_SEGMENT_RECORDS;
         // (the number of records, those that end a segment, the ends of the segments)
         let cases: [(usize, &[usize], &[usize]); 11] = [
@@ -337,27 +387,51 @@ mod tests {
             (most - 1, &[], &[most - 1]),
             (most, &[], &[most]),
             (most + 1, &[], &[most, most + 1]),
-            (2 * most + 6, &[4], &[5, most + 5, 2 * most + 5, 2 * most + 6]),
+            (
+                2 * most + 6,
+                &[4],
+                &[5, most + 5, 2 * most + 5, 2 * most + 6],
+            ),
         ];
         for (count, ending, expected) in cases {
             let hashes: Vec<ShortHash> = (0..count).map(|at| hash(ending.contains(&at))).collect();
             let ranges = segment_ranges(hashes.iter());
-            assert_eq!(ranges.iter().map(|range| range.end).collect::<Vec<_>>(), expected, "{count} {ending:?}");
+            assert_eq!(
+                ranges.iter().map(|range| range.end).collect::<Vec<_>>(),
+                expected,
+                "{count} {ending:?}"
+            );
             let mut start = 0;
-            assert!(ranges.iter().all(|range| std::mem::replace(&mut start, range.end) == range.start), "{ranges:?}");
+            assert!(
+                ranges
+                    .iter()
+                    .all(|range| std::mem::replace(&mut start, range.end) == range.start),
+                "{ranges:?}"
+            );
         }
         let ends = |first: u8| {
             let hashes = [std::array::from_fn(|_| first), hash(false)];
             segment_ranges(hashes.iter()).len() == 2
         };
-        assert_eq!((0..=u8::MAX).filter(|first| ends(*first)).collect::<Vec<_>>(), [0, 64, 128, 192]);
+        assert_eq!(
+            (0..=u8::MAX)
+                .filter(|first| ends(*first))
+                .collect::<Vec<_>>(),
+            [0, 64, 128, 192]
+        );
     }
 
     /// Returns a member with one stored text.
     fn stored(text: &[u8]) -> (Bytes, [u8; 32]) {
         let mut sha256 = ContentHasher::default();
         let cache = new_cache(0, SegmentBytes);
-        let mut member = GzipMember::new(&cache, FeedId(1), SegmentFormat::Items, 0, Some(&mut sha256));
+        let mut member = GzipMember::new(
+            &cache,
+            FeedId(1),
+            SegmentFormat::Items,
+            0,
+            Some(&mut sha256),
+        );
         member.push_stored(text);
         (member.finish(), sha256.finish())
     }
@@ -368,8 +442,13 @@ mod tests {
             let text = text(3, length);
             let (member, sha256) = stored(&text);
             let mut read = Vec::new();
-            flate2::bufread::GzDecoder::new(member.as_ref()).read_to_end(&mut read).unwrap();
-            assert!(read == text && sha256 == <[u8; 32]>::from(Sha256::digest(&text)), "{length}");
+            flate2::bufread::GzDecoder::new(member.as_ref())
+                .read_to_end(&mut read)
+                .unwrap();
+            assert!(
+                read == text && sha256 == <[u8; 32]>::from(Sha256::digest(&text)),
+                "{length}"
+            );
         }
     }
 
@@ -421,7 +500,11 @@ mod tests {
 
     #[test]
     fn gzip_members_are_valid_whatever_the_cache_contains() {
-        for form in [SegmentFormat::Items, SegmentFormat::Lines, SegmentFormat::Csv] {
+        for form in [
+            SegmentFormat::Items,
+            SegmentFormat::Lines,
+            SegmentFormat::Csv,
+        ] {
             let cache = new_cache(1 << 24, SegmentBytes);
             // The lengths of the segments, the number of cache misses, and the number of segments that now follow other
             // content.
@@ -437,20 +520,38 @@ mod tests {
                 (&[5; 3], 0, 3),
             ];
             for (lengths, anew, moved) in cases {
-                let texts: Vec<Vec<u8>> = lengths.iter().map(|length| text(*length, *length)).collect();
+                let texts: Vec<Vec<u8>> = lengths
+                    .iter()
+                    .map(|length| text(*length, *length))
+                    .collect();
                 let (member, sha256, asked) = build(&cache, form, &texts);
                 let moved = if form == SegmentFormat::Csv { 0 } else { moved };
-                assert_eq!(asked, anew + moved, "{form:?} {lengths:?}: segments whose content is asked for");
+                assert_eq!(
+                    asked,
+                    anew + moved,
+                    "{form:?} {lengths:?}: segments whose content is asked for"
+                );
                 let items = texts.iter().flat_map(|text| text.iter().chain(b"between"));
                 let plain: Vec<u8> = b"head".iter().chain(items).copied().collect();
                 let mut read = Vec::new();
                 // `GzDecoder` reads one member, and checks its length and checksum.
                 let mut reader = flate2::bufread::GzDecoder::new(member.as_ref());
                 reader.read_to_end(&mut read).unwrap();
-                assert!(read == plain && reader.into_inner().is_empty(), "{lengths:?}");
-                assert_eq!(sha256, <[u8; 32]>::from(Sha256::digest(&plain)), "{form:?} {lengths:?}");
+                assert!(
+                    read == plain && reader.into_inner().is_empty(),
+                    "{lengths:?}"
+                );
+                assert_eq!(
+                    sha256,
+                    <[u8; 32]>::from(Sha256::digest(&plain)),
+                    "{form:?} {lengths:?}"
+                );
                 let again = build(&new_cache(0, SegmentBytes), form, &texts);
-                assert_eq!((member, sha256), (again.0, again.1), "{lengths:?}: the same as anew");
+                assert_eq!(
+                    (member, sha256),
+                    (again.0, again.1),
+                    "{lengths:?}: the same as anew"
+                );
             }
         }
     }

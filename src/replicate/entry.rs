@@ -54,12 +54,26 @@ impl EntryHeader {
         digest: RowDigest,
     ) -> EntryHeader {
         let (who, at, commits) = (who.to_owned(), now(), Vec::new());
-        EntryHeader { id, slot, parent, schema: SCHEMA, who, at, commits, seq, lineage, digest }
+        EntryHeader {
+            id,
+            slot,
+            parent,
+            schema: SCHEMA,
+            who,
+            at,
+            commits,
+            seq,
+            lineage,
+            digest,
+        }
     }
 
     /// Returns the last commit after the entry.
     pub fn head(&self) -> Head {
-        Head { seq: self.seq, lineage: self.lineage }
+        Head {
+            seq: self.seq,
+            lineage: self.lineage,
+        }
     }
 
     /// Whether the log continues from the whole state of this slot.
@@ -91,23 +105,34 @@ impl EntryHeader {
                 self.slot
             )));
         }
-        let Some(first) = self.commits.first() else { return Ok(0) };
+        let Some(first) = self.commits.first() else {
+            return Ok(0);
+        };
         let mut total = 0_u64;
         let mut base = first.base;
         for commit in &self.commits {
-            let is_next = commit.base == base && base.seq < commit.first_seq && commit.first_seq <= commit.last_seq;
+            let is_next = commit.base == base
+                && base.seq < commit.first_seq
+                && commit.first_seq <= commit.last_seq;
             if !is_next {
-                return Err(MalformedObject::new(format!("its commit of seq {} does not follow", commit.last_seq)));
+                return Err(MalformedObject::new(format!(
+                    "its commit of seq {} does not follow",
+                    commit.last_seq
+                )));
             }
             base = commit.head();
             total = total.saturating_add(commit.bytes);
         }
         let digest = self.commits.last().map(|last| last.digest);
         if base != self.head() || digest != Some(self.digest) {
-            return Err(MalformedObject::new("its last commit is not the one that its header names"));
+            return Err(MalformedObject::new(
+                "its last commit is not the one that its header names",
+            ));
         }
         if total > PAYLOAD_BYTES {
-            return Err(MalformedObject::new(format!("its changes have {total} bytes, more than an entry may hold")));
+            return Err(MalformedObject::new(format!(
+                "its changes have {total} bytes, more than an entry may hold"
+            )));
         }
         Ok(total)
     }
@@ -119,11 +144,19 @@ impl EntryHeader {
 /// [`MalformedObject`] if [`decode`] would reject the result.
 pub fn encode(header: &EntryHeader, changes: &[&[u8]]) -> Result<(Vec<u8>, Hash), MalformedObject> {
     header.check_itself()?;
-    let lengths = changes.iter().map(|text| u64::try_from(text.len()).unwrap_or(u64::MAX));
+    let lengths = changes
+        .iter()
+        .map(|text| u64::try_from(text.len()).unwrap_or(u64::MAX));
     if !lengths.eq(header.commits.iter().map(|commit| commit.bytes)) {
-        return Err(MalformedObject::new("the changes are not those of the commits"));
+        return Err(MalformedObject::new(
+            "the changes are not those of the commits",
+        ));
     }
-    let payload = if header.is_state() { Vec::new() } else { frame::deflate(changes)? };
+    let payload = if header.is_state() {
+        Vec::new()
+    } else {
+        frame::deflate(changes)?
+    };
     frame::encode(FORMAT, header, &payload)
 }
 
@@ -133,7 +166,11 @@ pub fn decode(bytes: &[u8]) -> Result<LogEntry, MalformedObject> {
     let total = header.check_itself()?;
     if header.is_state() {
         return match payload {
-            [] => Ok(LogEntry { header, hash, changes: Vec::new() }),
+            [] => Ok(LogEntry {
+                header,
+                hash,
+                changes: Vec::new(),
+            }),
             _ => Err(MalformedObject::new("it holds changes without commits")),
         };
     }
@@ -141,12 +178,19 @@ pub fn decode(bytes: &[u8]) -> Result<LogEntry, MalformedObject> {
     let mut rest = inflated.as_slice();
     let mut changes = Vec::with_capacity(header.commits.len());
     for commit in &header.commits {
-        let split = usize::try_from(commit.bytes).ok().and_then(|bytes| rest.split_at_checked(bytes));
-        let (own, others) = split.ok_or_else(|| MalformedObject::new("its changes are cut short"))?;
+        let split = usize::try_from(commit.bytes)
+            .ok()
+            .and_then(|bytes| rest.split_at_checked(bytes));
+        let (own, others) =
+            split.ok_or_else(|| MalformedObject::new("its changes are cut short"))?;
         changes.push(own.to_vec());
         rest = others;
     }
-    Ok(LogEntry { header, hash, changes })
+    Ok(LogEntry {
+        header,
+        hash,
+        changes,
+    })
 }
 
 /// Whether bytes are an entry in an unknown format.
@@ -162,7 +206,10 @@ mod tests {
     use super::*;
 
     fn header(slot: u64, changes: &[Vec<u8>]) -> EntryHeader {
-        let mut base = Head { seq: slot * 100, lineage: [9; 16] };
+        let mut base = Head {
+            seq: slot * 100,
+            lineage: [9; 16],
+        };
         let commits: Vec<CommitInfo> = (1..)
             .zip(changes)
             .map(|(number, changes)| {
@@ -194,12 +241,19 @@ mod tests {
     }
 
     fn encoded(header: &EntryHeader, changes: &[Vec<u8>]) -> (Vec<u8>, Hash) {
-        encode(header, &changes.iter().map(Vec::as_slice).collect::<Vec<_>>()).unwrap()
+        encode(
+            header,
+            &changes.iter().map(Vec::as_slice).collect::<Vec<_>>(),
+        )
+        .unwrap()
     }
 
     /// Changes of some commits, or none for a state.
     fn some_changes() -> impl Strategy<Value = (u64, Vec<Vec<u8>>)> {
-        let text = prop_oneof![proptest::collection::vec(any::<u8>(), 0..200), Just(vec![5; 5_000])];
+        let text = prop_oneof![
+            proptest::collection::vec(any::<u8>(), 0..200),
+            Just(vec![5; 5_000])
+        ];
         (1..5_u64, proptest::collection::vec(text, 0..5))
     }
 
@@ -253,14 +307,24 @@ mod tests {
             ("slot 1 does not fit", |header| header.slot = 1),
             ("slot 2 does not fit", |header| header.parent = [0; 32]),
             ("changes without commits", |header| header.commits.clear()),
-            ("does not follow", |header| header.commits[1].base.lineage[0] ^= 1),
-            ("does not follow", |header| header.commits[0].first_seq = 200),
-            ("does not follow", |header| header.commits[1].first_seq = header.commits[1].last_seq + 1),
+            ("does not follow", |header| {
+                header.commits[1].base.lineage[0] ^= 1
+            }),
+            ("does not follow", |header| {
+                header.commits[0].first_seq = 200
+            }),
+            ("does not follow", |header| {
+                header.commits[1].first_seq = header.commits[1].last_seq + 1
+            }),
             ("is not the one", |header| header.seq += 1),
             ("is not the one", |header| header.lineage[0] ^= 1),
             ("is not the one", |header| header.digest.0[0] ^= 1),
-            ("more than an entry may hold", |header| header.commits[0].bytes = u64::MAX),
-            ("that it announces", |header| header.commits[0].bytes = PAYLOAD_BYTES - 100),
+            ("more than an entry may hold", |header| {
+                header.commits[0].bytes = u64::MAX
+            }),
+            ("that it announces", |header| {
+                header.commits[0].bytes = PAYLOAD_BYTES - 100
+            }),
         ];
         let changes = [b"first".to_vec(), b"second".to_vec()];
         for (expected, make_wrong) in cases {
@@ -270,26 +334,54 @@ mod tests {
             let (bytes, _) = frame::encode(FORMAT, &wrong, &payload).unwrap();
             let refused = decode(&bytes).unwrap_err().to_string();
             assert!(refused.contains(expected), "{expected}: {refused}");
-            assert!(encode(&wrong, &[b"first", b"second"]).is_err(), "{expected}");
+            assert!(
+                encode(&wrong, &[b"first", b"second"]).is_err(),
+                "{expected}"
+            );
         }
         for (expected, length, payload) in [
-            ("as many bytes as it announces", 11, frame::deflate(&[b"firstsecon"]).unwrap()),
-            ("as many bytes as it announces", 11, frame::deflate(&[b"firstsecond!"]).unwrap()),
-            ("as many bytes as it announces", 11, [frame::deflate(&[b"firstsecond"]).unwrap(), vec![0]].concat()),
+            (
+                "as many bytes as it announces",
+                11,
+                frame::deflate(&[b"firstsecon"]).unwrap(),
+            ),
+            (
+                "as many bytes as it announces",
+                11,
+                frame::deflate(&[b"firstsecond!"]).unwrap(),
+            ),
+            (
+                "as many bytes as it announces",
+                11,
+                [frame::deflate(&[b"firstsecond"]).unwrap(), vec![0]].concat(),
+            ),
             ("cannot be inflated", 11, b"firstsecond".to_vec()),
             ("that it announces", 11, Vec::new()),
         ] {
             let sound = header(2, &changes);
-            assert_eq!(sound.commits.iter().map(|commit| commit.bytes).sum::<u64>(), length);
-            let refused = decode(&frame::encode(FORMAT, &sound, &payload).unwrap().0).unwrap_err().to_string();
+            assert_eq!(
+                sound.commits.iter().map(|commit| commit.bytes).sum::<u64>(),
+                length
+            );
+            let refused = decode(&frame::encode(FORMAT, &sound, &payload).unwrap().0)
+                .unwrap_err()
+                .to_string();
             assert!(refused.contains(expected), "{expected}: {refused}");
         }
         // Format 20 begins like format 2.
         for format in ["medfeed log 1", "medfeed log 20"] {
             let (other, _) = frame::encode(format, &header(2, &changes), b"").unwrap();
             let refused = decode(&other).unwrap_err().to_string();
-            assert!(is_of_other_format(&other) && refused.contains("a newer one"), "{format}: {refused}");
+            assert!(
+                is_of_other_format(&other) && refused.contains("a newer one"),
+                "{format}: {refused}"
+            );
         }
-        assert!(decode(b"<html>").unwrap_err().to_string().contains("not an object of this kind"));
+        assert!(
+            decode(b"<html>")
+                .unwrap_err()
+                .to_string()
+                .contains("not an object of this kind")
+        );
     }
 }

@@ -48,9 +48,15 @@ impl MalformedObject {
 }
 
 /// Fails unless an object is of this slot and database. A valid one may be at the name of another one.
-pub(super) fn check_identity(found: (u64, DatabaseId), slot: u64, id: DatabaseId) -> Result<(), MalformedObject> {
+pub(super) fn check_identity(
+    found: (u64, DatabaseId),
+    slot: u64,
+    id: DatabaseId,
+) -> Result<(), MalformedObject> {
     match found {
-        (_, other) if other != id => Err(MalformedObject::new(format!("it is of another database ({other})"))),
+        (_, other) if other != id => Err(MalformedObject::new(format!(
+            "it is of another database ({other})"
+        ))),
         (other, _) if other != slot => Err(MalformedObject::new(format!("it is of slot {other}"))),
         _ => Ok(()),
     }
@@ -62,9 +68,18 @@ pub(super) fn encode<T: Serialize>(
     header: &T,
     payload: &[u8],
 ) -> Result<(Vec<u8>, Hash), MalformedObject> {
-    let header = rmp_serde::to_vec(header).map_err(|error| MalformedObject::new(error.to_string()))?;
-    let length = u32::try_from(header.len()).map_err(|_| MalformedObject::new("the header is too long"))?;
-    let mut bytes = [format.as_bytes(), b"\n", &length.to_be_bytes(), &header, payload].concat();
+    let header =
+        rmp_serde::to_vec(header).map_err(|error| MalformedObject::new(error.to_string()))?;
+    let length =
+        u32::try_from(header.len()).map_err(|_| MalformedObject::new("the header is too long"))?;
+    let mut bytes = [
+        format.as_bytes(),
+        b"\n",
+        &length.to_be_bytes(),
+        &header,
+        payload,
+    ]
+    .concat();
     let hash = *blake3::hash(&bytes).as_bytes();
     bytes.extend_from_slice(&hash);
     Ok((bytes, hash))
@@ -75,8 +90,12 @@ pub(super) fn decode<'a, T: Serialize + DeserializeOwned>(
     format: &str,
     bytes: &'a [u8],
 ) -> Result<(T, &'a [u8], Hash), MalformedObject> {
-    let rest = bytes.strip_prefix(format.as_bytes()).and_then(|rest| rest.strip_prefix(b"\n"));
-    let Some(rest) = rest else { return Err(other_format_error(format, bytes)) };
+    let rest = bytes
+        .strip_prefix(format.as_bytes())
+        .and_then(|rest| rest.strip_prefix(b"\n"));
+    let Some(rest) = rest else {
+        return Err(other_format_error(format, bytes));
+    };
     let cut = || MalformedObject::new("it is cut short");
     let (rest, stored) = rest.split_last_chunk::<HASH_BYTES>().ok_or_else(cut)?;
     let hash = *blake3::hash(&bytes[..bytes.len() - HASH_BYTES]).as_bytes();
@@ -86,20 +105,26 @@ pub(super) fn decode<'a, T: Serialize + DeserializeOwned>(
     let (length, rest) = rest.split_first_chunk::<LENGTH_BYTES>().ok_or_else(cut)?;
     let length = usize::try_from(u32::from_be_bytes(*length)).map_err(|_| cut())?;
     let (header, payload) = rest.split_at_checked(length).ok_or_else(cut)?;
-    let read: T =
-        rmp_serde::from_slice(header).map_err(|error| MalformedObject::new(format!("its header: {error}")))?;
+    let read: T = rmp_serde::from_slice(header)
+        .map_err(|error| MalformedObject::new(format!("its header: {error}")))?;
     // MessagePack has several encodings of a value, and the decoder ignores trailing bytes. Accept only our encoding.
     if rmp_serde::to_vec(&read).ok().as_deref() != Some(header) {
-        return Err(MalformedObject::new("its header is not in the canonical encoding"));
+        return Err(MalformedObject::new(
+            "its header is not in the canonical encoding",
+        ));
     }
     Ok((read, payload, hash))
 }
 
 pub(super) fn is_of_other_format(format: &str, bytes: &[u8]) -> bool {
     let kind = format.trim_end_matches(|c: char| c.is_ascii_digit());
-    let is_of_kind =
-        bytes.strip_prefix(kind.as_bytes()).is_some_and(|rest| rest.first().is_some_and(u8::is_ascii_digit));
-    is_of_kind && !bytes.strip_prefix(format.as_bytes()).is_some_and(|rest| rest.starts_with(b"\n"))
+    let is_of_kind = bytes
+        .strip_prefix(kind.as_bytes())
+        .is_some_and(|rest| rest.first().is_some_and(u8::is_ascii_digit));
+    is_of_kind
+        && !bytes
+            .strip_prefix(format.as_bytes())
+            .is_some_and(|rest| rest.starts_with(b"\n"))
 }
 
 /// The error of an object that does not begin with `format`.
@@ -117,21 +142,27 @@ pub(super) fn deflate(texts: &[&[u8]]) -> Result<Vec<u8>, MalformedObject> {
         .iter()
         .try_for_each(|text| encoder.write_all(text))
         .map_err(|error| MalformedObject::new(error.to_string()))?;
-    encoder.finish().map_err(|error| MalformedObject::new(error.to_string()))
+    encoder
+        .finish()
+        .map_err(|error| MalformedObject::new(error.to_string()))
 }
 
 /// Inflates a payload, which must have exactly `length` bytes.
 pub(super) fn inflate(deflated: &[u8], length: u64) -> Result<Vec<u8>, MalformedObject> {
     let deflated_bytes = u64::try_from(deflated.len()).unwrap_or(u64::MAX);
     if length > PAYLOAD_BYTES || length > deflated_bytes.saturating_mul(DENSEST) {
-        return Err(MalformedObject::new(format!("it cannot hold the {length} bytes that it announces")));
+        return Err(MalformedObject::new(format!(
+            "it cannot hold the {length} bytes that it announces"
+        )));
     }
     let mut decoder = ZlibDecoder::new(deflated);
     let mut inflated = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
     let read = Read::take(&mut decoder, length + 1).read_to_end(&mut inflated);
     read.map_err(|error| MalformedObject::new(format!("its bytes cannot be inflated: {error}")))?;
     if u64::try_from(inflated.len()) != Ok(length) || decoder.total_in() != deflated_bytes {
-        return Err(MalformedObject::new("it does not hold as many bytes as it announces"));
+        return Err(MalformedObject::new(
+            "it does not hold as many bytes as it announces",
+        ));
     }
     Ok(inflated)
 }

@@ -65,9 +65,16 @@ pub fn state_slot(name: &str) -> Option<u64> {
 
 /// Parses the name of a part.
 pub fn parse_part(name: &str) -> Option<PartName<'_>> {
-    let (folder, index) = name.strip_prefix(PARTS)?.strip_prefix('/')?.split_once('/')?;
+    let (folder, index) = name
+        .strip_prefix(PARTS)?
+        .strip_prefix('/')?
+        .split_once('/')?;
     let (digits, random) = folder.split_once('-')?;
-    let parsed = PartName { slot: slot(digits)?, random, index: index.parse().ok()? };
+    let parsed = PartName {
+        slot: slot(digits)?,
+        random,
+        index: index.parse().ok()?,
+    };
     (is_random(random) && part(parsed.slot, random, parsed.index) == name).then_some(parsed)
 }
 
@@ -78,7 +85,9 @@ pub fn probe(random: &str) -> String {
 
 /// Whether an object has a name that [`probe`] gives.
 pub fn is_probe(name: &str) -> bool {
-    name.strip_prefix(PROBES).and_then(|name| name.strip_prefix('/')).is_some_and(is_random)
+    name.strip_prefix(PROBES)
+        .and_then(|name| name.strip_prefix('/'))
+        .is_some_and(is_random)
 }
 
 /// Whether a text is one that [`new_random`] gives.
@@ -94,8 +103,13 @@ pub fn new_random() -> Result<String, getrandom::Error> {
 }
 
 fn slot(digits: &str) -> Option<u64> {
-    let is_written_so = digits.len() == SLOT_DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit());
-    if is_written_so { digits.parse().ok() } else { None }
+    let is_written_so =
+        digits.len() == SLOT_DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if is_written_so {
+        digits.parse().ok()
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]
@@ -110,16 +124,33 @@ mod tests {
             assert_eq!(state_slot(&state(slot)), Some(slot));
             for index in [0, 7, 99_999, 100_000] {
                 let name = part(slot, &random, index);
-                assert_eq!(parse_part(&name), Some(PartName { slot, random: &random, index }), "{name}");
+                assert_eq!(
+                    parse_part(&name),
+                    Some(PartName {
+                        slot,
+                        random: &random,
+                        index
+                    }),
+                    "{name}"
+                );
             }
         }
         assert!(is_probe(&probe(&random)));
-        for name in ["probe", "probe/", "probe/0123456789abcde", "probe/0123456789ABCDEF", "probe/0123456789abcdef/x"] {
+        for name in [
+            "probe",
+            "probe/",
+            "probe/0123456789abcde",
+            "probe/0123456789ABCDEF",
+            "probe/0123456789abcdef/x",
+        ] {
             assert!(!is_probe(name), "{name}");
         }
         assert!(log(9) < log(10) && part(1, &random, 9) < part(1, &random, 10));
         assert_eq!(log(42), "log/00000000000000000042");
-        assert_eq!(part(42, "0123456789abcdef", 3), "parts/00000000000000000042-0123456789abcdef/00003");
+        assert_eq!(
+            part(42, "0123456789abcdef", 3),
+            "parts/00000000000000000042-0123456789abcdef/00003"
+        );
     }
 
     #[test]

@@ -41,7 +41,10 @@ pub struct Manifest {
 impl Manifest {
     /// Returns the last commit of the state.
     pub fn head(&self) -> Head {
-        Head { seq: self.seq, lineage: self.lineage }
+        Head {
+            seq: self.seq,
+            lineage: self.lineage,
+        }
     }
 
     /// Fails unless the state is of this slot and database.
@@ -86,7 +89,9 @@ fn check_parts(slot: u64, parts: &[PartRef]) -> Result<(), MalformedObject> {
 pub fn encode_part(name: String, changes: &[u8]) -> Result<(Vec<u8>, PartRef), MalformedObject> {
     let bytes = u64::try_from(changes.len()).unwrap_or(u64::MAX);
     if bytes > PAYLOAD_BYTES {
-        return Err(MalformedObject::new(format!("{bytes} bytes are too many for a part")));
+        return Err(MalformedObject::new(format!(
+            "{bytes} bytes are too many for a part"
+        )));
     }
     let (encoded, hash) = frame::encode(PART_FORMAT, &(), &frame::deflate(&[changes])?)?;
     Ok((encoded, PartRef { name, hash, bytes }))
@@ -96,7 +101,9 @@ pub fn encode_part(name: String, changes: &[u8]) -> Result<(Vec<u8>, PartRef), M
 pub fn decode_part(part: &PartRef, bytes: &[u8]) -> Result<Vec<u8>, MalformedObject> {
     let ((), payload, hash) = frame::decode(PART_FORMAT, bytes)?;
     if hash != part.hash {
-        return Err(MalformedObject::new("it is another part than the manifest names"));
+        return Err(MalformedObject::new(
+            "it is another part than the manifest names",
+        ));
     }
     frame::inflate(payload, part.bytes)
 }
@@ -112,7 +119,9 @@ mod tests {
     const RANDOM: &str = "0123456789abcdef";
 
     fn manifest(slot: u64, texts: &[Vec<u8>]) -> (Manifest, Vec<Vec<u8>>) {
-        let encode = |(at, text): (usize, &Vec<u8>)| encode_part(layout::part(slot, RANDOM, at), text).unwrap();
+        let encode = |(at, text): (usize, &Vec<u8>)| {
+            encode_part(layout::part(slot, RANDOM, at), text).unwrap()
+        };
         let (stored, parts) = texts.iter().enumerate().map(encode).unzip();
         let manifest = Manifest {
             id: DatabaseId([3; 16]),
@@ -129,7 +138,10 @@ mod tests {
     }
 
     fn some_texts() -> impl Strategy<Value = Vec<Vec<u8>>> {
-        let text = prop_oneof![proptest::collection::vec(any::<u8>(), 0..200), Just(vec![5; 5_000])];
+        let text = prop_oneof![
+            proptest::collection::vec(any::<u8>(), 0..200),
+            Just(vec![5; 5_000])
+        ];
         proptest::collection::vec(text, 0..4)
     }
 
@@ -155,10 +167,16 @@ mod tests {
         let cases: [(&str, Wrong); 7] = [
             ("one is missing", |parts| drop(parts.remove(0))),
             ("swapped", |parts| parts.swap(0, 1)),
-            ("of another slot", |parts| parts[1].name = layout::part(3, RANDOM, 1)),
-            ("of another try", |parts| parts[1].name = layout::part(2, "f123456789abcdef", 1)),
+            ("of another slot", |parts| {
+                parts[1].name = layout::part(3, RANDOM, 1)
+            }),
+            ("of another try", |parts| {
+                parts[1].name = layout::part(2, "f123456789abcdef", 1)
+            }),
             ("another object", |parts| parts[0].name = layout::log(2)),
-            ("a way out", |parts| parts[0].name = "../../etc/passwd".to_owned()),
+            ("a way out", |parts| {
+                parts[0].name = "../../etc/passwd".to_owned()
+            }),
             ("too large", |parts| parts[0].bytes = PAYLOAD_BYTES + 1),
         ];
         let texts = [b"first".to_vec(), b"second".to_vec()];
@@ -170,9 +188,15 @@ mod tests {
             assert!(Manifest::decode(&bytes).is_err(), "{what}");
         }
         let (sound, stored) = manifest(2, &texts);
-        assert!(decode_part(&sound.parts[0], &stored[1]).is_err(), "another part");
+        assert!(
+            decode_part(&sound.parts[0], &stored[1]).is_err(),
+            "another part"
+        );
         for bytes in [0, 4, 6, PAYLOAD_BYTES] {
-            let part = PartRef { bytes, ..sound.parts[0].clone() };
+            let part = PartRef {
+                bytes,
+                ..sound.parts[0].clone()
+            };
             assert!(decode_part(&part, &stored[0]).is_err(), "{bytes} bytes");
         }
         // The largest part, and the densest one, are sound.

@@ -26,16 +26,27 @@ pub fn time() -> Timestamp {
 }
 
 pub fn head(slot: u64) -> Head {
-    Head { seq: slot * 10, lineage: [u8::try_from(slot).unwrap(); 16] }
+    Head {
+        seq: slot * 10,
+        lineage: [u8::try_from(slot).unwrap(); 16],
+    }
 }
 
 pub fn open(folder: &std::path::Path) -> Bucket {
-    Bucket::open_with(&format!("file://{}", folder.display()).parse().unwrap(), None, &[]).unwrap()
+    Bucket::open_with(
+        &format!("file://{}", folder.display()).parse().unwrap(),
+        None,
+        &[],
+    )
+    .unwrap()
 }
 
 impl TestLog {
     pub fn new(id: DatabaseId) -> TestLog {
-        TestLog { folder: tempfile::tempdir().unwrap(), id }
+        TestLog {
+            folder: tempfile::tempdir().unwrap(),
+            id,
+        }
     }
 
     /// A log whose first entry is a state with a manifest, followed by commits up to slot `last`, with a heartbeat.
@@ -73,7 +84,9 @@ impl TestLog {
 
     fn put_entry(&self, header: &EntryHeader, changes: &[&[u8]]) -> Hash {
         let (bytes, hash) = entry::encode(header, changes).unwrap();
-        self.bucket().put(&layout::log(header.slot), &bytes).unwrap();
+        self.bucket()
+            .put(&layout::log(header.slot), &bytes)
+            .unwrap();
         hash
     }
 
@@ -81,9 +94,22 @@ impl TestLog {
     pub fn put(&self, slot: u64, parent: Hash, who: &str) -> Hash {
         let (base, Head { seq, lineage }) = (head(slot - 1), head(slot));
         let digest = RowDigest([slot; 4]);
-        let commit =
-            CommitInfo { first_seq: base.seq + 1, last_seq: seq, lineage, time: time(), base, digest, bytes: 3 };
-        self.put_entry(&EntryHeader { commits: vec![commit], ..self.header(slot, parent, who) }, &[b"abc"])
+        let commit = CommitInfo {
+            first_seq: base.seq + 1,
+            last_seq: seq,
+            lineage,
+            time: time(),
+            base,
+            digest,
+            bytes: 3,
+        };
+        self.put_entry(
+            &EntryHeader {
+                commits: vec![commit],
+                ..self.header(slot, parent, who)
+            },
+            &[b"abc"],
+        )
     }
 
     /// Puts an entry that is a whole state.
@@ -94,8 +120,20 @@ impl TestLog {
     pub fn put_manifest(&self, slot: u64, entry_hash: Hash, parts: Vec<PartRef>) {
         let Head { seq, lineage } = head(slot);
         let (id, digest) = (self.id, RowDigest([slot; 4]));
-        let manifest = Manifest { id, slot, entry_hash, schema: SCHEMA, seq, lineage, digest, at: time(), parts };
-        self.bucket().put(&layout::state(slot), &manifest.encode().unwrap()).unwrap();
+        let manifest = Manifest {
+            id,
+            slot,
+            entry_hash,
+            schema: SCHEMA,
+            seq,
+            lineage,
+            digest,
+            at: time(),
+            parts,
+        };
+        self.bucket()
+            .put(&layout::state(slot), &manifest.encode().unwrap())
+            .unwrap();
     }
 
     /// Puts a part; returns the reference to it.
@@ -106,17 +144,32 @@ impl TestLog {
     }
 
     pub fn put_alive(&self, slot: u64, hash: Hash, seq: u64) {
-        let alive = Heartbeat { id: self.id, slot, hash, seq, at: time(), who: "origin".to_owned() };
-        self.bucket().put(layout::ALIVE, &alive.encode().unwrap()).unwrap();
+        let alive = Heartbeat {
+            id: self.id,
+            slot,
+            hash,
+            seq,
+            at: time(),
+            who: "origin".to_owned(),
+        };
+        self.bucket()
+            .put(layout::ALIVE, &alive.encode().unwrap())
+            .unwrap();
     }
 
     /// Puts copies of all objects, except reports, into another log.
     pub fn copy_to(&self, other: &TestLog) {
         let (from, to) = (self.bucket(), other.bucket());
         let folders = [layout::LOG, layout::STATES, layout::PARTS];
-        let listed = folders.into_iter().flat_map(|folder| from.list(folder, None).unwrap());
-        for name in listed.map(|object| object.name).chain([layout::ALIVE.to_owned()]) {
-            to.put(&name, &from.get(&name).unwrap().unwrap().bytes).unwrap();
+        let listed = folders
+            .into_iter()
+            .flat_map(|folder| from.list(folder, None).unwrap());
+        for name in listed
+            .map(|object| object.name)
+            .chain([layout::ALIVE.to_owned()])
+        {
+            to.put(&name, &from.get(&name).unwrap().unwrap().bytes)
+                .unwrap();
         }
     }
 
@@ -127,12 +180,20 @@ impl TestLog {
     /// Sets when the store says that an object was written.
     pub fn date(&self, name: &str, at: Timestamp) {
         let then = UNIX_EPOCH + Duration::from_secs(u64::try_from(at.unix_s()).unwrap());
-        File::options().write(true).open(self.folder.path().join(name)).unwrap().set_modified(then).unwrap();
+        File::options()
+            .write(true)
+            .open(self.folder.path().join(name))
+            .unwrap()
+            .set_modified(then)
+            .unwrap();
     }
 
     /// Removes all objects. The folder stays.
     pub fn empty(&self) {
-        for found in fs::read_dir(self.folder.path()).unwrap().map(Result::unwrap) {
+        for found in fs::read_dir(self.folder.path())
+            .unwrap()
+            .map(Result::unwrap)
+        {
             if found.path().is_dir() {
                 fs::remove_dir_all(found.path()).unwrap();
             } else {

@@ -26,7 +26,9 @@ use crate::serve::watching::watcher::Watcher;
 
 /// Runs a server on a new runtime until it ends.
 pub fn run_to_end<T>(server: impl Future<Output = T>) -> io::Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let done = runtime.block_on(server);
     // Do not wait for tasks that the disk blocks.
     runtime.shutdown_background();
@@ -63,13 +65,23 @@ pub struct StopSignals {
 impl StopSignals {
     /// SIGTERM and Ctrl-C. SIGHUP reloads the certificate.
     pub fn of_service() -> io::Result<StopSignals> {
-        let (terminate, interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        Ok(StopSignals { terminate, interrupt, hangup: None })
+        let (terminate, interrupt) = (
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::interrupt())?,
+        );
+        Ok(StopSignals {
+            terminate,
+            interrupt,
+            hangup: None,
+        })
     }
 
     /// The same, and SIGHUP: the server ends when its terminal is closed.
     pub fn of_terminal() -> io::Result<StopSignals> {
-        Ok(StopSignals { hangup: Some(signal(SignalKind::hangup())?), ..StopSignals::of_service()? })
+        Ok(StopSignals {
+            hangup: Some(signal(SignalKind::hangup())?),
+            ..StopSignals::of_service()?
+        })
     }
 
     /// Waits for one of the signals.
@@ -92,7 +104,11 @@ impl StopSignals {
 pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let _watching = setup.watcher.start()?;
     log_start(&setup)?;
-    let metrics = Arc::new(Metrics::new(setup.lost_lines, setup.usage.clone(), setup.tls.clone()));
+    let metrics = Arc::new(Metrics::new(
+        setup.lost_lines,
+        setup.usage.clone(),
+        setup.tls.clone(),
+    ));
     let source: Arc<dyn SnapshotSource> = Arc::<Watcher>::clone(&setup.watcher);
     let observer: Arc<dyn Observer> = Arc::<Metrics>::clone(&metrics);
     let service = Arc::new(Service::observed(setup.settings, source, observer));
@@ -121,7 +137,9 @@ pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::R
         shares_address: setup.shares_address,
     };
     // In its own thread: `ready` prints, which blocks while the reader of standard output is slow.
-    std::thread::Builder::new().name("ready".to_owned()).spawn(ready)?;
+    std::thread::Builder::new()
+        .name("ready".to_owned())
+        .spawn(ready)?;
     notify(&[NotifyState::Ready]);
     let cut_off = server
         .run(async move {
@@ -132,7 +150,10 @@ pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::R
         })
         .await?;
     if cut_off > 0 {
-        tracing::warn!(connections = cut_off, "the drain time is over; connections were cut off");
+        tracing::warn!(
+            connections = cut_off,
+            "the drain time is over; connections were cut off"
+        );
     }
     Ok(())
 }
@@ -141,8 +162,15 @@ pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::R
 fn log_start(setup: &Setup) -> io::Result<()> {
     let state = setup.watcher.newest();
     let commit = state.commit();
-    let usable = state.list_keys().into_iter().filter(|key| key.status_after(now(), commit.time).is_usable());
-    let admin = setup.admin.as_ref().map(|admin| admin.listener.local_addr()).transpose()?;
+    let usable = state
+        .list_keys()
+        .into_iter()
+        .filter(|key| key.status_after(now(), commit.time).is_usable());
+    let admin = setup
+        .admin
+        .as_ref()
+        .map(|admin| admin.listener.local_addr())
+        .transpose()?;
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         file = %setup.watcher.path().display(),
@@ -169,13 +197,22 @@ async fn reload(tls: Option<Arc<Tls>>, mut hangup: Signal) {
         };
         if is_signaled {
             let began = NotifyState::monotonic_usec_now().ok();
-            notify(&[Some(NotifyState::Reloading), began].into_iter().flatten().collect::<Vec<_>>());
+            notify(
+                &[Some(NotifyState::Reloading), began]
+                    .into_iter()
+                    .flatten()
+                    .collect::<Vec<_>>(),
+            );
         }
         // Read the files in another thread: the disk may be slow.
         let tls = tls.clone();
         let reloaded = tokio::task::spawn_blocking(move || {
             if let Some(tls) = tls {
-                if is_signaled { tls.reload() } else { tls.reload_if_changed() }
+                if is_signaled {
+                    tls.reload()
+                } else {
+                    tls.reload_if_changed()
+                }
             }
         });
         if reloaded.await.is_err() {

@@ -31,7 +31,13 @@ pub struct MonitoredPublisher {
 impl MonitoredPublisher {
     pub fn new(database: &Path, status: Arc<PublisherStatus>) -> MonitoredPublisher {
         let (started, started_at) = (Instant::now(), now());
-        MonitoredPublisher { database: database.to_owned(), status, started, started_at, reader: Mutex::default() }
+        MonitoredPublisher {
+            database: database.to_owned(),
+            status,
+            started,
+            started_at,
+            reader: Mutex::default(),
+        }
     }
 
     /// The time since everything was last known to be published, or since the start.
@@ -51,7 +57,9 @@ impl MonitoredPublisher {
             opened.refresh()?;
             waiting(opened, log_end)
         };
-        read().inspect_err(|error| tracing::debug!(%error, "the database cannot be read")).ok()
+        read()
+            .inspect_err(|error| tracing::debug!(%error, "the database cannot be read"))
+            .ok()
     }
 }
 
@@ -69,11 +77,17 @@ impl Monitored for MonitoredPublisher {
             Some(Waiting::Commits { count, bytes, .. }) => (count, bytes),
             Some(Waiting::State | Waiting::Elsewhere) | None => (1, 0),
         };
-        let behind_s = waiting.and_then(Waiting::behind_s).unwrap_or(unpublished_for);
+        let behind_s = waiting
+            .and_then(Waiting::behind_s)
+            .unwrap_or(unpublished_for);
         let end = progress.log_end.map(|(_, end)| end).unwrap_or_default();
         let mut all = Registrar::new();
         all.add_build("The publishing program");
-        all.gauge("publish_slot", "The slot of the last entry in the log", end.slot);
+        all.gauge(
+            "publish_slot",
+            "The slot of the last entry in the log",
+            end.slot,
+        );
         all.gauge("publish_seq", "The last seq in the log", end.head.seq);
         all.gauge(
             "publish_waiting_commits",
@@ -84,7 +98,11 @@ impl Monitored for MonitoredPublisher {
         all.gauge_in(Unit::Seconds, "publish_behind", behind_help, behind_s);
         let outbox_help = "Size of the changes in the database that wait to be published";
         all.gauge_in(Unit::Bytes, "publish_outbox", outbox_help, outbox_bytes);
-        all.counter("publish_entries", "Entries written to the log", progress.entries);
+        all.counter(
+            "publish_entries",
+            "Entries written to the log",
+            progress.entries,
+        );
         all.counter("publish_states", "Whole states written", progress.states);
         all.counter(
             "publish_bucket_failures",
@@ -119,10 +137,22 @@ mod tests {
     fn a_publisher_is_behind_since_everything_was_published() {
         let publisher = MonitoredPublisher::new(Path::new("none.redb"), Arc::default());
         let at = |seconds| publisher.started + Duration::from_secs(seconds);
-        for (published_s, now_s, expected_s) in [(None, 0, 0), (None, 60, 60), (Some(50), 60, 10), (Some(60), 60, 0)] {
-            let progress = PublisherProgress { all_published_at: published_s.map(at), ..Default::default() };
+        for (published_s, now_s, expected_s) in [
+            (None, 0, 0),
+            (None, 60, 60),
+            (Some(50), 60, 10),
+            (Some(60), 60, 0),
+        ] {
+            let progress = PublisherProgress {
+                all_published_at: published_s.map(at),
+                ..Default::default()
+            };
             let behind = publisher.unpublished_for(&progress, at(now_s));
-            assert_eq!(behind, Duration::from_secs(expected_s), "{published_s:?} {now_s}");
+            assert_eq!(
+                behind,
+                Duration::from_secs(expected_s),
+                "{published_s:?} {now_s}"
+            );
         }
     }
 }

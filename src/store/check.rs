@@ -11,8 +11,8 @@ use serde::Serialize;
 use crate::model::reference::Referenced;
 use crate::model::time::now;
 use crate::model::{
-    ConferenceFields, Dataset, FeedId, Id, JournalFields, KeyRecord, License, RecordFields, ReferenceKind, References,
-    json,
+    ConferenceFields, Dataset, FeedId, Id, JournalFields, KeyRecord, License, RecordFields,
+    ReferenceKind, References, json,
 };
 use crate::store::StoreError;
 use crate::store::file::open::{OpenOptions, ReadFile, Writer};
@@ -20,8 +20,8 @@ use crate::store::format::feed::{FeedEntry, FeedSum};
 use crate::store::format::meta::{find_mark, read_secret, stored_digest};
 use crate::store::format::outbox::{digest_of, next_header, read_changes};
 use crate::store::format::rows::{
-    CLOCK_TOLERANCE_S, RecordRow, StoredCommit, TableCounts, expect_count, load_references, load_rows, optional_table,
-    unseal, unseal_commit, unseal_under,
+    CLOCK_TOLERANCE_S, RecordRow, StoredCommit, TableCounts, expect_count, load_references,
+    load_rows, optional_table, unseal, unseal_commit, unseal_under,
 };
 use crate::store::format::tables::{self, TOMBSTONE};
 use crate::store::panics::{self, guard};
@@ -59,7 +59,10 @@ impl CheckReport {
     pub fn add(&mut self, table: &'static str, detail: impl Into<String>) {
         self.damages += 1;
         if self.findings.len() < MAX_LISTED {
-            self.findings.push(CheckFinding { table, detail: detail.into() });
+            self.findings.push(CheckFinding {
+                table,
+                detail: detail.into(),
+            });
         }
     }
 
@@ -93,7 +96,9 @@ impl CheckReport {
 pub fn check(writer: &mut Writer) -> Result<CheckReport, StoreError> {
     let mut report = CheckReport::default();
     let panics_before = panics::caught_count();
-    report.step("(pages)", |report| check_rows(&writer.begin_read()?, report));
+    report.step("(pages)", |report| {
+        check_rows(&writer.begin_read()?, report)
+    });
     if panics::caught_count() != panics_before {
         // redb's own check repairs pages, and must not write after a panic.
         return Ok(report);
@@ -101,7 +106,10 @@ pub fn check(writer: &mut Writer) -> Result<CheckReport, StoreError> {
     report.step("(pages)", |report| {
         match writer.database_mut().check_integrity() {
             Ok(true) => {}
-            Ok(false) => report.add("(pages)", "redb found pages that do not match their checksums, and repaired them"),
+            Ok(false) => report.add(
+                "(pages)",
+                "redb found pages that do not match their checksums, and repaired them",
+            ),
             Err(error) => report.add("(pages)", format!("redb's own check failed: {error}")),
         }
         Ok(())
@@ -123,29 +131,53 @@ pub fn check_unwritable(path: &Path) -> Result<CheckReport, StoreError> {
 
 fn check_rows(transaction: &ReadTransaction, report: &mut CheckReport) -> Result<(), StoreError> {
     let references = report.step("organizations", |_| {
-        load_references(&transaction.open_table(tables::ORGANIZATIONS)?, &transaction.open_table(tables::TAGS)?)
+        load_references(
+            &transaction.open_table(tables::ORGANIZATIONS)?,
+            &transaction.open_table(tables::TAGS)?,
+        )
     });
     let references = references.unwrap_or_default();
     check_labels("organizations", &references.organizations, report);
     check_labels("tags", &references.tags, report);
     let mut last = StoredCommit::default();
-    report.step("commits", |report| check_commits(transaction, &mut last, report));
+    report.step("commits", |report| {
+        check_commits(transaction, &mut last, report)
+    });
     if last.time > now().plus_s(CLOCK_TOLERANCE_S) {
         report.warnings.push(format!(
             "the last commit has the time {}, which is in the future: a clock was ahead. Until then, all commits get this time",
             last.time
         ));
     }
-    let licenses =
-        report.step("licenses", |_| load_rows::<License>("licenses", &transaction.open_table(tables::LICENSES)?));
+    let licenses = report.step("licenses", |_| {
+        load_rows::<License>("licenses", &transaction.open_table(tables::LICENSES)?)
+    });
     let licenses = licenses.unwrap_or_default();
     report.licenses = u64::try_from(licenses.len()).unwrap_or(u64::MAX);
     let mut links = BTreeSet::new();
-    check_dataset::<ConferenceFields>(transaction, &references, &licenses, &last, &mut links, report);
-    check_dataset::<JournalFields>(transaction, &references, &licenses, &last, &mut links, report);
+    check_dataset::<ConferenceFields>(
+        transaction,
+        &references,
+        &licenses,
+        &last,
+        &mut links,
+        report,
+    );
+    check_dataset::<JournalFields>(
+        transaction,
+        &references,
+        &licenses,
+        &last,
+        &mut links,
+        report,
+    );
     report.step("links", |report| check_links(transaction, &links, report));
-    report.step("keys", |report| check_owners(transaction, &licenses, report));
-    report.step("commits", |report| check_counts(transaction, &last.counts, report));
+    report.step("keys", |report| {
+        check_owners(transaction, &licenses, report)
+    });
+    report.step("commits", |report| {
+        check_counts(transaction, &last.counts, report)
+    });
     report.step("meta", |report| check_digest(transaction, report));
     report.step("outbox", |report| check_outbox(transaction, report));
     Ok(())
@@ -161,20 +193,27 @@ fn check_dataset<F: RecordFields>(
     report: &mut CheckReport,
 ) {
     let mut rows = BTreeMap::new();
-    report.step("records", |report| check_records::<F>(transaction, references, links, &mut rows, report));
+    report.step("records", |report| {
+        check_records::<F>(transaction, references, links, &mut rows, report)
+    });
     let (dataset, count) = (F::DATASET, rows.len() as u64);
     let counted = last.records[dataset];
     report.expect(counted == count, "commits", || {
         format!("the last commit counts {counted} {dataset}, there are {count}")
     });
     report.records.insert(dataset, count);
-    report.step("feed", |report| check_feeds(transaction, licenses, &rows, last.last_seq, report));
+    report.step("feed", |report| {
+        check_feeds(transaction, licenses, &rows, last.last_seq, report)
+    });
 }
 
 /// Compares all rows with the digest that published databases and replicas store.
 fn check_digest(transaction: &ReadTransaction, report: &mut CheckReport) -> Result<(), StoreError> {
     let kept = stored_digest(&transaction.open_table(tables::META)?)?;
-    let expected = [("meta", kept), ("replica", find_mark(transaction)?.map(|mark| mark.digest))];
+    let expected = [
+        ("meta", kept),
+        ("replica", find_mark(transaction)?.map(|mark| mark.digest)),
+    ];
     if expected.iter().all(|(_, digest)| digest.is_none()) {
         return Ok(());
     }
@@ -189,7 +228,9 @@ fn check_digest(transaction: &ReadTransaction, report: &mut CheckReport) -> Resu
 
 /// Compares the changes in the outbox with their hashes.
 fn check_outbox(transaction: &ReadTransaction, report: &mut CheckReport) -> Result<(), StoreError> {
-    let Some(outbox) = optional_table(transaction.open_table(tables::OUTBOX))? else { return Ok(()) };
+    let Some(outbox) = optional_table(transaction.open_table(tables::OUTBOX))? else {
+        return Ok(());
+    };
     let mut last = 0;
     while let Some(header) = next_header(&outbox, last)? {
         report.note("outbox", read_changes(&outbox, &header));
@@ -199,10 +240,16 @@ fn check_outbox(transaction: &ReadTransaction, report: &mut CheckReport) -> Resu
 }
 
 /// Checks that names of organizations are unique, and tags by type and name.
-fn check_labels<F>(table: &'static str, rows: &BTreeMap<Id, Referenced<F>>, report: &mut CheckReport) {
+fn check_labels<F>(
+    table: &'static str,
+    rows: &BTreeMap<Id, Referenced<F>>,
+    report: &mut CheckReport,
+) {
     let mut seen = BTreeSet::new();
     for row in rows.values() {
-        report.expect(seen.insert(&row.label), table, || format!("the name `{}` occurs twice", row.label));
+        report.expect(seen.insert(&row.label), table, || {
+            format!("the name `{}` occurs twice", row.label)
+        });
     }
 }
 
@@ -222,7 +269,10 @@ fn check_commits(
             continue;
         };
         report.expect(row.first_seq == last.last_seq + 1, "commits", || {
-            format!("the commit {}..={seq} does not follow seq {}", row.first_seq, last.last_seq)
+            format!(
+                "the commit {}..={seq} does not follow seq {}",
+                row.first_seq, last.last_seq
+            )
         });
         report.expect(last.time <= row.time, "commits", || {
             format!("the commit at seq {seq} is earlier than the one before it")
@@ -239,11 +289,34 @@ fn check_counts(
     report: &mut CheckReport,
 ) -> Result<(), StoreError> {
     let found = [
-        ("organizations", transaction.open_table(tables::ORGANIZATIONS)?.iter()?.count(), counted.organizations),
-        ("tags", transaction.open_table(tables::TAGS)?.iter()?.count(), counted.tags),
-        ("licenses", transaction.open_table(tables::LICENSES)?.iter()?.count(), counted.licenses),
-        ("keys", transaction.open_table(tables::KEYS)?.iter()?.count(), counted.keys),
-        ("feeds", transaction.open_table(tables::FEEDS)?.iter()?.count(), counted.feeds),
+        (
+            "organizations",
+            transaction
+                .open_table(tables::ORGANIZATIONS)?
+                .iter()?
+                .count(),
+            counted.organizations,
+        ),
+        (
+            "tags",
+            transaction.open_table(tables::TAGS)?.iter()?.count(),
+            counted.tags,
+        ),
+        (
+            "licenses",
+            transaction.open_table(tables::LICENSES)?.iter()?.count(),
+            counted.licenses,
+        ),
+        (
+            "keys",
+            transaction.open_table(tables::KEYS)?.iter()?.count(),
+            counted.keys,
+        ),
+        (
+            "feeds",
+            transaction.open_table(tables::FEEDS)?.iter()?.count(),
+            counted.feeds,
+        ),
     ];
     for (table, found, counted) in found {
         report.note(table, expect_count(table, found, counted));
@@ -264,7 +337,10 @@ fn check_records<F: RecordFields>(
     let dataset = F::DATASET;
     let code = dataset.code();
     let log = transaction.open_table(tables::LOG)?;
-    for entry in transaction.open_table(tables::RECORDS)?.range((code, 0)..=(code, u64::MAX))? {
+    for entry in transaction
+        .open_table(tables::RECORDS)?
+        .range((code, 0)..=(code, u64::MAX))?
+    {
         let (key, seq) = entry?;
         let (id, seq) = (key.value().1, seq.value());
         let Some(found) = log.get((code, seq))? else {
@@ -272,28 +348,36 @@ fn check_records<F: RecordFields>(
             continue;
         };
         let (of, _, text) = found.value();
-        report.expect(of == id, "records", || format!("the row of {dataset} at seq {seq} is not of record {id}"));
-        let Some(row) = report.note("log", RecordRow::<F>::open(seq, found.value())) else { continue };
+        report.expect(of == id, "records", || {
+            format!("the row of {dataset} at seq {seq} is not of record {id}")
+        });
+        let Some(row) = report.note("log", RecordRow::<F>::open(seq, found.value())) else {
+            continue;
+        };
         let rendered = json::render_record(&row.record, row.updated_at, references);
         report.expect(text == rendered.as_slice(), "log", || {
             format!("the JSON of {dataset} at seq {seq} does not match its record")
         });
         let fields = row.record.fields();
-        for (kind, link) in
-            ReferenceKind::ALL.iter().flat_map(|kind| fields.links(*kind).iter().map(move |id| (kind, id)))
+        for (kind, link) in ReferenceKind::ALL
+            .iter()
+            .flat_map(|kind| fields.links(*kind).iter().map(move |id| (kind, id)))
         {
             let is_there = match kind {
                 ReferenceKind::Organization => references.organizations.contains_key(link),
                 ReferenceKind::Tag => references.tags.contains_key(link),
             };
-            report
-                .expect(is_there, "records", || format!("{dataset} {id} links to {kind} {link}, which does not exist"));
+            report.expect(is_there, "records", || {
+                format!("{dataset} {id} links to {kind} {link}, which does not exist")
+            });
             links.insert((kind.code(), link.get(), code, id));
         }
         rows.insert(id, row);
     }
     let logged = log.range((code, 0)..=(code, u64::MAX))?.count();
-    report.expect(logged == rows.len(), "log", || format!("{logged} rows of {dataset} for {} records", rows.len()));
+    report.expect(logged == rows.len(), "log", || {
+        format!("{logged} rows of {dataset} for {} records", rows.len())
+    });
     Ok(())
 }
 
@@ -307,8 +391,15 @@ fn check_links(
         stored.insert(entry?.0.value());
     }
     for link in expected.symmetric_difference(&stored) {
-        let what = if stored.contains(link) { "is not in the record" } else { "is missing" };
-        report.add("links", format!("the link {link:?} (kind, reference, dataset, record) {what}"));
+        let what = if stored.contains(link) {
+            "is not in the record"
+        } else {
+            "is missing"
+        };
+        report.add(
+            "links",
+            format!("the link {link:?} (kind, reference, dataset, record) {what}"),
+        );
     }
     Ok(())
 }
@@ -329,7 +420,10 @@ fn check_feeds<F: RecordFields>(
     for license in licenses {
         let name = &license.name;
         report.expect(license.scope_seq <= last_seq, "licenses", || {
-            format!("license `{name}` was changed at seq {}, beyond the last commit", license.scope_seq)
+            format!(
+                "license `{name}` was changed at seq {}, beyond the last commit",
+                license.scope_seq
+            )
         });
         let feed = license.feed(dataset);
         report.expect(feed.is_some() == license.scope.datasets.contains(&dataset), "licenses", || {
@@ -353,19 +447,30 @@ fn check_feeds<F: RecordFields>(
                 }
             }
         }
-        let Some(subscription) = license.subscriptions[dataset] else { continue };
+        let Some(subscription) = license.subscriptions[dataset] else {
+            continue;
+        };
         let joined_at = subscription.joined_at;
         report.expect(joined_at <= license.scope_seq, "licenses", || {
             format!("license `{name}` joined its feed of {dataset} at seq {joined_at}, after it was changed last")
         });
-        let read = read_feed(transaction, subscription.baseline, dataset, joined_at, report);
+        let read = read_feed(
+            transaction,
+            subscription.baseline,
+            dataset,
+            joined_at,
+            report,
+        );
         let baseline = report.note("feed_entries", read).unwrap_or_default();
         let newer = |id: &u64| {
             let entry = feed.and_then(|feed| shared.get(&feed)?.1.get(id).copied());
             entry.filter(|(seq, _)| *seq > joined_at)
         };
         // The baseline must show the records that the shared feed showed when the license joined it.
-        let before = feed.and_then(|feed| shared.get(&feed)).into_iter().flat_map(|(_, entries)| entries);
+        let before = feed
+            .and_then(|feed| shared.get(&feed))
+            .into_iter()
+            .flat_map(|(_, entries)| entries);
         let mut live: BTreeSet<u64> = before
             .filter(|(_, (seq, log_seq))| *seq <= joined_at && *log_seq != TOMBSTONE)
             .map(|(id, _)| *id)
@@ -382,7 +487,9 @@ fn check_feeds<F: RecordFields>(
             });
         }
         for id in live {
-            let detail = format!("{dataset} {id} is not live in the baseline of license `{name}`, which must show it");
+            let detail = format!(
+                "{dataset} {id} is not live in the baseline of license `{name}`, which must show it"
+            );
             report.add("feed_records", detail);
         }
     }
@@ -398,18 +505,26 @@ fn check_live<F: RecordFields>(
     report: &mut CheckReport,
 ) {
     let (dataset, feed) = (F::DATASET, feed.0);
-    let visible = rows.iter().filter(|(_, row)| row.record.fields().is_in(&license.scope));
+    let visible = rows
+        .iter()
+        .filter(|(_, row)| row.record.fields().is_in(&license.scope));
     let mut visible: BTreeSet<u64> = visible.map(|(id, _)| *id).collect();
-    for (id, (seq, log_seq)) in entries.iter().filter(|(_, (_, log_seq))| *log_seq != TOMBSTONE) {
+    for (id, (seq, log_seq)) in entries
+        .iter()
+        .filter(|(_, (_, log_seq))| *log_seq != TOMBSTONE)
+    {
         report.expect(visible.remove(id), "feed_records", || {
             format!("{dataset} {id} is live in feed {feed}, whose licenses must not show it")
         });
-        report.expect(seq == log_seq && rows.get(id).is_some_and(|row| row.seq == *seq), "feed_records", || {
-            format!("{dataset} {id} has another seq in feed {feed} than in its record")
-        });
+        report.expect(
+            seq == log_seq && rows.get(id).is_some_and(|row| row.seq == *seq),
+            "feed_records",
+            || format!("{dataset} {id} has another seq in feed {feed} than in its record"),
+        );
     }
     for id in visible {
-        let detail = format!("{dataset} {id} is not live in feed {feed}, whose licenses must show it");
+        let detail =
+            format!("{dataset} {id} is not live in feed {feed}, whose licenses must show it");
         report.add("feed_records", detail);
     }
 }
@@ -426,7 +541,10 @@ fn read_feed(
     let mut sum = FeedSum::empty(feed, dataset);
     let mut entries = EntriesById::new();
     let mut by_seq = BTreeMap::new();
-    for row in transaction.open_table(tables::FEED_RECORDS)?.range((number, 0)..=(number, u64::MAX))? {
+    for row in transaction
+        .open_table(tables::FEED_RECORDS)?
+        .range((number, 0)..=(number, u64::MAX))?
+    {
         let (key, value) = row?;
         let (id, (seq, log_seq)) = (key.value().1, value.value());
         report.feed_rows += 1;
@@ -437,7 +555,10 @@ fn read_feed(
             format!("{dataset} {id} has seq {seq} in feed {number}, beyond the last commit at {last_seq}")
         });
     }
-    for row in transaction.open_table(tables::FEED_ENTRIES)?.range((number, 0)..=(number, u64::MAX))? {
+    for row in transaction
+        .open_table(tables::FEED_ENTRIES)?
+        .range((number, 0)..=(number, u64::MAX))?
+    {
         let (key, value) = row?;
         let seq = key.value().1;
         report.expect(by_seq.remove(&seq) == Some(value.value()), "feed_entries", || {
@@ -445,10 +566,16 @@ fn read_feed(
         });
     }
     for seq in by_seq.into_keys() {
-        report.add("feed_entries", format!("feed {number} of {dataset} has no entry at seq {seq}"));
+        report.add(
+            "feed_entries",
+            format!("feed {number} of {dataset} has no entry at seq {seq}"),
+        );
     }
     let feeds = transaction.open_table(tables::FEEDS)?;
-    let sealed: Option<FeedSum> = feeds.get(number)?.map(|bytes| unseal("feeds", bytes.value())).transpose()?;
+    let sealed: Option<FeedSum> = feeds
+        .get(number)?
+        .map(|bytes| unseal("feeds", bytes.value()))
+        .transpose()?;
     report.expect(sealed == Some(sum), "feeds", || {
         format!("the entries of feed {number} of {dataset} do not add up to its sum")
     });
@@ -461,7 +588,9 @@ fn check_owners(
     licenses: &[License],
     report: &mut CheckReport,
 ) -> Result<(), StoreError> {
-    let subscriptions = licenses.iter().flat_map(|license| license.subscriptions.values().flatten());
+    let subscriptions = licenses
+        .iter()
+        .flat_map(|license| license.subscriptions.values().flatten());
     let read: BTreeSet<u64> = subscriptions
         .flat_map(|subscription| [subscription.feed, Some(subscription.baseline)])
         .flatten()
@@ -469,15 +598,24 @@ fn check_owners(
         .collect();
     for entry in transaction.open_table(tables::FEEDS)?.iter()? {
         let feed = entry?.0.value();
-        report.expect(read.contains(&feed), "feeds", || format!("no license uses feed {feed}"));
+        report.expect(read.contains(&feed), "feeds", || {
+            format!("no license uses feed {feed}")
+        });
     }
-    for (name, definition) in [("feed_entries", tables::FEED_ENTRIES), ("feed_records", tables::FEED_RECORDS)] {
+    for (name, definition) in [
+        ("feed_entries", tables::FEED_ENTRIES),
+        ("feed_records", tables::FEED_RECORDS),
+    ] {
         let table = transaction.open_table(definition)?;
         let mut next = Some(0);
         while let Some(from) = next {
-            let Some(entry) = table.range((from, 0)..)?.next() else { break };
+            let Some(entry) = table.range((from, 0)..)?.next() else {
+                break;
+            };
             let feed = entry?.0.value().0;
-            report.expect(read.contains(&feed), name, || format!("no license uses feed {feed}"));
+            report.expect(read.contains(&feed), name, || {
+                format!("no license uses feed {feed}")
+            });
             // Keys on a damaged page can have any order.
             next = feed.max(from).checked_add(1);
         }
@@ -488,9 +626,11 @@ fn check_owners(
         let (hash, row) = entry?;
         let read = unseal_under::<KeyRecord>("keys", &hash.value(), row.value());
         if let Some(key) = report.note("keys", read) {
-            report.expect(key.revoked_at.is_some() || known.contains(&key.license.0), "keys", || {
-                format!("key {} has a license that does not exist", key.id)
-            });
+            report.expect(
+                key.revoked_at.is_some() || known.contains(&key.license.0),
+                "keys",
+                || format!("key {} has a license that does not exist", key.id),
+            );
         }
     }
     report.note("meta", read_secret(&transaction.open_table(tables::META)?));

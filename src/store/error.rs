@@ -18,14 +18,22 @@ pub enum StoreError {
     #[error("{} is not a medfeed database ({reason}); name another file with --db", path.display())]
     NotADatabase { path: PathBuf, reason: String },
     #[error("{} has format {found}, made by a newer medfeed; medfeed {VERSION} reads format {known}; use that version, or a newer one", path.display())]
-    NewerSchema { path: PathBuf, found: u32, known: u32 },
+    NewerSchema {
+        path: PathBuf,
+        found: u32,
+        known: u32,
+    },
     #[error("{} was written by a newer medfeed: its rows have {}, which this one does not know; use that version, or a newer one", path.display(), unknown.join(", "))]
     NewerFields { path: PathBuf, unknown: Vec<String> },
     #[error(
         "{} has format {found}, of a program before the first release; medfeed {VERSION} reads format {known}; export it with the program that made it (`medfeed export FOLDER`) and import the files here; a replica's file can be removed instead: `medfeed serve --from` loads all data again",
         path.display()
     )]
-    OlderSchema { path: PathBuf, found: u32, known: u32 },
+    OlderSchema {
+        path: PathBuf,
+        found: u32,
+        known: u32,
+    },
     #[error("{} was written by an older medfeed, whose rows {}; run `medfeed upgrade`, which keeps the old file", path.display(), difference(missing))]
     OlderFields {
         path: PathBuf,
@@ -63,7 +71,11 @@ pub enum StoreError {
     NotAReplica { path: PathBuf },
     /// Another publisher took over.
     #[error("{} is no longer published from here: {}; write there. Commits made here since then are only in this file (`medfeed export` saves them). To use it as an independent database, publish it into another bucket, or remove {} and give --publish-wait 0s", path.display(), Printable(by), note.display())]
-    Fenced { path: PathBuf, by: String, note: PathBuf },
+    Fenced {
+        path: PathBuf,
+        by: String,
+        note: PathBuf,
+    },
     #[error("{} cannot be parsed ({reason}); move it away, and `medfeed publish` writes a new one", path.display())]
     BadNote { path: PathBuf, reason: String },
     #[error("there is no license `{0}`; `medfeed license list` lists all")]
@@ -76,7 +88,11 @@ pub enum StoreError {
     #[error(
         "the clock is {behind_s} seconds behind the last commit, so key `{id}` would stay usable until {until}; correct the clock, or end the key at once with `--overlap 0s`"
     )]
-    LongOverlap { id: String, until: Timestamp, behind_s: i64 },
+    LongOverlap {
+        id: String,
+        until: Timestamp,
+        behind_s: i64,
+    },
     #[error("{}", describe_at(path, source))]
     Io { path: PathBuf, source: io::Error },
     #[error("the operating system returned no random bytes: {0}")]
@@ -98,23 +114,34 @@ fn difference(missing: &[String]) -> String {
 impl StoreError {
     /// Creates a [`StoreError::Damaged`].
     pub fn damaged(table: &'static str, detail: impl Into<String>) -> StoreError {
-        StoreError::Damaged { table, detail: detail.into() }
+        StoreError::Damaged {
+            table,
+            detail: detail.into(),
+        }
     }
 
     /// Converts an error of the operating system at a path. A full disk becomes an error of its own.
     pub fn io(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
         move |source| match is_full(&source) {
             true => StoreError::DiskFull(source),
-            false => StoreError::Io { path: path.to_owned(), source },
+            false => StoreError::Io {
+                path: path.to_owned(),
+                source,
+            },
         }
     }
 
     /// The damage, if only the outbox is damaged. Publishing a whole state repairs that.
     pub fn outbox_damage(&self) -> Option<&str> {
         match self {
-            StoreError::Damaged { table: "outbox", detail } | StoreError::UnknownRow { table: "outbox", detail } => {
-                Some(detail)
+            StoreError::Damaged {
+                table: "outbox",
+                detail,
             }
+            | StoreError::UnknownRow {
+                table: "outbox",
+                detail,
+            } => Some(detail),
             _ => None,
         }
     }
@@ -134,7 +161,10 @@ impl StoreError {
 
 /// Whether the disk is full.
 pub(in crate::store) fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
 }
 
 /// Converts the error types of redb by way of `redb::Error`.
@@ -147,7 +177,13 @@ macro_rules! from_engine {
         }
     )*};
 }
-from_engine!(redb::StorageError, redb::TableError, redb::TransactionError, redb::CommitError, redb::CursorError);
+from_engine!(
+    redb::StorageError,
+    redb::TableError,
+    redb::TransactionError,
+    redb::CommitError,
+    redb::CursorError
+);
 
 /// Implements `Debug` for types that have handles of redb: it prints their name.
 macro_rules! opaque_debug {

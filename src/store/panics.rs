@@ -40,14 +40,29 @@ pub fn set_panic_hook(report: fn(&str)) {
 
 fn describe(panic: &PanicHookInfo<'_>) -> CaughtPanic {
     let message = text_of(panic.payload());
-    let Some(location) = panic.location() else { return CaughtPanic { message, is_of_store: false } };
+    let Some(location) = panic.location() else {
+        return CaughtPanic {
+            message,
+            is_of_store: false,
+        };
+    };
     let is_of_store = is_of_store(location.file())
         // A failed assertion of the standard library names the library's sources, so the backtrace decides.
         || !location.file().starts_with("src/") && Backtrace::force_capture().to_string().contains("redb::");
     // Remove the build machine's paths.
-    let file = location.file().rsplit_once("/registry/src/").map_or(location.file(), |(_, file)| file);
-    let file = if file == location.file() { file } else { file.split_once('/').map_or(file, |(_, file)| file) };
-    CaughtPanic { message: format!("{message} ({file}:{})", location.line()), is_of_store }
+    let file = location
+        .file()
+        .rsplit_once("/registry/src/")
+        .map_or(location.file(), |(_, file)| file);
+    let file = if file == location.file() {
+        file
+    } else {
+        file.split_once('/').map_or(file, |(_, file)| file)
+    };
+    CaughtPanic {
+        message: format!("{message} ({file}:{})", location.line()),
+        is_of_store,
+    }
 }
 
 fn is_of_store(file: &str) -> bool {
@@ -68,14 +83,18 @@ pub fn catch<T>(run: impl FnOnce() -> T) -> Result<T, CaughtPanic> {
     done.map_err(|payload| {
         CAUGHT.set(CAUGHT.get() + 1);
         let caught = LAST.take();
-        caught.unwrap_or_else(|| CaughtPanic { message: text_of(payload.as_ref()), is_of_store: true })
+        caught.unwrap_or_else(|| CaughtPanic {
+            message: text_of(payload.as_ref()),
+            is_of_store: true,
+        })
     })
 }
 
 /// Runs code that reads the file. A panic becomes [`StoreError::Damaged`].
 pub fn guard<T, E: From<StoreError>>(read: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
-    let damage =
-        |caught: CaughtPanic| StoreError::damaged("(pages)", format!("the engine stopped: {}", caught.message));
+    let damage = |caught: CaughtPanic| {
+        StoreError::damaged("(pages)", format!("the engine stopped: {}", caught.message))
+    };
     catch(read).unwrap_or_else(|caught| Err(damage(caught).into()))
 }
 
@@ -93,7 +112,10 @@ mod tests {
         let before = caught_count();
         let read: Result<(), StoreError> = guard(|| panic!("a page of {} bytes", 7));
         let message = read.unwrap_err().to_string();
-        assert!(message.contains("the engine stopped: a page of 7 bytes"), "{message}");
+        assert!(
+            message.contains("the engine stopped: a page of 7 bytes"),
+            "{message}"
+        );
         assert!(caught_count() > before);
         assert_eq!(guard(|| Ok::<_, StoreError>(1)).unwrap(), 1);
     }

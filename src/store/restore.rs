@@ -89,11 +89,21 @@ struct CarriedOver {
 impl Restoration {
     /// Copies and checks the backup, renews its lineages, carries revocations over, and adds a commit that describes
     /// the restore. Does not change the database yet.
-    pub fn prepare(target: &Path, backup: &Path, wait: Duration) -> Result<Restoration, StoreError> {
+    pub fn prepare(
+        target: &Path,
+        backup: &Path,
+        wait: Duration,
+    ) -> Result<Restoration, StoreError> {
         let target = &resolve(target);
-        if FileIdentity::of_path(backup).map_err(StoreError::io(backup))?.is_of(target) {
+        if FileIdentity::of_path(backup)
+            .map_err(StoreError::io(backup))?
+            .is_of(target)
+        {
             let reason = "it is the database itself".to_owned();
-            return Err(StoreError::BadTarget { path: backup.to_owned(), reason });
+            return Err(StoreError::BadTarget {
+                path: backup.to_owned(),
+                reason,
+            });
         }
         let new = Draft::replacing(target)?;
         refuse_other_names(target)?;
@@ -131,8 +141,9 @@ impl Restoration {
             meta.insert(tables::META_RESTORED, seal(head)?.as_slice())?;
         }
         // Without a copy of its commits elsewhere, a database may go back to the time of the backup.
-        let (jump, committed) =
-            kept.origin.map_or((None, Timestamp::EPOCH), |(_, head)| (Some(head.seq), kept.committed));
+        let (jump, committed) = kept.origin.map_or((None, Timestamp::EPOCH), |(_, head)| {
+            (Some(head.seq), kept.committed)
+        });
         put_empty_commit(&tx, jump, committed, &what)?;
         tx.commit()?;
         if kept.origin.is_some() {
@@ -141,7 +152,10 @@ impl Restoration {
         Ok(Restoration {
             new,
             differences,
-            replaced: lock.as_ref().map(|lock| lock.file.stamp.identity).or(replaced),
+            replaced: lock
+                .as_ref()
+                .map(|lock| lock.file.stamp.identity)
+                .or(replaced),
             lock,
         })
     }
@@ -154,7 +168,11 @@ impl Restoration {
         wait: Duration,
         differences: &mut RestoreDifferences,
     ) -> Result<(Option<LockedFile>, CarriedOver), StoreError> {
-        let options = OpenOptions { wait, older: true, replica: false };
+        let options = OpenOptions {
+            wait,
+            older: true,
+            replica: false,
+        };
         let opened = guard(|| LockedFile::lock(target, options));
         let mut note = PublishedNote::read(target)?;
         if !target.exists() {
@@ -181,7 +199,13 @@ impl Restoration {
             error => Err(error),
         })?;
         let origin = note.map(|note| (note.id, note.head()));
-        Ok((lock, kept.unwrap_or_else(|| CarriedOver { origin, ..CarriedOver::default() })))
+        Ok((
+            lock,
+            kept.unwrap_or_else(|| CarriedOver {
+                origin,
+                ..CarriedOver::default()
+            }),
+        ))
     }
 
     /// The differences between the replaced database and the backup.
@@ -192,7 +216,12 @@ impl Restoration {
     /// Replaces the database. After an error, it is unchanged. A file that has come to this name since was not
     /// compared, so it is not replaced.
     pub fn finish(self) -> Result<(), StoreError> {
-        let Restoration { new, replaced, lock, .. } = self;
+        let Restoration {
+            new,
+            replaced,
+            lock,
+            ..
+        } = self;
         match replaced {
             Some(old) => new.replace(old)?,
             None => new.persist_new()?,
@@ -206,10 +235,17 @@ impl Restoration {
 fn with_backup_path(error: StoreError, backup: &Path) -> StoreError {
     let path = backup.to_owned();
     match error {
-        StoreError::NewerSchema { found, known, .. } => StoreError::NewerSchema { path, found, known },
+        StoreError::NewerSchema { found, known, .. } => {
+            StoreError::NewerSchema { path, found, known }
+        }
         StoreError::NewerFields { unknown, .. } => StoreError::NewerFields { path, unknown },
-        StoreError::OlderSchema { found, known, .. } => StoreError::OlderSchema { path, found, known },
-        error => StoreError::BadBackup { path, reason: reason_of(error) },
+        StoreError::OlderSchema { found, known, .. } => {
+            StoreError::OlderSchema { path, found, known }
+        }
+        error => StoreError::BadBackup {
+            path,
+            reason: reason_of(error),
+        },
     }
 }
 
@@ -230,15 +266,26 @@ fn read_kept(
     let commit = snapshot.commit();
     differences.replaced_from = (commit.seq > 0).then(|| commit.time.to_string());
     for dataset in Dataset::ALL {
-        differences.records.insert(dataset, (Some(snapshot.totals().records[dataset]), 0));
+        differences
+            .records
+            .insert(dataset, (Some(snapshot.totals().records[dataset]), 0));
     }
-    let keys = load_keys(&transaction.open_table(tables::KEYS)?)?.into_iter().collect();
+    let keys = load_keys(&transaction.open_table(tables::KEYS)?)?
+        .into_iter()
+        .collect();
     let licenses = load_rows("licenses", &transaction.open_table(tables::LICENSES)?)?;
     let meta = transaction.open_table(tables::META)?;
     let id = stored_digest(&meta)?.and(database_id(&meta)?);
     let origin = id.map(|id| (id, commit.head()));
     let secret = Some(*snapshot.secret());
-    Ok(Some(CarriedOver { secret, committed: commit.time, seq: commit.seq, keys, licenses, origin }))
+    Ok(Some(CarriedOver {
+        secret,
+        committed: commit.time,
+        seq: commit.seq,
+        keys,
+        licenses,
+        origin,
+    }))
 }
 
 /// The description of a restore for the history. It names both commits, because the replaced history is lost.
@@ -250,7 +297,10 @@ fn describe(restored: CommitPoint, kept: &CarriedOver, is_unreadable: bool) -> S
     match kept.seq {
         _ if is_unreadable => format!("{from}; the replaced database could not be read"),
         0 => from,
-        seq => format!("{from}; the replaced database was of {}, seq {seq}", kept.committed),
+        seq => format!(
+            "{from}; the replaced database was of {}, seq {seq}",
+            kept.committed
+        ),
     }
 }
 
@@ -266,7 +316,11 @@ fn compare(
     differences.restored_to = (commit.seq > 0).then(|| commit.time.to_string());
     for dataset in Dataset::ALL {
         let replaced = differences.unreadable.is_none().then_some(0);
-        differences.records.entry(dataset).or_insert((replaced, 0)).1 = snapshot.totals().records[dataset];
+        differences
+            .records
+            .entry(dataset)
+            .or_insert((replaced, 0))
+            .1 = snapshot.totals().records[dataset];
     }
     if differences.unreadable.is_some() {
         return Ok(());
@@ -274,22 +328,41 @@ fn compare(
     for license in &kept.licenses {
         let change = match snapshot.find_license_named(&license.name) {
             None => "is not in the backup",
-            Some(other) if other.id != license.id => "is another license of the same name in the backup",
+            Some(other) if other.id != license.id => {
+                "is another license of the same name in the backup"
+            }
             Some(other) if other.scope != license.scope => "has another scope in the backup",
-            Some(other) if other.rate_limit != license.rate_limit => "has another rate limit in the backup",
+            Some(other) if other.rate_limit != license.rate_limit => {
+                "has another rate limit in the backup"
+            }
             Some(_) => continue,
         };
-        differences.licenses.push(LicenseDifference { license: license.name.clone(), change });
+        differences.licenses.push(LicenseDifference {
+            license: license.name.clone(),
+            change,
+        });
     }
-    let names: BTreeSet<&str> = kept.licenses.iter().map(|license| license.name.as_str()).collect();
-    for license in snapshot.list_licenses().into_iter().filter(|license| !names.contains(license.name.as_str())) {
+    let names: BTreeSet<&str> = kept
+        .licenses
+        .iter()
+        .map(|license| license.name.as_str())
+        .collect();
+    for license in snapshot
+        .list_licenses()
+        .into_iter()
+        .filter(|license| !names.contains(license.name.as_str()))
+    {
         let change = "comes back with the backup";
-        differences.licenses.push(LicenseDifference { license: license.name.clone(), change });
+        differences.licenses.push(LicenseDifference {
+            license: license.name.clone(),
+            change,
+        });
     }
     for (hash, key) in &kept.keys {
         let works = key.status_after(at, kept.committed).is_usable();
         let restored = snapshot.find_key(hash);
-        let restored_works = restored.is_some_and(|restored| restored.status_after(at, commit.time).is_usable());
+        let restored_works =
+            restored.is_some_and(|restored| restored.status_after(at, commit.time).is_usable());
         if works && !restored_works {
             differences.keys_that_stop.push(key.id.clone());
         } else if !works && restored_works && key.revoked_at.is_some() {
@@ -297,9 +370,14 @@ fn compare(
         }
     }
     let ids: BTreeSet<&str> = kept.keys.values().map(|key| key.id.as_str()).collect();
-    let restored = snapshot.list_keys().into_iter().filter(|key| !ids.contains(key.id.as_str()));
+    let restored = snapshot
+        .list_keys()
+        .into_iter()
+        .filter(|key| !ids.contains(key.id.as_str()));
     let usable = restored.filter(|key| key.status_after(at, commit.time).is_usable());
-    differences.keys_that_come_back.extend(usable.map(|key| key.id.clone()));
+    differences
+        .keys_that_come_back
+        .extend(usable.map(|key| key.id.clone()));
     Ok(())
 }
 
@@ -323,24 +401,41 @@ fn renew_lineages(tx: &WriteTx) -> Result<(), StoreError> {
 /// replaced secret is kept, so that its tokens get 410.
 fn keep_revocations(tx: &WriteTx, kept: &CarriedOver) -> Result<(), StoreError> {
     if let Some(secret) = &kept.secret {
-        tx.open(tables::META)?
-            .insert(tables::META_SECRET, seal_under(tables::META_SECRET.as_bytes(), secret)?.as_slice())?;
+        tx.open(tables::META)?.insert(
+            tables::META_SECRET,
+            seal_under(tables::META_SECRET.as_bytes(), secret)?.as_slice(),
+        )?;
     }
     let restored_to = last_commit(&*tx.open(tables::COMMITS)?)?.time;
     let judged_at = now().max(kept.committed);
     let mut keys = tx.open(tables::KEYS)?;
     let restored = load_keys(&*keys)?.into_iter().collect::<BTreeMap<_, _>>();
-    for (hash, old) in kept.keys.iter().filter(|(hash, _)| !restored.contains_key(hash)) {
+    for (hash, old) in kept
+        .keys
+        .iter()
+        .filter(|(hash, _)| !restored.contains_key(hash))
+    {
         // The key stops working, so an overlap ends, too.
         if let Some(at) = old.revoked_at {
-            let gone = KeyRecord { revoked_at: Some(at.min(restored_to)), ..old.clone() };
+            let gone = KeyRecord {
+                revoked_at: Some(at.min(restored_to)),
+                ..old.clone()
+            };
             keys.insert(hash.0, seal_under(&hash.0, &gone)?.as_slice())?;
         }
     }
     for (hash, mut key) in restored {
-        let Some(old) = kept.keys.get(&hash) else { continue };
+        let Some(old) = kept.keys.get(&hash) else {
+            continue;
+        };
         // A key that is revoked now is revoked from the restored state on, even if the clock is later set back.
-        let revoked_at = old.revoked_at.map(|at| if at <= judged_at { at.min(restored_to) } else { at });
+        let revoked_at = old.revoked_at.map(|at| {
+            if at <= judged_at {
+                at.min(restored_to)
+            } else {
+                at
+            }
+        });
         let earliest = [key.revoked_at, revoked_at].into_iter().flatten().min();
         if earliest != key.revoked_at {
             key.revoked_at = earliest;

@@ -75,9 +75,17 @@ fn plan_of(file: &ReadFile) -> Result<Option<UpgradePlan>, StoreError> {
 pub fn upgrade(path: &Path, wait: Duration) -> Result<Option<UpgradeReport>, StoreError> {
     let path = &resolve(path);
     guard(|| {
-        let old = LockedFile::lock(path, OpenOptions { wait, ..OpenOptions::ANY })?;
+        let old = LockedFile::lock(
+            path,
+            OpenOptions {
+                wait,
+                ..OpenOptions::ANY
+            },
+        )?;
         // Another process may have upgraded it in the meantime.
-        let Some(plan) = plan_of(&old.file)? else { return Ok(None) };
+        let Some(plan) = plan_of(&old.file)? else {
+            return Ok(None);
+        };
         let kept = find_free_name(path, plan.from);
         if !is_same_file(path, &kept) {
             refuse_other_names(path)?;
@@ -90,7 +98,11 @@ pub fn upgrade(path: &Path, wait: Duration) -> Result<Option<UpgradeReport>, Sto
         old.file.stamp.identity.check(path)?;
         keep_old_file(path, &kept)?;
         new.replace(old.file.stamp.identity)?;
-        Ok(Some(UpgradeReport { plan, kept, bytes_after }))
+        Ok(Some(UpgradeReport {
+            plan,
+            kept,
+            bytes_after,
+        }))
     })
 }
 
@@ -100,7 +112,8 @@ pub(in crate::store) fn upgrade_rows(copy: &Draft) -> Result<(), StoreError> {
     let version = ReadFile::open(copy.path(), OpenOptions::ANY)?.version;
     let writer = copy.writer()?;
     let tx = WriteTx::new(writer.begin_raw()?);
-    tx.open(META)?.insert(META_FIELDS, known_fields().as_bytes())?;
+    tx.open(META)?
+        .insert(META_FIELDS, known_fields().as_bytes())?;
     let is_published = tx.open(META)?.remove(META_PUBLISH)?.is_some();
     tx.drop_table(OUTBOX)?;
     tx.drop_table(REPLICA)?;
@@ -130,13 +143,20 @@ fn find_free_name(path: &Path, schema: u32) -> PathBuf {
 }
 
 fn is_same_file(one: &Path, other: &Path) -> bool {
-    let id = |path: &Path| path.symlink_metadata().map(|found| (found.dev(), found.ino())).ok();
+    let id = |path: &Path| {
+        path.symlink_metadata()
+            .map(|found| (found.dev(), found.ino()))
+            .ok()
+    };
     id(one).is_some() && id(one) == id(other)
 }
 
 fn keep_old_file(path: &Path, kept: &Path) -> Result<(), StoreError> {
     match fs::hard_link(path, kept) {
-        Ok(()) => disk::report(DiskEvent::Name { from: None, to: kept }),
+        Ok(()) => disk::report(DiskEvent::Name {
+            from: None,
+            to: kept,
+        }),
         Err(_) if is_same_file(path, kept) => {}
         Err(error) => return Err(StoreError::io(kept)(error)),
     }

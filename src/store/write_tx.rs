@@ -5,7 +5,9 @@ use std::borrow::Borrow;
 use std::cell::RefCell;
 use std::ops::{Bound, Deref};
 
-use redb::{AccessGuard, CursorMut, Key, Table, TableDefinition, TableHandle, Value, WriteTransaction};
+use redb::{
+    AccessGuard, CursorMut, Key, Table, TableDefinition, TableHandle, Value, WriteTransaction,
+};
 
 use crate::model::RowDigest;
 use crate::store::StoreError;
@@ -19,21 +21,29 @@ pub(in crate::store) struct WriteTx {
 
 impl WriteTx {
     pub fn new(transaction: WriteTransaction) -> WriteTx {
-        WriteTx { transaction, recorder: None }
+        WriteTx {
+            transaction,
+            recorder: None,
+        }
     }
 
     /// Starts to record writes. They update the digest of all rows, which is `digest` now. With `max_bytes`, they are
     /// also encoded as changes, up to this size in bytes.
     pub fn start_recording(&mut self, digest: RowDigest, max_bytes: Option<usize>) {
         let changes = max_bytes.map(|_| ChangeEncoder::default());
-        self.recorder = Some(RefCell::new(Recorder { digest, changes, max_bytes: max_bytes.unwrap_or(0) }));
+        self.recorder = Some(RefCell::new(Recorder {
+            digest,
+            changes,
+            max_bytes: max_bytes.unwrap_or(0),
+        }));
     }
 
     /// Ends the record. Returns the digest and the changes; `None` if there were too many, or they were not recorded.
     pub fn stop_recording(&mut self) -> (RowDigest, Option<Vec<u8>>) {
         let recorder = self.recorder.take().map(RefCell::into_inner);
-        recorder
-            .map_or_else(Default::default, |recorder| (recorder.digest, recorder.changes.map(ChangeEncoder::finish)))
+        recorder.map_or_else(Default::default, |recorder| {
+            (recorder.digest, recorder.changes.map(ChangeEncoder::finish))
+        })
     }
 
     /// Opens a table for reading and writing. Creates it if it does not exist.
@@ -43,7 +53,10 @@ impl WriteTx {
     ) -> Result<TableWriter<'_, K, V>, StoreError> {
         let recorder = self.recorder.as_ref();
         let recorder = recorder.and_then(|recorder| Some((code_of(definition.name())?, recorder)));
-        Ok(TableWriter { table: self.transaction.open_table(definition)?, recorder })
+        Ok(TableWriter {
+            table: self.transaction.open_table(definition)?,
+            recorder,
+        })
     }
 
     /// Removes a local table with all its rows, if it exists.
@@ -51,7 +64,11 @@ impl WriteTx {
         &self,
         definition: TableDefinition<'static, K, V>,
     ) -> Result<(), StoreError> {
-        debug_assert_eq!(code_of(definition.name()), None, "what replicas have too is removed row by row");
+        debug_assert_eq!(
+            code_of(definition.name()),
+            None,
+            "what replicas have too is removed row by row"
+        );
         self.transaction.delete_table(definition)?;
         Ok(())
     }
@@ -92,35 +109,56 @@ impl<K: Key + 'static, V: Value + 'static> TableWriter<'_, K, V> {
             let old = old.as_ref().map(AccessGuard::value);
             let old = old.as_ref().map(|old| V::as_bytes(old));
             let old = old.as_ref().map(AsRef::as_ref);
-            recorder.borrow_mut().put(code, K::as_bytes(key).as_ref(), V::as_bytes(value).as_ref(), old);
+            recorder.borrow_mut().put(
+                code,
+                K::as_bytes(key).as_ref(),
+                V::as_bytes(value).as_ref(),
+                old,
+            );
         }
         Ok(())
     }
 
     /// Removes a row, and returns its value.
-    pub fn remove<'k>(&mut self, key: impl Borrow<K::SelfType<'k>>) -> Result<Option<AccessGuard<'_, V>>, StoreError> {
+    pub fn remove<'k>(
+        &mut self,
+        key: impl Borrow<K::SelfType<'k>>,
+    ) -> Result<Option<AccessGuard<'_, V>>, StoreError> {
         let key = key.borrow();
         let old = self.table.remove(key)?;
         if let (Some((code, recorder)), Some(old)) = (self.recorder, &old) {
-            recorder.borrow_mut().remove(code, K::as_bytes(key).as_ref(), V::as_bytes(&old.value()).as_ref());
+            recorder.borrow_mut().remove(
+                code,
+                K::as_bytes(key).as_ref(),
+                V::as_bytes(&old.value()).as_ref(),
+            );
         }
         Ok(old)
     }
 
     /// Removes all rows between two keys, both included. Not for `meta`, which has local rows.
-    pub fn remove_range<'k>(&mut self, first: K::SelfType<'k>, last: K::SelfType<'k>) -> Result<(), StoreError>
+    pub fn remove_range<'k>(
+        &mut self,
+        first: K::SelfType<'k>,
+        last: K::SelfType<'k>,
+    ) -> Result<(), StoreError>
     where
         for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
     {
         let recorder = self.recorder;
         if let Some((code, recorder)) = recorder {
             let (first, last) = (K::as_bytes(&first), K::as_bytes(&last));
-            recorder.borrow_mut().record(|changes| changes.remove_range(code, first.as_ref(), last.as_ref()));
+            recorder
+                .borrow_mut()
+                .record(|changes| changes.remove_range(code, first.as_ref(), last.as_ref()));
         }
         self.table.retain_in(first..=last, |key, value| {
             if let Some((code, recorder)) = recorder {
                 let (key, value) = (K::as_bytes(&key), V::as_bytes(&value));
-                recorder.borrow_mut().digest.subtract(code, key.as_ref(), value.as_ref());
+                recorder
+                    .borrow_mut()
+                    .digest
+                    .subtract(code, key.as_ref(), value.as_ref());
             }
             false
         })?;
@@ -128,11 +166,17 @@ impl<K: Key + 'static, V: Value + 'static> TableWriter<'_, K, V> {
     }
 
     /// Begins a run of rows after the last row up to `bound`.
-    pub fn run_after(&mut self, bound: Bound<K::SelfType<'_>>) -> Result<RunWriter<'_, K, V>, StoreError>
+    pub fn run_after(
+        &mut self,
+        bound: Bound<K::SelfType<'_>>,
+    ) -> Result<RunWriter<'_, K, V>, StoreError>
     where
         for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
     {
-        Ok(RunWriter { cursor: self.table.upper_bound_mut(bound)?, recorder: self.recorder })
+        Ok(RunWriter {
+            cursor: self.table.upper_bound_mut(bound)?,
+            recorder: self.recorder,
+        })
     }
 
     /// Inserts rows in the order of their keys: as a run after `append_after`, or one by one if it is `None`.
@@ -170,7 +214,11 @@ impl<K: Key + 'static, V: Value + 'static> RunWriter<'_, K, V> {
         let (key, value) = (key.borrow(), value.borrow());
         self.cursor.insert_before(key, value)?;
         if let Some((code, recorder)) = self.recorder {
-            recorder.borrow_mut().run_row(code, K::as_bytes(key).as_ref(), V::as_bytes(value).as_ref());
+            recorder.borrow_mut().run_row(
+                code,
+                K::as_bytes(key).as_ref(),
+                V::as_bytes(value).as_ref(),
+            );
         }
         Ok(())
     }

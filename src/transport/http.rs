@@ -32,11 +32,16 @@ pub fn client(tls: ClientConfig, is_local: bool, read_timeout: Duration) -> Resu
 
 /// Whether a server that cannot be reached at an `http` address expects TLS there.
 pub fn speaks_tls(http_url: &str, timeout: Duration) -> bool {
-    let Ok(settings) = tls::trust_nothing() else { return false };
+    let Ok(settings) = tls::trust_nothing() else {
+        return false;
+    };
     let url = http_url.replacen("http://", "https://", 1);
     let sent = client(settings, true, timeout).and_then(|client| client.head(url).send());
     // The server has shown a certificate, or has ended the handshake.
     let failed = sent.err();
     let tls_error = failed.as_ref().and_then(|error| tls::tls_error_in(error));
-    matches!(tls_error, Some(tls::Error::General(_) | tls::Error::AlertReceived(_)))
+    matches!(
+        tls_error,
+        Some(tls::Error::General(_) | tls::Error::AlertReceived(_))
+    )
 }

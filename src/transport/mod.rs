@@ -18,12 +18,16 @@ pub fn root_cause(error: &(dyn Error + 'static)) -> String {
     while let Some(next) = cause_of(cause) {
         cause = next;
     }
-    cause.downcast_ref::<io::Error>().map_or_else(|| cause.to_string(), describe)
+    cause
+        .downcast_ref::<io::Error>()
+        .map_or_else(|| cause.to_string(), describe)
 }
 
 /// The cause of an error. For I/O errors it is the inner error, which `source` would skip.
 pub fn cause_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
-    let wrapped = error.downcast_ref::<io::Error>().and_then(|error| error.get_ref());
+    let wrapped = error
+        .downcast_ref::<io::Error>()
+        .and_then(|error| error.get_ref());
     wrapped.map_or_else(|| error.source(), |wrapped| Some(wrapped))
 }
 
@@ -39,7 +43,10 @@ impl Backoff {
     /// The pause after a number of consecutive failures, at least 1. It doubles each time. Then a random part of up to
     /// half is subtracted, so that many callers do not retry together.
     pub fn pause(&self, failures: u32) -> Duration {
-        let doubled = self.first.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(self.longest);
+        let doubled = self
+            .first
+            .saturating_mul(1 << failures.saturating_sub(1).min(16))
+            .min(self.longest);
         doubled.mul_f64(0.5 + random_part() / 2.0)
     }
 }
@@ -56,11 +63,23 @@ mod tests {
 
     #[test]
     fn pauses_double_up_to_the_longest() {
-        let backoff = Backoff { first: Duration::from_millis(500), longest: Duration::from_secs(300) };
-        let cases = [(0, 250, 500), (1, 250, 500), (2, 500, 1000), (5, 4000, 8000), (40, 150_000, 300_000)];
+        let backoff = Backoff {
+            first: Duration::from_millis(500),
+            longest: Duration::from_secs(300),
+        };
+        let cases = [
+            (0, 250, 500),
+            (1, 250, 500),
+            (2, 500, 1000),
+            (5, 4000, 8000),
+            (40, 150_000, 300_000),
+        ];
         for (failures, least_ms, most_ms) in cases {
             let pause = backoff.pause(failures).as_millis();
-            assert!((least_ms..=most_ms).contains(&pause), "{failures}: {pause} ms");
+            assert!(
+                (least_ms..=most_ms).contains(&pause),
+                "{failures}: {pause} ms"
+            );
         }
     }
 }

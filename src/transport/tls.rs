@@ -12,14 +12,18 @@ use std::sync::Arc;
 
 use rustls_pki_types::pem::{self, PemObject};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use tokio_rustls::rustls::client::danger::{
+    HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
+};
 use tokio_rustls::rustls::client::{WebPkiServerVerifier, verify_server_name};
-use tokio_rustls::rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use tokio_rustls::rustls::crypto::{
+    CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature,
+};
 use tokio_rustls::rustls::server::ParsedCertificate;
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{
-    CertificateError, ConfigBuilder, ConfigSide, DigitallySignedStruct, RootCertStore, SignatureScheme,
-    SupportedProtocolVersion, WantsVerifier, WantsVersions,
+    CertificateError, ConfigBuilder, ConfigSide, DigitallySignedStruct, RootCertStore,
+    SignatureScheme, SupportedProtocolVersion, WantsVerifier, WantsVersions,
 };
 pub use tokio_rustls::rustls::{ClientConfig, Error, ServerConfig};
 
@@ -40,14 +44,19 @@ pub fn install_provider() {
 }
 
 /// The settings of a server. Fails if the chain and the key do not match or are not supported.
-pub fn server_config(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Result<ServerConfig, Error> {
+pub fn server_config(
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+) -> Result<ServerConfig, Error> {
     let builder = versions(ServerConfig::builder_with_provider(provider()))?;
     let mut config = builder.with_no_client_auth().with_single_cert(chain, key)?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
 }
 
-fn versions<S: ConfigSide>(builder: ConfigBuilder<S, WantsVersions>) -> Result<ConfigBuilder<S, WantsVerifier>, Error> {
+fn versions<S: ConfigSide>(
+    builder: ConfigBuilder<S, WantsVersions>,
+) -> Result<ConfigBuilder<S, WantsVerifier>, Error> {
     builder.with_protocol_versions(&VERSIONS)
 }
 
@@ -76,7 +85,10 @@ pub fn trust_authorities(ca_file: Option<&Path>) -> Result<ClientConfig, String>
         Some(file) => format!("{} contains no readable certificate", file.display()),
         None => "the certificates of the system cannot be read; use --ca-file".to_owned(),
     })?;
-    client_config(Accepted::Signed { authorities, pinned })
+    client_config(Accepted::Signed {
+        authorities,
+        pinned,
+    })
 }
 
 /// Client settings that accept only the first certificate of a PEM file, whatever its names and dates. They are for the
@@ -96,7 +108,10 @@ fn client_config(accepted: Accepted) -> Result<ClientConfig, String> {
     let builder = versions(ClientConfig::builder_with_provider(Arc::clone(&provider)));
     let builder = builder.map_err(|error| error.to_string())?;
     let verifier = Arc::new(Verifier { accepted, provider });
-    Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
+    Ok(builder
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
+        .with_no_client_auth())
 }
 
 fn certificates_in(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
@@ -104,7 +119,10 @@ fn certificates_in(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> 
     let certificates = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
     let certificates = certificates.map_err(|error| format!("{}: {error}", file.display()))?;
     if certificates.is_empty() {
-        return Err(format!("{} contains no certificate; use a PEM file with `BEGIN CERTIFICATE`", file.display()));
+        return Err(format!(
+            "{} contains no certificate; use a PEM file with `BEGIN CERTIFICATE`",
+            file.display()
+        ));
     }
     Ok(certificates)
 }
@@ -112,9 +130,11 @@ fn certificates_in(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> 
 fn system_certificates() -> Result<Vec<CertificateDer<'static>>, String> {
     let found = rustls_native_certs::load_native_certs();
     if found.certs.is_empty() {
-        return Err("the system has no certificates of authorities; install them (on Debian the package \
+        return Err(
+            "the system has no certificates of authorities; install them (on Debian the package \
                     `ca-certificates`), or use --ca-file"
-            .to_owned());
+                .to_owned(),
+        );
     }
     Ok(found.certs)
 }
@@ -146,12 +166,27 @@ impl ServerCertVerifier for Verifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         let (authorities, pinned) = match &self.accepted {
-            Accepted::Exactly(certificate) if certificate == end_entity => return Ok(ServerCertVerified::assertion()),
-            Accepted::Exactly(_) => return Err(Error::General("the server has another one".to_owned())),
-            Accepted::Nothing => return Err(Error::General("no certificate is accepted".to_owned())),
-            Accepted::Signed { authorities, pinned } => (authorities, pinned),
+            Accepted::Exactly(certificate) if certificate == end_entity => {
+                return Ok(ServerCertVerified::assertion());
+            }
+            Accepted::Exactly(_) => {
+                return Err(Error::General("the server has another one".to_owned()));
+            }
+            Accepted::Nothing => {
+                return Err(Error::General("no certificate is accepted".to_owned()));
+            }
+            Accepted::Signed {
+                authorities,
+                pinned,
+            } => (authorities, pinned),
         };
-        match authorities.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+        match authorities.verify_server_cert(
+            end_entity,
+            intermediates,
+            server_name,
+            ocsp_response,
+            now,
+        ) {
             // rustls checks the dates first: an expired certificate causes another error.
             Err(Error::InvalidCertificate(CertificateError::Other(other)))
                 if other.0.to_string() == AUTHORITY && pinned.contains(end_entity) =>
@@ -169,7 +204,12 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
+        verify_tls12_signature(
+            message,
+            certificate,
+            signed,
+            &self.provider.signature_verification_algorithms,
+        )
     }
 
     fn verify_tls13_signature(
@@ -178,11 +218,18 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
+        verify_tls13_signature(
+            message,
+            certificate,
+            signed,
+            &self.provider.signature_verification_algorithms,
+        )
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
     }
 }
 

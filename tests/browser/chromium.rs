@@ -28,24 +28,38 @@ const DEBIAN_FOLDER: &str = "/usr/lib/chromium";
 
 fn find_program(name: &str) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH")?;
-    std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.is_file())
+    std::env::split_paths(&folders)
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
 }
 
 /// The programs of the driver and of a browser.
 fn find_programs(has_profile: bool) -> Result<(PathBuf, PathBuf), &'static str> {
-    let named = std::env::var_os("MEDFEED_CHROMEDRIVER").filter(|path| !path.is_empty()).map(PathBuf::from);
-    let driver = named.or_else(|| find_program("chromedriver")).ok_or("no chromedriver was found")?;
+    let named = std::env::var_os("MEDFEED_CHROMEDRIVER")
+        .filter(|path| !path.is_empty())
+        .map(PathBuf::from);
+    let driver = named
+        .or_else(|| find_program("chromedriver"))
+        .ok_or("no chromedriver was found")?;
     let of_debian = |name| Some(Path::new(DEBIAN_FOLDER).join(name)).filter(|path| path.is_file());
     let find_shell = |name| of_debian(name).or_else(|| find_program(name));
-    let shell = SHELLS.into_iter().filter(|_| !has_profile).find_map(find_shell);
-    let browser = shell.or_else(|| BROWSERS.into_iter().find_map(find_program)).ok_or("no Chromium was found")?;
+    let shell = SHELLS
+        .into_iter()
+        .filter(|_| !has_profile)
+        .find_map(find_shell);
+    let browser = shell
+        .or_else(|| BROWSERS.into_iter().find_map(find_program))
+        .ok_or("no Chromium was found")?;
     Ok((driver, browser))
 }
 
 /// axe-core, where it is there.
 pub fn find_axe() -> Option<String> {
     let path = std::env::var_os("MEDFEED_AXE").filter(|path| !path.is_empty())?;
-    Some(std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("MEDFEED_AXE: {path:?}: {error}")))
+    Some(
+        std::fs::read_to_string(&path)
+            .unwrap_or_else(|error| panic!("MEDFEED_AXE: {path:?}: {error}")),
+    )
 }
 
 /// A command of the Chromium driver, besides those of WebDriver.
@@ -53,8 +67,16 @@ pub fn find_axe() -> Option<String> {
 struct Vendor(&'static str, Value);
 
 impl WebDriverCompatibleCommand for Vendor {
-    fn endpoint(&self, base: &url::Url, session: Option<&str>) -> Result<url::Url, url::ParseError> {
-        base.join(&format!("session/{}/{}", session.unwrap_or_default(), self.0))
+    fn endpoint(
+        &self,
+        base: &url::Url,
+        session: Option<&str>,
+    ) -> Result<url::Url, url::ParseError> {
+        base.join(&format!(
+            "session/{}/{}",
+            session.unwrap_or_default(),
+            self.0
+        ))
     }
 
     fn method_and_body(&self, _: &url::Url) -> (http::Method, Option<String>) {
@@ -78,11 +100,22 @@ fn is_intercepted(error: &CmdError) -> bool {
 /// Starts the driver of the browser. Returns its port, or `None` if it ends.
 fn start_driver(program: &Path) -> Option<(Process, String)> {
     let mut command = Command::new(program);
-    let mut driver = Process::spawn(command.arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()));
+    let mut driver = Process::spawn(
+        command
+            .arg("--port=0")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null()),
+    );
     let stdout = BufReader::new(driver.child().stdout.take().unwrap());
     let mut lines = stdout.lines().map(Result::unwrap);
-    let port =
-        lines.find_map(|line| Some(line.split_once("successfully on port ")?.1.trim_end_matches('.').to_owned()))?;
+    let port = lines.find_map(|line| {
+        Some(
+            line.split_once("successfully on port ")?
+                .1
+                .trim_end_matches('.')
+                .to_owned(),
+        )
+    })?;
     // Read its later output too, or a full pipe stops it.
     std::thread::spawn(move || lines.for_each(drop));
     Some((driver, port))
@@ -116,22 +149,47 @@ impl Browser {
             }
         };
         // The driver takes a free port of IPv4, and ends if another program has it for IPv6.
-        let (driver, port) = (0..5).find_map(|_| start_driver(&program)).expect("the driver prints its port");
-        let fixed =
-            ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--window-size=1366,900"];
+        let (driver, port) = (0..5)
+            .find_map(|_| start_driver(&program))
+            .expect("the driver prints its port");
+        let fixed = [
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-dev-shm-usage",
+            "--disable-gpu",
+            "--window-size=1366,900",
+        ];
         let profile = profile.map(|folder| format!("--user-data-dir={}", folder.display()));
-        let arguments: Vec<String> = fixed.map(str::to_owned).into_iter().chain(profile).collect();
+        let arguments: Vec<String> = fixed
+            .map(str::to_owned)
+            .into_iter()
+            .chain(profile)
+            .collect();
         let wanted = json!({
             "goog:chromeOptions": {"args": arguments, "binary": browser},
             "goog:loggingPrefs": {"browser": "ALL"},
         });
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
         let client = runtime.block_on(async {
-            let Value::Object(wanted) = wanted else { unreachable!() };
+            let Value::Object(wanted) = wanted else {
+                unreachable!()
+            };
             let mut builder = ClientBuilder::new(HttpConnector::new());
-            builder.capabilities(wanted).connect(&format!("http://127.0.0.1:{port}")).await.expect("a session")
+            builder
+                .capabilities(wanted)
+                .connect(&format!("http://127.0.0.1:{port}"))
+                .await
+                .expect("a session")
         });
-        Some(Browser { client, runtime, _driver: driver })
+        Some(Browser {
+            client,
+            runtime,
+            _driver: driver,
+        })
     }
 
     pub fn go(&self, url: &str) {
@@ -145,18 +203,27 @@ impl Browser {
 
     /// Opens a tab, and goes to it.
     pub fn new_tab(&self) -> WindowHandle {
-        let handle = self.runtime.block_on(self.client.new_window(true)).unwrap().handle;
+        let handle = self
+            .runtime
+            .block_on(self.client.new_window(true))
+            .unwrap()
+            .handle;
         self.switch_to(&handle);
         handle
     }
 
     pub fn switch_to(&self, tab: &WindowHandle) {
-        self.runtime.block_on(self.client.switch_to_window(tab.clone())).unwrap();
+        self.runtime
+            .block_on(self.client.switch_to_window(tab.clone()))
+            .unwrap();
     }
 
     /// Runs a script before those of each page that is opened from now on.
     pub fn before_each_page(&self, script: &str) {
-        self.devtools("Page.addScriptToEvaluateOnNewDocument", json!({"source": script}));
+        self.devtools(
+            "Page.addScriptToEvaluateOnNewDocument",
+            json!({"source": script}),
+        );
     }
 
     pub fn back(&self) {
@@ -177,7 +244,9 @@ impl Browser {
 
     /// Runs a script that passes its result to a function, its last argument.
     pub fn js_async(&self, script: &str) -> Value {
-        self.runtime.block_on(self.client.execute_async(script, vec![])).unwrap()
+        self.runtime
+            .block_on(self.client.execute_async(script, vec![]))
+            .unwrap()
     }
 
     /// Waits until a script returns something that is true.
@@ -191,8 +260,15 @@ impl Browser {
     /// Waits for an element, by XPath.
     pub fn wait_for(&self, path: &str) -> fantoccini::elements::Element {
         let wait = self.client.wait().at_most(TIME_LIMIT).every(POLL_EVERY);
-        let found = self.runtime.block_on(wait.for_element(Locator::XPath(path)));
-        found.unwrap_or_else(|error| panic!("{path}: {error}: {}", self.js("return document.body.innerText", &[])))
+        let found = self
+            .runtime
+            .block_on(wait.for_element(Locator::XPath(path)));
+        found.unwrap_or_else(|error| {
+            panic!(
+                "{path}: {error}: {}",
+                self.js("return document.body.innerText", &[])
+            )
+        })
     }
 
     pub fn text(&self, path: &str) -> String {
@@ -224,24 +300,37 @@ impl Browser {
     /// Types into the element that has the focus.
     pub fn type_keys(&self, keys: &str) {
         self.runtime.block_on(async {
-            self.client.active_element().await.unwrap().send_keys(keys).await.unwrap();
+            self.client
+                .active_element()
+                .await
+                .unwrap()
+                .send_keys(keys)
+                .await
+                .unwrap();
         });
     }
 
     /// A command of the developer tools.
     pub fn devtools(&self, command: &str, parameters: Value) {
         let body = json!({"cmd": command, "params": parameters});
-        self.runtime.block_on(self.client.issue_cmd(Vendor("goog/cdp/execute", body))).unwrap();
+        self.runtime
+            .block_on(self.client.issue_cmd(Vendor("goog/cdp/execute", body)))
+            .unwrap();
     }
 
     /// The window's width in pixels, and whether the reader prefers dark colors.
     pub fn set_window(&self, width: u32, dark: bool) {
-        let metrics = json!({"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 600});
+        let metrics =
+            json!({"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 600});
         self.devtools("Emulation.setDeviceMetricsOverride", metrics);
-        let scheme = json!({"name": "prefers-color-scheme", "value": if dark { "dark" } else { "light" }});
+        let scheme =
+            json!({"name": "prefers-color-scheme", "value": if dark { "dark" } else { "light" }});
         // Colors are compared without their transitions.
         let motion = json!({"name": "prefers-reduced-motion", "value": "reduce"});
-        self.devtools("Emulation.setEmulatedMedia", json!({"features": [scheme, motion]}));
+        self.devtools(
+            "Emulation.setEmulatedMedia",
+            json!({"features": [scheme, motion]}),
+        );
     }
 
     /// The window's content, as a PNG file.
@@ -251,16 +340,29 @@ impl Browser {
 
     /// Sets the folder of downloads.
     pub fn download_to(&self, folder: &Path) {
-        self.devtools("Browser.setDownloadBehavior", json!({"behavior": "allow", "downloadPath": folder}));
+        self.devtools(
+            "Browser.setDownloadBehavior",
+            json!({"behavior": "allow", "downloadPath": folder}),
+        );
     }
 
     /// The console shows only requests that were refused with these statuses.
     pub fn expect_quiet_console(&self, refused: &[u16]) {
-        let lines = self.runtime.block_on(self.client.issue_cmd(Vendor("se/log", json!({"type": "browser"})))).unwrap();
+        let lines = self
+            .runtime
+            .block_on(
+                self.client
+                    .issue_cmd(Vendor("se/log", json!({"type": "browser"}))),
+            )
+            .unwrap();
         for line in lines.as_array().expect("a log") {
             let message = line["message"].as_str().unwrap_or_default();
-            let is_refusal = |status: &u16| message.contains(&format!("responded with a status of {status} "));
-            assert!(line["source"] == "network" && refused.iter().any(is_refusal), "on the console: {line}");
+            let is_refusal =
+                |status: &u16| message.contains(&format!("responded with a status of {status} "));
+            assert!(
+                line["source"] == "network" && refused.iter().any(is_refusal),
+                "on the console: {line}"
+            );
         }
     }
 
@@ -282,8 +384,14 @@ impl Browser {
         let script = "const [options, done] = arguments; axe.run(options).then(({violations, passes}) => done({passes: passes.length, \
                       found: violations.filter(({impact}) => ['serious', 'critical'].includes(impact))\
                       .map(({id, nodes}) => [id, nodes.slice(0, 3).map(node => node.html + ' ' + node.failureSummary)])}))";
-        let result = self.runtime.block_on(self.client.execute_async(script, vec![options])).unwrap();
-        assert!(result["passes"].as_u64() > Some(least), "{place}: axe checked nothing: {result}");
+        let result = self
+            .runtime
+            .block_on(self.client.execute_async(script, vec![options]))
+            .unwrap();
+        assert!(
+            result["passes"].as_u64() > Some(least),
+            "{place}: axe checked nothing: {result}"
+        );
         assert_eq!(result["found"], json!([]), "{place}");
     }
 }

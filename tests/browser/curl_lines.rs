@@ -19,8 +19,14 @@ struct Shell {
 
 impl Shell {
     fn new() -> Shell {
-        let shell = Shell { folder: tempfile::tempdir().unwrap(), tools: tempfile::tempdir().unwrap() };
-        let script = format!("#!/bin/sh\nprintf '%s\\0' \"$@\" > '{}'\n", shell.arguments().display());
+        let shell = Shell {
+            folder: tempfile::tempdir().unwrap(),
+            tools: tempfile::tempdir().unwrap(),
+        };
+        let script = format!(
+            "#!/bin/sh\nprintf '%s\\0' \"$@\" > '{}'\n",
+            shell.arguments().display()
+        );
         let curl = shell.tools.path().join("curl");
         fs::write(&curl, script).unwrap();
         fs::set_permissions(&curl, fs::Permissions::from_mode(0o755)).unwrap();
@@ -33,24 +39,51 @@ impl Shell {
 
     /// Runs a line as it is. Returns the arguments of `curl`. The line runs nothing else.
     fn paste(&self, line: &str) -> Vec<String> {
-        let path = format!("{}:{}", self.tools.path().display(), std::env::var("PATH").unwrap());
+        let path = format!(
+            "{}:{}",
+            self.tools.path().display(),
+            std::env::var("PATH").unwrap()
+        );
         let mut command = Command::new("sh");
-        command.arg("-c").arg(line).current_dir(&self.folder).env("PATH", path).env("MEDFEED_KEY", "mfk_mine");
+        command
+            .arg("-c")
+            .arg(line)
+            .current_dir(&self.folder)
+            .env("PATH", path)
+            .env("MEDFEED_KEY", "mfk_mine");
         let done = command.output().unwrap();
-        assert!(done.status.success() && done.stderr.is_empty(), "{line}: {done:?}");
-        let made: Vec<_> = fs::read_dir(&self.folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert!(
+            done.status.success() && done.stderr.is_empty(),
+            "{line}: {done:?}"
+        );
+        let made: Vec<_> = fs::read_dir(&self.folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
         assert!(made.is_empty(), "{line} made {made:?}");
-        let arguments = fs::read_to_string(self.arguments()).unwrap_or_else(|_| panic!("{line} runs no curl"));
+        let arguments =
+            fs::read_to_string(self.arguments()).unwrap_or_else(|_| panic!("{line} runs no curl"));
         fs::remove_file(self.arguments()).unwrap();
-        arguments.split_terminator('\0').map(str::to_owned).collect()
+        arguments
+            .split_terminator('\0')
+            .map(str::to_owned)
+            .collect()
     }
 
     /// The target of a line that sends a key to this server and has no further options.
     fn target(&self, line: &str, key: &str, root: &str) -> String {
         let arguments = self.paste(line);
-        let [header, value, url] = &arguments[..] else { panic!("{line}: {arguments:?}") };
-        assert_eq!((header.as_str(), value), ("-H", &format!("Authorization: Bearer {key}")), "{line}");
-        url.strip_prefix(root).unwrap_or_else(|| panic!("{line} asks another server: {url}")).to_owned()
+        let [header, value, url] = &arguments[..] else {
+            panic!("{line}: {arguments:?}")
+        };
+        assert_eq!(
+            (header.as_str(), value),
+            ("-H", &format!("Authorization: Bearer {key}")),
+            "{line}"
+        );
+        url.strip_prefix(root)
+            .unwrap_or_else(|| panic!("{line} asks another server: {url}"))
+            .to_owned()
     }
 }
 
@@ -59,18 +92,31 @@ impl Shell {
 fn line_of(browser: &Browser, part: &str) -> String {
     let lines = "return [...document.querySelectorAll('.curl code')].map(line => line.textContent)\
                  .find(line => line.includes(arguments[0])) ?? null";
-    let line = wait_until(part, || browser.js(lines, &[json!(part)]).as_str().map(str::to_owned));
-    browser.wait_for_js("no request is under way", "return !document.querySelector('[aria-busy=true]')");
+    let line = wait_until(part, || {
+        browser
+            .js(lines, &[json!(part)])
+            .as_str()
+            .map(str::to_owned)
+    });
+    browser.wait_for_js(
+        "no request is under way",
+        "return !document.querySelector('[aria-busy=true]')",
+    );
     line
 }
 
 #[test]
 fn a_hostile_link_puts_no_command_into_the_curl_line() {
     let files = [("conferences.jsonl", conferences_of_version(9, 1))];
-    let Some((browser, _site, server, key)) = open_page(&files) else { return };
+    let Some((browser, _site, server, key)) = open_page(&files) else {
+        return;
+    };
     let (root, shell) = (format!("http://{}/v1/", server.address), Shell::new());
     // The text in the page's own address does not get into its requests.
-    browser.go(&format!("http://{}/?a';touch pwned;'$(touch pwned)#/conferences", server.address));
+    browser.go(&format!(
+        "http://{}/?a';touch pwned;'$(touch pwned)#/conferences",
+        server.address
+    ));
     paste_key(&browser, &key);
     let cases = [
         // fragment, target
@@ -84,12 +130,18 @@ fn a_hostile_link_puts_no_command_into_the_curl_line() {
             "#/conferences?country=O'Neill \"$(touch pwned)`touch pwned`",
             Some("conferences?country=O%27Neill%20%22%24(touch%20pwned)%60touch%20pwned%60"),
         ),
-        (r"#/conferences?q=\..\!*[1-3]{a,b}", Some("conferences?q=%5C..%5C%21%2A%5B1-3%5D%7Ba%2Cb%7D")),
+        (
+            r"#/conferences?q=\..\!*[1-3]{a,b}",
+            Some("conferences?q=%5C..%5C%21%2A%5B1-3%5D%7Ba%2Cb%7D"),
+        ),
         (
             "#/conferences?therapy_area=x&';touch pwned;'=1&area=';touch pwned;'",
             Some("conferences?therapy_area=%27%3Btouch%20pwned%3B%27"),
         ),
-        ("#/conferences?q=heart mfk_0123456789&country=MFK_a", Some("conferences?q=heart")),
+        (
+            "#/conferences?q=heart mfk_0123456789&country=MFK_a",
+            Some("conferences?q=heart"),
+        ),
     ];
     for (fragment, target) in cases {
         browser.view("#/journals");
@@ -97,30 +149,53 @@ fn a_hostile_link_puts_no_command_into_the_curl_line() {
         browser.view(fragment);
         let Some(target) = target else {
             browser.wait_for("//h1[.='No such view']");
-            assert_eq!(browser.js("return document.querySelectorAll('.curl').length", &[]), 0, "{fragment}");
+            assert_eq!(
+                browser.js("return document.querySelectorAll('.curl').length", &[]),
+                0,
+                "{fragment}"
+            );
             continue;
         };
         let target = target.replace('(', "%28").replace(')', "%29");
         let line = line_of(&browser, &format!("v1/{target}'"));
         assert_eq!(shell.target(&line, "mfk_mine", &root), target, "{fragment}");
-        let address = browser.js("return location.href", &[]).as_str().unwrap().to_lowercase();
+        let address = browser
+            .js("return location.href", &[])
+            .as_str()
+            .unwrap()
+            .to_lowercase();
         assert!(!address.contains("mfk_"), "{address}");
     }
 
     // A filter whose value is only a key is no filter. An empty value would mean records without a country.
     let chips = browser.text("//ul[@aria-label='Chosen filters']");
-    assert!(chips.contains("“heart”") && !chips.contains("announced"), "{chips}");
+    assert!(
+        chips.contains("“heart”") && !chips.contains("announced"),
+        "{chips}"
+    );
 
     // A key in the search box.
     browser.view("#/conferences");
     browser.fill("//input[@id='words']", "brain mfk_0123456789abcdef");
     browser.wait_for("//p[contains(., 'looks like an API key')]");
     // The second half of a key that a line break has cut in two is dropped too.
-    browser.fill("//input[@id='words']", "brain mfk_0123456789abcdef GHIJKLMN0123opqrst");
-    browser.wait_for_js("the chip", "return document.querySelector('.chip')?.textContent.includes('“brain”')");
+    browser.fill(
+        "//input[@id='words']",
+        "brain mfk_0123456789abcdef GHIJKLMN0123opqrst",
+    );
+    browser.wait_for_js(
+        "the chip",
+        "return document.querySelector('.chip')?.textContent.includes('“brain”')",
+    );
     let target = "conferences?q=brain";
-    assert_eq!(shell.target(&line_of(&browser, target), "mfk_mine", &root), target);
-    browser.wait_for_js("the address has the word", "return location.href.includes('q=brain')");
+    assert_eq!(
+        shell.target(&line_of(&browser, target), "mfk_mine", &root),
+        target
+    );
+    browser.wait_for_js(
+        "the address has the word",
+        "return location.href.includes('q=brain')",
+    );
     let seen = browser
         .js("return location.href + JSON.stringify(history.state) + document.querySelector('.curl').textContent", &[]);
     assert!(!seen.to_string().contains("mfk_"), "{seen}");
@@ -130,9 +205,13 @@ fn a_hostile_link_puts_no_command_into_the_curl_line() {
     browser.fill("//input[@id='token']", "';touch pwned;'\\..");
     browser.click("//button[.='Ask the feed']");
     let target = "conferences/changes?since=%27%3Btouch%20pwned%3B%27%5C..";
-    assert_eq!(shell.target(&line_of(&browser, "since="), "mfk_mine", &root), target);
+    assert_eq!(
+        shell.target(&line_of(&browser, "since="), "mfk_mine", &root),
+        target
+    );
     // The page itself requests the same.
-    let asked = "return performance.getEntriesByType('resource').some(({name}) => name === arguments[0])";
+    let asked =
+        "return performance.getEntriesByType('resource').some(({name}) => name === arguments[0])";
     assert_eq!(browser.js(asked, &[json!(format!("{root}{target}"))]), true);
     browser.expect_quiet_console(&[400, 404]);
     server.stop();
@@ -148,11 +227,19 @@ fn hostile_records_and_keys_put_no_command_into_the_curl_line() {
         "{{\"id\":7,\"name\":{quoted},\"country\":{quoted},\"therapy_areas\":[{quoted}],\"organizations\":[1],\"tags\":[1],{statuses}}}"
     );
     let files = [
-        ("organizations.jsonl", json!({"id": 1, "name": hostile}).to_string()),
-        ("tags.jsonl", json!({"id": 1, "type": hostile, "name": hostile}).to_string()),
+        (
+            "organizations.jsonl",
+            json!({"id": 1, "name": hostile}).to_string(),
+        ),
+        (
+            "tags.jsonl",
+            json!({"id": 1, "type": hostile, "name": hostile}).to_string(),
+        ),
         ("conferences.jsonl", record),
     ];
-    let Some((browser, _site, server, key)) = open_page(&files) else { return };
+    let Some((browser, _site, server, key)) = open_page(&files) else {
+        return;
+    };
     let (root, shell) = (format!("http://{}/v1/", server.address), Shell::new());
     let encoded = "%27%3Btouch%20pwned%3B%27%24%28touch%20pwned%29%60touch%20pwned%60%5C%22%21";
     browser.view("#/conferences/7");
@@ -162,17 +249,26 @@ fn hostile_records_and_keys_put_no_command_into_the_curl_line() {
     browser.click("//summary[.='Country']");
     browser.click("//details[summary='Country']//label/input");
     let both = format!("conferences?country={encoded}&therapy_area={encoded}");
-    assert_eq!(shell.target(&line_of(&browser, &both), "mfk_mine", &root), both);
+    assert_eq!(
+        shell.target(&line_of(&browser, &both), "mfk_mine", &root),
+        both
+    );
 
     // The reader's own key, shown in the line.
     browser.click("//summary[.='For developers']");
     browser.click("//button[.='Show key']");
-    assert_eq!(shell.target(&line_of(&browser, &format!("Bearer {key}")), &key, &root), both);
+    assert_eq!(
+        shell.target(&line_of(&browser, &format!("Bearer {key}")), &key, &root),
+        both
+    );
     // A key from somebody else gets into no line.
     browser.click("//button[.='Forget key']");
     paste_key(&browser, "$(touch${IFS}pwned)';touch${IFS}pwned;'`touch`");
     browser.wait_for("//p[@id='key-error' and contains(., 'not recognised')]");
-    assert_eq!(browser.js("return document.querySelectorAll('.curl').length", &[]), 0);
+    assert_eq!(
+        browser.js("return document.querySelectorAll('.curl').length", &[]),
+        0
+    );
     browser.expect_quiet_console(&[401]);
     server.stop();
 }

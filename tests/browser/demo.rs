@@ -14,26 +14,43 @@ pub(super) fn edit_with(wide: &str, narrow: &str) -> String {
 
 #[test]
 fn demo_edits_reach_each_license_by_its_scope() {
-    let Some((browser, server, _site)) = open_demo(&[]) else { return };
+    let Some((browser, server, _site)) = open_demo(&[]) else {
+        return;
+    };
     for (at, name) in [(1, "demo"), (2, "demo-oncology")] {
-        assert_eq!(browser.text(&format!("//section[@class='license'][{at}]/h2")), name);
+        assert_eq!(
+            browser.text(&format!("//section[@class='license'][{at}]/h2")),
+            name
+        );
     }
     // One edit is in both feeds, another makes a record leave the narrow license, a third one is hidden from it.
-    for (wide, narrow) in
-        [("changed", "changed"), ("changed", "tombstone"), ("changed", "nothing"), ("changed", "enters")]
-    {
+    for (wide, narrow) in [
+        ("changed", "changed"),
+        ("changed", "tombstone"),
+        ("changed", "nothing"),
+        ("changed", "enters"),
+    ] {
         browser.wait_for(&edit_with(wide, narrow));
     }
     let words = browser.text(&format!("{}/p", edit_with("changed", "tombstone")));
     assert!(words.contains("moved from Oncology to"), "{words}");
-    let sizes = browser.js("return [...document.querySelectorAll('.size strong')].map(one => +one.textContent)", &[]);
-    assert!(sizes[1].as_u64() > Some(30) && sizes[0].as_u64() > Some(300), "{sizes}");
+    let sizes = browser.js(
+        "return [...document.querySelectorAll('.size strong')].map(one => +one.textContent)",
+        &[],
+    );
+    assert!(
+        sizes[1].as_u64() > Some(30) && sizes[0].as_u64() > Some(300),
+        "{sizes}"
+    );
 
     // The curl line works when pasted.
     browser.click("//summary[.='For developers']");
     let line = browser.text("//details/div[@class='curl'][2]//code");
     let answer = curl(&line, &server);
-    assert!(answer.status == 200 && answer.json()["next_sync_token"].is_string(), "{line}: {answer:?}");
+    assert!(
+        answer.status == 200 && answer.json()["next_sync_token"].is_string(),
+        "{line}: {answer:?}"
+    );
 
     let loaded = browser.js(
         "return Object.entries(Object.fromEntries(performance.getEntriesByType('resource').filter(({name}) => !/v1|demo.json/.test(name))\
@@ -42,27 +59,51 @@ fn demo_edits_reach_each_license_by_its_scope() {
     );
     let loaded = loaded.as_array().unwrap();
     let bytes: u64 = loaded.iter().map(|entry| entry[1].as_u64().unwrap()).sum();
-    assert!(loaded.len() >= 8 && bytes <= MAX_BYTES, "{bytes} bytes: {loaded:?}");
+    assert!(
+        loaded.len() >= 8 && bytes <= MAX_BYTES,
+        "{bytes} bytes: {loaded:?}"
+    );
     let own = format!("http://{}/", server.address);
-    assert!(loaded.iter().all(|entry| entry[0].as_str().unwrap().starts_with(&own)), "from elsewhere: {loaded:?}");
+    assert!(
+        loaded
+            .iter()
+            .all(|entry| entry[0].as_str().unwrap().starts_with(&own)),
+        "from elsewhere: {loaded:?}"
+    );
     browser.expect_quiet_console(&[]);
     end_demo(browser, server);
 }
 
 #[test]
 fn an_import_by_hand_is_shown_in_the_demo() {
-    let Some((browser, mut server, site)) = open_demo(&["--quiet-data"]) else { return };
+    let Some((browser, mut server, site)) = open_demo(&["--quiet-data"]) else {
+        return;
+    };
     // The demo prints the command of the import, with the path of the database.
     let mut lines = std::iter::from_fn(|| {
         let mut line = String::new();
-        std::io::BufRead::read_line(&mut server.stdout, &mut line).ok().filter(|count| *count > 0).map(|_| line)
+        std::io::BufRead::read_line(&mut server.stdout, &mut line)
+            .ok()
+            .filter(|count| *count > 0)
+            .map(|_| line)
     });
-    let import = lines.find(|line| line.contains(" import ")).expect("an import");
-    let database = import.split_whitespace().find(|word| word.ends_with(".redb")).expect("a database").to_owned();
+    let import = lines
+        .find(|line| line.contains(" import "))
+        .expect("an import");
+    let database = import
+        .split_whitespace()
+        .find(|word| word.ends_with(".redb"))
+        .expect("a database")
+        .to_owned();
     browser.wait_for("//p[contains(., 'Import a change')]");
     browser.wait_for("//p[contains(., 'Waiting for the next edit')]");
     let file = site.write("conferences.jsonl", r#"{"id": 127, "venue": "Hall 7"}"#);
-    site.json(["import".as_ref(), file.as_os_str(), "--db".as_ref(), database.as_ref()]);
+    site.json([
+        "import".as_ref(),
+        file.as_os_str(),
+        "--db".as_ref(),
+        database.as_ref(),
+    ]);
     browser.wait_for("//article[contains(., 'Another edit') and contains(., 'Hall 7')]");
     browser.expect_quiet_console(&[]);
     end_demo(browser, server);

@@ -20,7 +20,9 @@ pub(super) fn conferences(count: u64, version: u64) -> String {
 
 /// Waits until the list's heading is this text.
 pub(super) fn expect_total(browser: &Browser, total: &str) {
-    browser.wait_for(&format!("//h2[@class='results' and normalize-space(.)='{total}']"));
+    browser.wait_for(&format!(
+        "//h2[@class='results' and normalize-space(.)='{total}']"
+    ));
 }
 
 /// The places where the key could be: the address, the history, storage, cookies.
@@ -35,12 +37,17 @@ pub(super) fn kept_texts(browser: &Browser) -> Value {
 #[test]
 fn a_key_shows_the_records_of_its_license() {
     let files = [("conferences.jsonl", conferences(COUNT, 1))];
-    let Some((browser, _site, server, key)) = open_page(&files) else { return };
+    let Some((browser, _site, server, key)) = open_page(&files) else {
+        return;
+    };
 
     // A wrong key stays in its field, with the reason below.
     paste_key(&browser, "mfk_none");
     browser.wait_for("//p[@id='key-error' and contains(., 'not recognised')]");
-    assert_eq!(browser.js("return document.getElementById('key').value", &[]), "mfk_none");
+    assert_eq!(
+        browser.js("return document.getElementById('key').value", &[]),
+        "mfk_none"
+    );
     assert_eq!(browser.js("return document.activeElement.id", &[]), "key");
     // So does one that the server does not judge, because too many wrong ones came from its address.
     let mut other = server.client("mfk_none");
@@ -48,17 +55,28 @@ fn a_key_shows_the_records_of_its_license() {
         other.get("/v1/conferences");
     }
     paste_key(&browser, "mfk_other");
-    browser.wait_for("//p[@id='key-error' and contains(., 'Too many requests with unusable API keys')]");
+    browser.wait_for(
+        "//p[@id='key-error' and contains(., 'Too many requests with unusable API keys')]",
+    );
     // A second attempt replaces the wrong key. No pasted text becomes a search.
     paste_key(&browser, &key);
     expect_total(&browser, "130 conferences");
-    assert_eq!(browser.js("return [location.hash, document.getElementById('words').value]", &[]), json!(["", ""]));
+    assert_eq!(
+        browser.js(
+            "return [location.hash, document.getElementById('words').value]",
+            &[]
+        ),
+        json!(["", ""])
+    );
 
     // A table that shows more on request.
     let rows = "return document.querySelectorAll('tbody tr').length";
     assert_eq!(browser.js(rows, &[]), 50);
     browser.click("//button[.='Show more']");
-    browser.wait_for_js("all rows", "return document.querySelectorAll('tbody tr').length === 130");
+    browser.wait_for_js(
+        "all rows",
+        "return document.querySelectorAll('tbody tr').length === 130",
+    );
 
     // Words and facets, with totals.
     for (words, expected) in [
@@ -75,11 +93,16 @@ fn a_key_shows_the_records_of_its_license() {
     expect_total(&browser, "0 of 130 conferences");
     browser.click("//p[contains(., 'Did you mean')]/button[.='Conference 126']");
     expect_total(&browser, "1 of 130 conferences");
-    assert_eq!(browser.js("return document.getElementById('words').value", &[]), "Conference 126");
+    assert_eq!(
+        browser.js("return document.getElementById('words').value", &[]),
+        "Conference 126"
+    );
     browser.click("//button[.='Clear all']");
     expect_total(&browser, "130 conferences");
     let facet = |name: &str, value: &str| {
-        browser.click(&format!("//details[summary='{name}']//label[span='{value}']/input"));
+        browser.click(&format!(
+            "//details[summary='{name}']//label[span='{value}']/input"
+        ));
     };
     facet("Therapy area", "Oncology");
     expect_total(&browser, "43 of 130 conferences");
@@ -126,7 +149,10 @@ fn a_key_shows_the_records_of_its_license() {
     // A record, and its links.
     browser.wait_for("//h1[.='Conference 5']");
     browser.wait_for("//main[contains(., 'under review by the service operator')]");
-    browser.wait_for_js("the focus is at the heading", "return document.activeElement.tagName === 'H1'");
+    browser.wait_for_js(
+        "the focus is at the heading",
+        "return document.activeElement.tagName === 'H1'",
+    );
     browser.click("//a[@class='tag']");
     expect_total(&browser, "43 of 130 conferences");
     browser.view("#/conferences/4711");
@@ -158,7 +184,9 @@ fn a_planner_finds_deadlines_and_downloads_them() {
         due_in(6, "Oncology", "Spain", -10),
     ];
     let files = [("conferences.jsonl", records.concat())];
-    let Some((browser, site, _server, key)) = open_page(&files) else { return };
+    let Some((browser, site, _server, key)) = open_page(&files) else {
+        return;
+    };
     paste_key(&browser, &key);
     expect_total(&browser, "6 conferences");
 
@@ -173,8 +201,17 @@ fn a_planner_finds_deadlines_and_downloads_them() {
     browser.wait_for("//tbody/tr[1][contains(., 'estimated') and contains(., 'in 10 days')]");
 
     // The address holds the view, and not the key. A colleague sees the same with another key.
-    let address = browser.js("return location.href", &[]).as_str().unwrap().to_owned();
-    for part in ["area=Oncology", "region=Europe", "deadline=abstract", "within=60"] {
+    let address = browser
+        .js("return location.href", &[])
+        .as_str()
+        .unwrap()
+        .to_owned();
+    for part in [
+        "area=Oncology",
+        "region=Europe",
+        "deadline=abstract",
+        "within=60",
+    ] {
         assert!(address.contains(part), "{address} lacks {part}");
     }
     assert!(!address.contains("mfk_"), "{address}");
@@ -184,22 +221,45 @@ fn a_planner_finds_deadlines_and_downloads_them() {
         let is_file = |name: &String| name.starts_with("conferences-") && name.ends_with(end);
         wait_until("the file is there", || {
             let name = site.files().into_iter().find(is_file)?;
-            fs::read_to_string(site.path(&name)).ok().filter(|text| !text.is_empty())
+            fs::read_to_string(site.path(&name))
+                .ok()
+                .filter(|text| !text.is_empty())
         })
     };
     browser.click("//button[starts-with(., 'Calendar')]");
     let calendar = file(".ics");
-    assert!(calendar.starts_with("BEGIN:VCALENDAR\r\n") && calendar.ends_with("END:VCALENDAR\r\n"), "{calendar}");
-    assert_eq!(calendar.matches("BEGIN:VEVENT\r\n").count(), 2, "{calendar}");
+    assert!(
+        calendar.starts_with("BEGIN:VCALENDAR\r\n") && calendar.ends_with("END:VCALENDAR\r\n"),
+        "{calendar}"
+    );
+    assert_eq!(
+        calendar.matches("BEGIN:VEVENT\r\n").count(),
+        2,
+        "{calendar}"
+    );
     let name = calendar.replace("\r\n ", "");
-    let name = name.lines().find_map(|line| line.strip_prefix("X-WR-CALNAME:")).unwrap();
-    assert_eq!(name, r"Conferences: Oncology\, Europe\, Abstracts\, due in the next 60 days");
-    let is_named = |file: &String| file.starts_with("conferences-oncology-europe-abstracts-due-in-the-next-60-days-");
+    let name = name
+        .lines()
+        .find_map(|line| line.strip_prefix("X-WR-CALNAME:"))
+        .unwrap();
+    assert_eq!(
+        name,
+        r"Conferences: Oncology\, Europe\, Abstracts\, due in the next 60 days"
+    );
+    let is_named = |file: &String| {
+        file.starts_with("conferences-oncology-europe-abstracts-due-in-the-next-60-days-")
+    };
     assert!(site.files().iter().any(is_named), "{:?}", site.files());
-    assert!(calendar.contains("projected from earlier") && calendar.contains(r"City\, 1"), "{calendar}");
+    assert!(
+        calendar.contains("projected from earlier") && calendar.contains(r"City\, 1"),
+        "{calendar}"
+    );
     browser.click("//button[starts-with(., 'CSV')]");
     let csv = file(".csv");
-    assert!(csv.starts_with("\u{feff}") && csv.lines().count() == 3 && csv.contains("\"City, 1\""), "{csv}");
+    assert!(
+        csv.starts_with("\u{feff}") && csv.lines().count() == 3 && csv.contains("\"City, 1\""),
+        "{csv}"
+    );
 
     // By month, and after an empty period.
     browser.click("//button[.='Deadlines by month']");
@@ -217,7 +277,10 @@ fn a_planner_finds_deadlines_and_downloads_them() {
     browser.wait_for("//button[starts-with(., 'Calendar (0 dates)') and @disabled]");
 
     let other = site.key("all", &[]).1;
-    browser.js("location.href = arguments[0]; location.reload()", &[json!(address)]);
+    browser.js(
+        "location.href = arguments[0]; location.reload()",
+        &[json!(address)],
+    );
     browser.wait_for("//input[@id='key']");
     paste_key(&browser, &other);
     expect_total(&browser, "1 of 5 conferences");
@@ -225,7 +288,13 @@ fn a_planner_finds_deadlines_and_downloads_them() {
     browser.fill("//input[@id='words']", &other);
     expect_total(&browser, "0 of 5 conferences");
     browser.click("//button[.='Deadlines by month']");
-    assert!(!browser.js("return location.href", &[]).as_str().unwrap().contains("mfk_"));
+    assert!(
+        !browser
+            .js("return location.href", &[])
+            .as_str()
+            .unwrap()
+            .contains("mfk_")
+    );
     browser.expect_quiet_console(&[]);
 }
 
@@ -235,7 +304,10 @@ fn counts_include_unannounced_values_and_leave_out_past_meetings() {
     let conference = |id: u64, fields: Value| {
         let mut record = json!({"id": id, "name": format!("Meeting {id}"), "therapy_areas": ["Oncology"], "start_date_status": "check",
             "abstract_due_date_status": "estimated", "late_breaking_due_date_status": "not_found"});
-        record.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        record
+            .as_object_mut()
+            .unwrap()
+            .extend(fields.as_object().unwrap().clone());
         format!("{record}\n")
     };
     let late = day(80);
@@ -251,7 +323,9 @@ fn counts_include_unannounced_values_and_leave_out_past_meetings() {
         ),
     ];
     let files = [("conferences.jsonl", records.concat())];
-    let Some((browser, site, _server, key)) = open_page(&files) else { return };
+    let Some((browser, site, _server, key)) = open_page(&files) else {
+        return;
+    };
     paste_key(&browser, &key);
 
     // The list and its files have the future meetings, and their number. A click shows past meetings.
@@ -272,7 +346,8 @@ fn counts_include_unannounced_values_and_leave_out_past_meetings() {
 
     // A period and a confidence: the row has the deadline that fits both.
     browser.click("//button[.='90 days']");
-    browser.wait_for("//tbody/tr[contains(., 'Meeting 1') and contains(., 'Abstracts, in 50 days')]");
+    browser
+        .wait_for("//tbody/tr[contains(., 'Meeting 1') and contains(., 'Abstracts, in 50 days')]");
     browser.click("//details[summary='Confidence of deadlines']//label[span='confirmed']/input");
     expect_total(&browser, "1 of 3 conferences");
     browser.wait_for(
@@ -280,10 +355,18 @@ fn counts_include_unannounced_values_and_leave_out_past_meetings() {
     );
     browser.click("//button[starts-with(., 'CSV (1 row)')]");
     let csv = wait_until("the file is there", || {
-        let name = site.files().into_iter().find(|name| name.ends_with(".csv"))?;
-        fs::read_to_string(site.path(&name)).ok().filter(|text| !text.is_empty())
+        let name = site
+            .files()
+            .into_iter()
+            .find(|name| name.ends_with(".csv"))?;
+        fs::read_to_string(site.path(&name))
+            .ok()
+            .filter(|text| !text.is_empty())
     });
-    assert!(csv.contains(&format!("\r\nlate_breaking,{late},confirmed,1,Meeting 1,")), "{csv}");
+    assert!(
+        csv.contains(&format!("\r\nlate_breaking,{late},confirmed,1,Meeting 1,")),
+        "{csv}"
+    );
 
     // A meeting without a country is in the count of each period, and can be chosen.
     browser.click("//button[.='Clear all']");
@@ -291,7 +374,10 @@ fn counts_include_unannounced_values_and_leave_out_past_meetings() {
     browser.click("//details[summary='Region']//label[span='Not announced' and span='1']/input");
     expect_total(&browser, "1 of 3 conferences");
     browser.wait_for("//tbody//a[.='Meeting 2']");
-    browser.wait_for_js("the address has it", "return /[?&]region=(&|$)/.test(location.hash)");
+    browser.wait_for_js(
+        "the address has it",
+        "return /[?&]region=(&|$)/.test(location.hash)",
+    );
     // Each filter is a chip, also a period without a button.
     browser.view("#/conferences?region=&deadline=abstract&within=120");
     let chips = "return [...document.querySelectorAll('.chip')].map(chip => chip.textContent.replace(/[×\\s]+/g, ' ').trim()).join()";
@@ -300,13 +386,18 @@ fn counts_include_unannounced_values_and_leave_out_past_meetings() {
         &format!("{chips} === 'Remove Region: not announced,Remove Abstracts,Remove due in the next 120 days'"),
     );
     browser.click("//button[contains(@class, 'chip') and contains(., '120 days')]");
-    browser.wait_for_js("the period has gone", "return location.hash === '#/conferences?region=&deadline=abstract'");
+    browser.wait_for_js(
+        "the period has gone",
+        "return location.hash === '#/conferences?region=&deadline=abstract'",
+    );
     browser.expect_quiet_console(&[]);
 }
 
 #[test]
 fn the_tab_keeps_the_key_if_the_reader_chooses_so() {
-    let Some(browser) = Browser::start() else { return };
+    let Some(browser) = Browser::start() else {
+        return;
+    };
     let site = Site::new();
     site.import("conferences.jsonl", conferences(9, 1));
     site.license("all", "--dataset conferences");
@@ -325,8 +416,12 @@ fn the_tab_keeps_the_key_if_the_reader_chooses_so() {
     reload();
     expect_total(&browser, "9 conferences");
     let kept = kept_texts(&browser);
-    let [address, state, local, tab, cookies] = [0, 1, 2, 3, 4].map(|at| kept[at].as_str().unwrap());
-    assert!(tab.contains(&key) && ![address, state, local, cookies].concat().contains("mfk_"), "{kept}");
+    let [address, state, local, tab, cookies] =
+        [0, 1, 2, 3, 4].map(|at| kept[at].as_str().unwrap());
+    assert!(
+        tab.contains(&key) && ![address, state, local, cookies].concat().contains("mfk_"),
+        "{kept}"
+    );
     browser.click("//button[.='Forget key']");
     browser.wait_for("//input[@id='key']");
     assert_eq!(kept_texts(&browser)[3], "{}");
@@ -344,7 +439,9 @@ fn the_tab_keeps_the_key_if_the_reader_chooses_so() {
 #[test]
 fn changes_arrive_and_the_copy_equals_the_export() {
     let files = [("conferences.jsonl", conferences(COUNT, 1))];
-    let Some((browser, site, server, key)) = open_page(&files) else { return };
+    let Some((browser, site, server, key)) = open_page(&files) else {
+        return;
+    };
     paste_key(&browser, &key);
     expect_total(&browser, "130 conferences");
 
@@ -352,7 +449,10 @@ fn changes_arrive_and_the_copy_equals_the_export() {
     browser.wait_for("//a[.='1 change since you opened this']");
     site.import("conferences.jsonl", r#"{"id": 8, "deleted": true}"#);
     expect_total(&browser, "129 conferences");
-    site.import("conferences.jsonl", format!(r#"{{"id": 131, "name": "The new one", {STATUSES}}}"#));
+    site.import(
+        "conferences.jsonl",
+        format!(r#"{{"id": 131, "name": "The new one", {STATUSES}}}"#),
+    );
     expect_total(&browser, "130 conferences");
     browser.click("//a[.='3 changes since you opened this']");
     browser.wait_for(
@@ -361,33 +461,51 @@ fn changes_arrive_and_the_copy_equals_the_export() {
     browser.wait_for("//li[contains(., 'removed') and contains(., 'Conference 8')]");
     browser.wait_for("//li[contains(., 'added') and contains(., 'The new one')]");
     // Some browsers pass on each digit of a year. None of these days is a step of the history.
-    for (picked, expected) in [("0002-01-05", ""), ("0202-01-05", ""), ("2026-01-05", "?since=2026-01-05"), ("", "")] {
+    for (picked, expected) in [
+        ("0002-01-05", ""),
+        ("0202-01-05", ""),
+        ("2026-01-05", "?since=2026-01-05"),
+        ("", ""),
+    ] {
         let address = browser.js(
             "const field = document.getElementById('since'); field.value = arguments[0]; \
              field.dispatchEvent(new Event('change', {bubbles: true})); return location.hash",
             &[json!(picked)],
         );
-        assert_eq!(address, format!("#/changes/conferences{expected}"), "{picked}");
+        assert_eq!(
+            address,
+            format!("#/changes/conferences{expected}"),
+            "{picked}"
+        );
     }
     browser.view("#/changes/conferences?since=2026-02-31");
     browser.wait_for("//h2[contains(., '3 changes since you opened this')]");
 
     // The CSV file of all records has the lines of the server's.
-    let lines = |csv: &str| csv.trim_start_matches('\u{feff}').lines().map(str::to_owned).collect::<BTreeSet<_>>();
+    let lines = |csv: &str| {
+        csv.trim_start_matches('\u{feff}')
+            .lines()
+            .map(str::to_owned)
+            .collect::<BTreeSet<_>>()
+    };
     browser.js(
         "URL.createObjectURL = blob => { blob.text().then(text => { window.csv = text; }); return 'data:,'; }",
         &[],
     );
     let mut client = server.client(&key);
     let mut expect_equal = |at: &str| {
-        let exported = String::from_utf8(client.get("/v1/exports/conferences?format=csv").gunzip()).unwrap();
+        let exported =
+            String::from_utf8(client.get("/v1/exports/conferences?format=csv").gunzip()).unwrap();
         browser.view("#/conferences?past=yes");
         browser.js("window.csv = null", &[]);
         browser.click("//button[starts-with(., 'CSV')]");
         let saved = browser.wait_for_js(at, "return window.csv");
         let (saved, exported) = (lines(saved.as_str().unwrap()), lines(&exported));
         let differing: Vec<_> = saved.symmetric_difference(&exported).collect();
-        assert!(exported.len() > 1 && differing.is_empty(), "{at}: {differing:?}");
+        assert!(
+            exported.len() > 1 && differing.is_empty(),
+            "{at}: {differing:?}"
+        );
         browser.view("#/conferences");
     };
     expect_equal("after edits");
@@ -404,7 +522,9 @@ fn changes_arrive_and_the_copy_equals_the_export() {
 #[test]
 fn exports_and_the_feed_are_for_developers() {
     let files = [("conferences.jsonl", conferences(COUNT, 1))];
-    let Some((browser, site, server, key)) = open_page(&files) else { return };
+    let Some((browser, site, server, key)) = open_page(&files) else {
+        return;
+    };
     // The reader is on the way to the view as soon as something is drawn.
     browser.before_each_page(
         "document.addEventListener('DOMContentLoaded', () => new MutationObserver((_, self) => { \
@@ -432,7 +552,9 @@ fn exports_and_the_feed_are_for_developers() {
     browser.fill("//input[@id='token']", "half of a tok");
     let position = browser.text("//section[@id='feed']/p/code[@class='token']");
     site.import("conferences.jsonl", r#"{"id": 9, "venue": "Hall 9"}"#);
-    browser.wait_for(&format!("//section[@id='feed']/p/code[@class='token' and .!='{position}']"));
+    browser.wait_for(&format!(
+        "//section[@id='feed']/p/code[@class='token' and .!='{position}']"
+    ));
     assert_eq!(browser.js(typed, &[]), "half of a tok");
     browser.fill("//input[@id='token']", next.as_str().unwrap());
 
@@ -459,7 +581,14 @@ fn exports_and_the_feed_are_for_developers() {
         browser.wait_for("//h1[.='No such view']");
         browser.view(view);
         browser.wait_for("//p[.='This license has no journals.']");
-        assert_eq!(browser.js("return document.querySelectorAll('.problem, .curl, form').length", &[]), 0, "{view}");
+        assert_eq!(
+            browser.js(
+                "return document.querySelectorAll('.problem, .curl, form').length",
+                &[]
+            ),
+            0,
+            "{view}"
+        );
     }
 
     browser.view("#/developers/conferences");
@@ -469,16 +598,23 @@ fn exports_and_the_feed_are_for_developers() {
     let is_file = |name: &String| name.starts_with("conferences-") && name.ends_with(".csv");
     let text = wait_until("the file is there", || {
         let name = site.files().into_iter().find(is_file)?;
-        fs::read_to_string(site.path(&name)).ok().filter(|text| !text.is_empty())
+        fs::read_to_string(site.path(&name))
+            .ok()
+            .filter(|text| !text.is_empty())
     });
-    assert!(text.starts_with("\u{feff}id,") && text.lines().count() == 130, "{text}");
+    assert!(
+        text.starts_with("\u{feff}id,") && text.lines().count() == 130,
+        "{text}"
+    );
     browser.expect_quiet_console(&[403, 410]);
 }
 
 #[test]
 fn beyond_its_record_limit_the_page_queries_the_api() {
     let files = [("conferences.jsonl", conferences(1_500, 1))];
-    let Some((browser, _site, server, key)) = open_page(&files) else { return };
+    let Some((browser, _site, server, key)) = open_page(&files) else {
+        return;
+    };
     // Each export claims more records than the page takes.
     browser.before_each_page(
         "const load = fetch; window.fetch = async (url, options) => { \
@@ -496,8 +632,13 @@ fn beyond_its_record_limit_the_page_queries_the_api() {
         ("q", "Conference 1500", "1 record"),
         ("country", "japan", "No record fits."),
     ] {
-        browser.fill(&format!("//input[@name='{name}']"), &format!("{value}\u{e007}"));
-        browser.wait_for(&format!("//main[.//h2[.='{expected}'] or .//section[contains(., '{expected}')]]"));
+        browser.fill(
+            &format!("//input[@name='{name}']"),
+            &format!("{value}\u{e007}"),
+        );
+        browser.wait_for(&format!(
+            "//main[.//h2[.='{expected}'] or .//section[contains(., '{expected}')]]"
+        ));
         browser.click("//button[.='Clear']");
         browser.wait_for("//h2[contains(., '100 records, more follow')]");
     }
@@ -507,24 +648,44 @@ fn beyond_its_record_limit_the_page_queries_the_api() {
     browser.wait_for("//h2[.='1 record']");
     browser.wait_for("//p[contains(., 'The server cannot filter by these.')]");
     let lost = "return [...document.querySelectorAll('.chip')].map(chip => chip.textContent.replace(/[×\\s]+/g, ' ').trim()).join()";
-    let all = "Remove Europe,Remove Japan,Remove Spain,Remove Abstracts,Remove due in the next 60 days";
+    let all =
+        "Remove Europe,Remove Japan,Remove Spain,Remove Abstracts,Remove due in the next 60 days";
     assert_eq!(browser.js(lost, &[]), all);
     browser.fill("//input[@name='q']", "Conference 1499\u{e007}");
     browser.wait_for("//tbody//a[.='Conference 1499']");
     assert_eq!(browser.js(lost, &[]), all, "the other filters stay");
     browser.click("//a[contains(@class, 'chip') and contains(., 'Spain')]");
-    browser.wait_for_js("a filter of one value", "return document.getElementById('country').value === 'Japan'");
-    assert_eq!(browser.js("return document.activeElement.tagName", &[]), "H1", "the focus is not lost");
+    browser.wait_for_js(
+        "a filter of one value",
+        "return document.getElementById('country').value === 'Japan'",
+    );
+    assert_eq!(
+        browser.js("return document.activeElement.tagName", &[]),
+        "H1",
+        "the focus is not lost"
+    );
     browser.click("//a[contains(@class, 'chip') and contains(., '60 days')]");
-    browser.wait_for_js("the period has gone", &format!("{lost} === 'Remove Europe,Remove Abstracts'"));
+    browser.wait_for_js(
+        "the period has gone",
+        &format!("{lost} === 'Remove Europe,Remove Abstracts'"),
+    );
     browser.click("//button[.='Clear']");
     browser.wait_for("//h2[contains(., '100 records, more follow')]");
     assert_eq!(browser.js(lost, &[]), "");
     // A key in a filter box gets into no address, neither the page's nor that of a request.
     browser.fill("//input[@name='q']", &format!("{key} 1500\u{e007}"));
-    browser.wait_for_js("the filter is applied", "return location.hash === '#/conferences?q=1500'");
-    browser.wait_for_js("the box as it is applied", "return document.getElementById('q').value === '1500'");
-    let names = browser.js("return performance.getEntriesByType('resource').map(({name}) => name)", &[]);
+    browser.wait_for_js(
+        "the filter is applied",
+        "return location.hash === '#/conferences?q=1500'",
+    );
+    browser.wait_for_js(
+        "the box as it is applied",
+        "return document.getElementById('q').value === '1500'",
+    );
+    let names = browser.js(
+        "return performance.getEntriesByType('resource').map(({name}) => name)",
+        &[],
+    );
     assert!(!names.to_string().contains("mfk_"), "{names}");
     browser.click("//button[.='Clear']");
     browser.wait_for("//h2[contains(., '100 records, more follow')]");
@@ -535,7 +696,10 @@ fn beyond_its_record_limit_the_page_queries_the_api() {
     browser.wait_for("//h2[contains(., '100 records, more follow')]");
     browser.click("//a[.='Next page']");
     browser.wait_for("//h2[contains(., '100 records on this page, more follow')]");
-    browser.wait_for_js("the focus is at the page's head", "return document.activeElement.className === 'results'");
+    browser.wait_for_js(
+        "the focus is at the page's head",
+        "return document.activeElement.className === 'results'",
+    );
     // Another filter begins at the first page again.
     browser.fill("//input[@name='year']", "2096\u{e007}");
     browser.wait_for("//div[@aria-busy='false']//h2[contains(., '100 records, more follow')]");
@@ -548,8 +712,10 @@ fn beyond_its_record_limit_the_page_queries_the_api() {
         browser.click(&format!("(//tbody//button[@class='star'])[{row}]"));
     }
     browser.click("//a[.='Compare side by side']");
-    browser
-        .wait_for_js("two records", "return document.querySelectorAll('.compare tbody tr:first-child a').length === 2");
+    browser.wait_for_js(
+        "two records",
+        "return document.querySelectorAll('.compare tbody tr:first-child a').length === 2",
+    );
     browser.click("//div[@class='compare']//tbody/tr[1]/td[2]//a");
     browser.wait_for("//main//dl[@class='facts']");
     browser.click("//a[.='Back to the list of conferences']");
@@ -577,7 +743,10 @@ fn beyond_its_record_limit_the_page_queries_the_api() {
     browser.click("//button[.='Clear']");
     browser.wait_for("//div[@aria-busy='false']//h2[contains(., '100 records, more follow')]");
     browser.js_async("window.release(arguments[0])");
-    assert_eq!(browser.text("//h2[@class='results']"), "100 records, more follow");
+    assert_eq!(
+        browser.text("//h2[@class='results']"),
+        "100 records, more follow"
+    );
     browser.expect_quiet_console(&[400, 404]);
 }
 
@@ -585,7 +754,8 @@ fn beyond_its_record_limit_the_page_queries_the_api() {
 fn hostile_records_stay_text() {
     let hostile = "\"'><img src=http://127.0.0.2/x onerror=\"window.pwned=1\"><script>window.pwned=1</script>${window.pwned=1}{{pwned}}";
     let address = "javascript:window.pwned=1";
-    let organization = json!({"id": 1, "name": hostile, "abbv": hostile, "type": hostile, "url": address});
+    let organization =
+        json!({"id": 1, "name": hostile, "abbv": hostile, "type": hostile, "url": address});
     let tag = json!({"id": 1, "type": hostile, "name": hostile, "category": hostile});
     let conference = json!({"id": 7, "name": hostile, "abbv": hostile, "year": 2097, "country": hostile, "city": hostile, "venue": hostile,
         "url": address, "therapy_areas": [hostile], "organizations": [1], "tags": [1], "start_date": "2097-05-01",
@@ -599,10 +769,15 @@ fn hostile_records_stay_text() {
     let files = [
         ("organizations.jsonl", organization.to_string()),
         ("tags.jsonl", tag.to_string()),
-        ("conferences.jsonl", format!("{conference}\n{mixed_conference}")),
+        (
+            "conferences.jsonl",
+            format!("{conference}\n{mixed_conference}"),
+        ),
         ("journals.jsonl", format!("{journal}\n{mixed_journal}")),
     ];
-    let Some((browser, site, server, key)) = open_page(&files) else { return };
+    let Some((browser, site, server, key)) = open_page(&files) else {
+        return;
+    };
     let own = format!("http://{}/", server.address);
     paste_key(&browser, &key);
     for view in [
@@ -622,8 +797,14 @@ fn hostile_records_stay_text() {
         browser.view(view);
         browser.js("for (const star of document.querySelectorAll('.star[aria-pressed=false]')) star.click()", &[]);
         browser.wait_for_js(view, "return document.querySelector('h1') && !/Asking …|Loading …/.test(document.querySelector('main').textContent)");
-        browser.js("for (const fold of document.querySelectorAll('details')) fold.open = true", &[]);
-        site.import("conferences.jsonl", json!({"id": 7, "venue": format!("{hostile} {view}")}).to_string());
+        browser.js(
+            "for (const fold of document.querySelectorAll('details')) fold.open = true",
+            &[],
+        );
+        site.import(
+            "conferences.jsonl",
+            json!({"id": 7, "venue": format!("{hostile} {view}")}).to_string(),
+        );
         browser.wait_for_js(
             view,
             "return !document.querySelector('main img, main script, main iframe, a[href^=\"javascript:\" i], [onerror]')",
@@ -631,12 +812,20 @@ fn hostile_records_stay_text() {
     }
     browser.wait_for("//li[contains(., 'changed') and contains(., 'onerror')]");
     // The whole address of the view holds texts of records, too.
-    browser.view(&format!("#/conferences?area={hostile}&q={hostile}&country={hostile}"));
+    browser.view(&format!(
+        "#/conferences?area={hostile}&q={hostile}&country={hostile}"
+    ));
     browser.wait_for("//ul[@aria-label='Chosen filters']");
     assert_eq!(browser.js("return window.pwned ?? null", &[]), Value::Null);
-    let names = browser.js("return performance.getEntriesByType('resource').map(({name}) => name)", &[]);
+    let names = browser.js(
+        "return performance.getEntriesByType('resource').map(({name}) => name)",
+        &[],
+    );
     for name in names.as_array().unwrap() {
-        assert!(name.as_str().unwrap().starts_with(&own), "a request left: {name}");
+        assert!(
+            name.as_str().unwrap().starts_with(&own),
+            "a request left: {name}"
+        );
     }
     browser.expect_quiet_console(&[]);
 }

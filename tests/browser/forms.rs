@@ -26,10 +26,14 @@ const ENTER: &str = "\u{e007}";
 
 #[test]
 fn every_view_fits_every_screen_and_passes_axe() {
-    let Some((browser, server, _site)) = open_demo(&["--quiet-data"]) else { return };
+    let Some((browser, server, _site)) = open_demo(&["--quiet-data"]) else {
+        return;
+    };
     let axe = find_axe();
     if axe.is_none() {
-        eprintln!("the accessibility of the explorer is not checked: MEDFEED_AXE does not name axe.min.js");
+        eprintln!(
+            "the accessibility of the explorer is not checked: MEDFEED_AXE does not name axe.min.js"
+        );
     }
     // axe checks the widest and the narrowest form. Dark differs in its colors alone.
     for (width, dark, rules) in [
@@ -57,17 +61,30 @@ fn every_view_fits_every_screen_and_passes_axe() {
                 browser.check_rules(axe, rules, &place);
             }
             // On a phone the filters are behind a button.
-            if width < 600 && browser.js("return Boolean(document.querySelector('.toggle'))", &[]) == true {
+            if width < 600
+                && browser.js("return Boolean(document.querySelector('.toggle'))", &[]) == true
+            {
                 browser.click("//button[starts-with(., 'Filters')]");
-                browser.wait_for("//section[@aria-label='Filters']/button[starts-with(., 'Show ')]");
+                browser
+                    .wait_for("//section[@aria-label='Filters']/button[starts-with(., 'Show ')]");
                 if let Some(axe) = &axe {
                     browser.check_rules(axe, rules, &format!("{place}, with its filters"));
                 }
                 browser.click("//section[@aria-label='Filters']/button[starts-with(., 'Show ')]");
             }
         }
-        let page = browser.js("return getComputedStyle(document.body).backgroundColor", &[]);
-        assert_eq!(page, if dark { "rgb(20, 24, 28)" } else { "rgb(253, 253, 252)" });
+        let page = browser.js(
+            "return getComputedStyle(document.body).backgroundColor",
+            &[],
+        );
+        assert_eq!(
+            page,
+            if dark {
+                "rgb(20, 24, 28)"
+            } else {
+                "rgb(253, 253, 252)"
+            }
+        );
     }
     browser.expect_quiet_console(&[]);
     end_demo(browser, server);
@@ -75,42 +92,71 @@ fn every_view_fits_every_screen_and_passes_axe() {
 
 #[test]
 fn the_explorer_is_usable_by_keyboard_alone() {
-    let Some((browser, server, _site)) = open_demo(&["--quiet-data"]) else { return };
+    let Some((browser, server, _site)) = open_demo(&["--quiet-data"]) else {
+        return;
+    };
     browser.type_keys(TAB);
-    browser.wait_for_js("the skip link is first", "return document.activeElement.className === 'skip'");
+    browser.wait_for_js(
+        "the skip link is first",
+        "return document.activeElement.className === 'skip'",
+    );
     browser.type_keys(ENTER);
-    browser.wait_for_js("it leads to the content", "return document.activeElement.id === 'main'");
+    browser.wait_for_js(
+        "it leads to the content",
+        "return document.activeElement.id === 'main'",
+    );
     browser.type_keys(TAB);
     browser.wait_for_js(
         "the first link of the content",
         "return document.activeElement.textContent === 'Explore with this key'",
     );
-    let outline = browser.js("return getComputedStyle(document.activeElement).outlineStyle", &[]);
+    let outline = browser.js(
+        "return getComputedStyle(document.activeElement).outlineStyle",
+        &[],
+    );
     assert_eq!(outline, "solid", "the focus is visible");
     browser.type_keys(ENTER);
-    browser.wait_for_js("the heading", "return document.activeElement.textContent === 'Conferences'");
+    browser.wait_for_js(
+        "the heading",
+        "return document.activeElement.textContent === 'Conferences'",
+    );
     browser.type_keys(TAB);
-    browser.wait_for_js("what changed", "return document.activeElement.textContent === 'What changed'");
+    browser.wait_for_js(
+        "what changed",
+        "return document.activeElement.textContent === 'What changed'",
+    );
     browser.type_keys(TAB);
     browser.wait_for_js("the search", "return document.activeElement.id === 'words'");
     browser.type_keys(&format!("esmo 2027{ENTER}"));
     browser.wait_for("//h2[@class='results' and contains(., ' of 310 conferences')]");
-    browser.wait_for_js("the reader stays in the field", "return document.activeElement.id === 'words'");
+    browser.wait_for_js(
+        "the reader stays in the field",
+        "return document.activeElement.id === 'words'",
+    );
 
     // A link past the filters. It is the first one after the questions about deadlines.
     let focused = "return document.activeElement.textContent";
-    browser.js("document.querySelector('[aria-label=\"Show as\"] button:last-child').focus()", &[]);
+    browser.js(
+        "document.querySelector('[aria-label=\"Show as\"] button:last-child').focus()",
+        &[],
+    );
     browser.type_keys(TAB);
     assert_eq!(browser.js(focused, &[]), "Skip the filters");
     browser.type_keys(ENTER);
-    browser.wait_for_js("the results have the focus", "return document.activeElement.className === 'results'");
+    browser.wait_for_js(
+        "the results have the focus",
+        "return document.activeElement.className === 'results'",
+    );
 
     // More rows: the focus stays at the button, and at last goes to the first new row.
     browser.view("#/conferences?area=Oncology&year=2025&year=2026&year=2027");
     browser.wait_for("//h2[@class='results' and normalize-space(.)='66 of 310 conferences']");
     browser.js("[...document.querySelectorAll('button')].find(one => one.textContent === 'Show more').focus()", &[]);
     browser.type_keys(ENTER);
-    browser.wait_for_js("all rows", "return document.querySelectorAll('tbody tr').length === 66");
+    browser.wait_for_js(
+        "all rows",
+        "return document.querySelectorAll('tbody tr').length === 66",
+    );
     browser.wait_for_js(
         "the first new row",
         "return document.querySelectorAll('tbody tr')[50].querySelector('a') === document.activeElement",
@@ -119,7 +165,10 @@ fn the_explorer_is_usable_by_keyboard_alone() {
     browser.wait_for("//h2[@class='results' and normalize-space(.)='310 conferences']");
     browser.js("[...document.querySelectorAll('button')].find(one => one.textContent === 'Show more').focus()", &[]);
     browser.type_keys(ENTER);
-    browser.wait_for_js("more rows", "return document.querySelectorAll('tbody tr').length === 150");
+    browser.wait_for_js(
+        "more rows",
+        "return document.querySelectorAll('tbody tr').length === 150",
+    );
     assert_eq!(browser.js(focused, &[]), "Show more");
 
     // So it does in the list of changes, which are records that were loaded today.
@@ -139,7 +188,16 @@ fn the_explorer_is_usable_by_keyboard_alone() {
     browser.click("//button[.='Filters']");
     browser.click("//details[summary='Therapy area']//label[span='Oncology']/input");
     browser.click("//button[.='Show 66 conferences']");
-    browser.wait_for_js("the results have the focus", "return document.activeElement.className === 'results'");
-    assert_eq!(browser.js("return getComputedStyle(document.querySelector('.facets')).display", &[]), "none");
+    browser.wait_for_js(
+        "the results have the focus",
+        "return document.activeElement.className === 'results'",
+    );
+    assert_eq!(
+        browser.js(
+            "return getComputedStyle(document.querySelector('.facets')).display",
+            &[]
+        ),
+        "none"
+    );
     end_demo(browser, server);
 }

@@ -16,7 +16,10 @@ const COUNT: u64 = 130;
 fn serve() -> (Site, Server) {
     let site = Site::new();
     site.import("conferences.jsonl", conferences(COUNT, 1));
-    site.import("journals.jsonl", r#"{"id": 5, "name": "Journal of Five", "impact_factor": 5}"#);
+    site.import(
+        "journals.jsonl",
+        r#"{"id": 5, "name": "Journal of Five", "impact_factor": 5}"#,
+    );
     site.license("all", "--dataset conferences --dataset journals");
     let server = site.serve();
     (site, server)
@@ -52,7 +55,8 @@ fn in_rows(browser: &Browser, script: &str) -> Value {
 /// Waits until the head of a kept copy fits a condition.
 fn wait_for_head(browser: &Browser, dataset: &str, condition: &str) {
     wait_until(condition, || {
-        let script = format!("read(rows.get(['{dataset}', 'head']), head => Boolean({condition}));");
+        let script =
+            format!("read(rows.get(['{dataset}', 'head']), head => Boolean({condition}));");
         in_rows(browser, &script).as_bool().filter(|fits| *fits)
     });
 }
@@ -71,7 +75,12 @@ fn set_back_a_day(browser: &Browser) {
 fn expect_nothing_left(browser: &Browser) {
     let script = "const done = arguments[0]; Promise.all([indexedDB.databases(), caches.keys()])\
         .then(([databases, names]) => done([databases, names, {...localStorage}, {...sessionStorage}, document.cookie, location.href.includes('mfk_')]))";
-    expect("nothing is left", browser, script, &json!([[], [], {}, {}, "", false]));
+    expect(
+        "nothing is left",
+        browser,
+        script,
+        &json!([[], [], {}, {}, "", false]),
+    );
 }
 
 /// The page has no worker.
@@ -95,8 +104,14 @@ fn expect(what: &str, browser: &Browser, script: &str, expected: &Value) {
 
 /// Whether the page has requested an export since it was opened.
 fn asked_for_export(browser: &Browser) -> bool {
-    let names = browser.js("return performance.getEntriesByType('resource').map(({name}) => name)", &[]);
-    assert!(names.to_string().contains("/v1/"), "the page asked for something: {names}");
+    let names = browser.js(
+        "return performance.getEntriesByType('resource').map(({name}) => name)",
+        &[],
+    );
+    assert!(
+        names.to_string().contains("/v1/"),
+        "the page asked for something: {names}"
+    );
     names.to_string().contains("/exports/")
 }
 
@@ -137,7 +152,10 @@ fn a_kept_copy_opens_without_a_key_and_without_a_network() {
     let due = |days: i64| now().plus_s(days * 86_400).date();
     site.import(
         "conferences.jsonl",
-        format!(r#"{{"id": 7, "abstract_due_date": "{}", "abstract_due_date_status": "estimated"}}"#, due(30)),
+        format!(
+            r#"{{"id": 7, "abstract_due_date": "{}", "abstract_due_date_status": "estimated"}}"#,
+            due(30)
+        ),
     );
     site.import("conferences.jsonl", r#"{"id": 8, "deleted": true}"#);
     site.import("journals.jsonl", r#"{"id": 5, "impact_factor": 6.5}"#);
@@ -166,10 +184,19 @@ fn a_kept_copy_opens_without_a_key_and_without_a_network() {
     browser.wait_for("//li[contains(., 'Journal of Five') and .//dt[.='Impact factor'] and .//del[contains(., '5.0')] and .//ins[contains(., '6.5')]]");
     assert!(!asked_for_export(&browser));
     wait_for_head(&browser, "conferences", "head.count === 129");
-    browser.wait_for_js("the worker is there", "return navigator.serviceWorker.controller !== null");
+    browser.wait_for_js(
+        "the worker is there",
+        "return navigator.serviceWorker.controller !== null",
+    );
     let files = browser.js_async("const done = arguments[0]; caches.keys().then(names => caches.open(names[0])).then(cache => cache.keys()).then(keys => done(keys.map(({url}) => url)))");
     let files = files.as_array().unwrap();
-    assert!(files.len() > 30 && !files.iter().any(|url| url.as_str().unwrap().contains("/v1")), "{files:?}");
+    assert!(
+        files.len() > 30
+            && !files
+                .iter()
+                .any(|url| url.as_str().unwrap().contains("/v1")),
+        "{files:?}"
+    );
     browser.expect_quiet_console(&[]);
     drop(browser);
 
@@ -193,7 +220,9 @@ fn a_kept_copy_opens_without_a_key_and_without_a_network() {
 fn forgetting_leaves_nothing_in_any_tab() {
     let (site, server) = serve();
     let profile = tempfile::tempdir().unwrap();
-    let Some(browser) = open(profile.path(), &server, "") else { return };
+    let Some(browser) = open(profile.path(), &server, "") else {
+        return;
+    };
     expect_nothing_left(&browser);
     // A worker that is installed after the reader has clicked *Forget*.
     let late = "const done = arguments[0]; navigator.serviceWorker.register('/worker.js')\
@@ -217,12 +246,19 @@ fn forgetting_leaves_nothing_in_any_tab() {
     let other = browser.new_tab();
     browser.go(&format!("http://{}/", server.address));
     paste_key(&browser, &key);
-    let star = |id: u64| browser.click(&format!("//button[starts-with(@aria-label, 'Star Conference {id} ')]"));
+    let star = |id: u64| {
+        browser.click(&format!(
+            "//button[starts-with(@aria-label, 'Star Conference {id} ')]"
+        ))
+    };
     star(3);
     browser.wait_for("//button[.='Only starred (1)']");
     browser.switch_to(&first);
     browser.click("//button[.='Keep the key and the records on this computer']");
-    browser.wait_for_js("the focus is not lost", "return document.activeElement.tagName === 'H1'");
+    browser.wait_for_js(
+        "the focus is not lost",
+        "return document.activeElement.tagName === 'H1'",
+    );
     wait_for_head(&browser, "conferences", "head");
     browser.view("#/conferences");
     star(2);
@@ -271,8 +307,11 @@ fn forgetting_leaves_nothing_in_any_tab() {
     // The worker of the first tab's page stays, without its files. They return with the key.
     browser.switch_to(&first);
     keep(&browser, &key, "conferences");
-    let has_files = "const done = arguments[0]; caches.keys().then(names => done(names.length === 1))";
-    wait_until("the page's files are there", || browser.js_async(has_files).as_bool().filter(|has| *has));
+    let has_files =
+        "const done = arguments[0]; caches.keys().then(names => done(names.length === 1))";
+    wait_until("the page's files are there", || {
+        browser.js_async(has_files).as_bool().filter(|has| *has)
+    });
     browser.expect_quiet_console(&[]);
 }
 
@@ -311,8 +350,9 @@ fn an_ended_key_leaves_nothing_in_the_browser() {
         browser.go("about:blank");
         site.json(["key", "revoke", id.as_str()]);
         browser.go(&format!("http://{}/", server.address));
-        browser
-            .wait_for(&format!("//p[@id='key-error' and contains(., 'no longer accepted') and contains(., '{end}')]"));
+        browser.wait_for(&format!(
+            "//p[@id='key-error' and contains(., 'no longer accepted') and contains(., '{end}')]"
+        ));
         expect_nothing_left(&browser);
     }
     browser.expect_quiet_console(&[401]);
@@ -323,7 +363,9 @@ fn a_dataset_that_left_the_license_is_removed_from_this_computer() {
     let (site, server) = serve();
     let profile = tempfile::tempdir().unwrap();
     let open = |view| open(profile.path(), &server, view);
-    let Some(browser) = open("#/journals") else { return };
+    let Some(browser) = open("#/journals") else {
+        return;
+    };
     let key = site.key("all", &[]).1;
     keep(&browser, &key, "journals");
     expect_total(&browser, "1 journal");
@@ -339,7 +381,8 @@ fn a_dataset_that_left_the_license_is_removed_from_this_computer() {
     let keys = "read(rows.getAllKeys(), keys => keys.map(([name]) => name));";
     wait_until("no row of journals", || {
         let keys = in_rows(&browser, keys).to_string();
-        (!keys.contains("journals") && keys.contains("conferences") && keys.contains("key")).then_some(())
+        (!keys.contains("journals") && keys.contains("conferences") && keys.contains("key"))
+            .then_some(())
     });
     // It returns with the license.
     browser.go("about:blank");
@@ -354,7 +397,9 @@ fn a_dataset_that_left_the_license_is_removed_from_this_computer() {
 fn unusable_kept_rows_are_loaded_again() {
     let (site, server) = serve();
     let profile = tempfile::tempdir().unwrap();
-    let Some(browser) = open(profile.path(), &server, "") else { return };
+    let Some(browser) = open(profile.path(), &server, "") else {
+        return;
+    };
     let key = site.key("all", &[]).1;
     keep(&browser, &key, "conferences");
     wait_for_head(&browser, "journals", "head");
@@ -368,7 +413,10 @@ fn unusable_kept_rows_are_loaded_again() {
     assert!(!asked_for_export(&browser));
     // `tests/explorer/cases/kept.js` tests all other damages.
     for (damage, script) in [
-        ("a chunk that is missing", "rows.delete(['conferences', 'records', 0]);"),
+        (
+            "a chunk that is missing",
+            "rows.delete(['conferences', 'records', 0]);",
+        ),
         (
             "a token of another server",
             "read(rows.get(['conferences', 'head']), head => rows.put({...head, token: 'x'}, ['conferences', 'head']));",
@@ -377,7 +425,11 @@ fn unusable_kept_rows_are_loaded_again() {
         in_rows(&browser, script);
         again();
         assert!(asked_for_export(&browser), "{damage}");
-        wait_for_head(&browser, "conferences", "head && head.format === 1 && head.count === 130 && head.token !== 'x'");
+        wait_for_head(
+            &browser,
+            "conferences",
+            "head && head.format === 1 && head.count === 130 && head.token !== 'x'",
+        );
         again();
         assert!(!asked_for_export(&browser), "{damage}: it is kept again");
     }
@@ -403,7 +455,10 @@ fn unusable_kept_rows_are_loaded_again() {
     // The server has other data: the token is lost, and the copy is compared with a new export.
     browser.wait_for("//input[@id='key']");
     keep(&browser, &key, "conferences");
-    site.license("all", "--dataset conferences --dataset journals --year 2095..2096");
+    site.license(
+        "all",
+        "--dataset conferences --dataset journals --year 2095..2096",
+    );
     expect_total(&browser, "66 conferences");
     wait_for_head(&browser, "conferences", "head.count === 66");
     browser.expect_quiet_console(&[400, 410]);
@@ -413,13 +468,18 @@ fn unusable_kept_rows_are_loaded_again() {
 fn a_copy_belongs_to_its_key() {
     let (site, server) = serve();
     let profile = tempfile::tempdir().unwrap();
-    let Some(browser) = open(profile.path(), &server, "") else { return };
+    let Some(browser) = open(profile.path(), &server, "") else {
+        return;
+    };
     site.license("small", "--dataset conferences --year 2096");
     let (whole, small) = (site.key("all", &[]).1, site.key("small", &[]).1);
     keep(&browser, &whole, "conferences");
     expect_total(&browser, "130 conferences");
     // A tab with a key of its own neither reads nor writes the copy.
-    browser.js("sessionStorage.setItem('medfeed-key', arguments[0])", &[json!(small)]);
+    browser.js(
+        "sessionStorage.setItem('medfeed-key', arguments[0])",
+        &[json!(small)],
+    );
     browser.js("location.reload()", &[]);
     expect_total(&browser, "33 conferences");
     browser.wait_for("//button[.='Forget key']");
@@ -435,7 +495,10 @@ fn a_copy_belongs_to_its_key() {
     browser.view("#/changes/conferences");
     browser.click("//button[.='Keep the key and the records on this computer']");
     wait_for_head(&browser, "conferences", "head && head.count === 33");
-    assert_eq!(in_rows(&browser, "read(rows.get(['key']), key => key);"), json!(small));
+    assert_eq!(
+        in_rows(&browser, "read(rows.get(['key']), key => key);"),
+        json!(small)
+    );
     // The other tab has a change to write, and does not write it, although no tab seems to write.
     set_back_a_day(&browser);
     browser.switch_to(&second);
@@ -456,7 +519,9 @@ fn a_copy_belongs_to_its_key() {
 #[test]
 fn a_browser_without_storage_shows_a_message() {
     let (site, server) = serve();
-    let Some(browser) = Browser::start() else { return };
+    let Some(browser) = Browser::start() else {
+        return;
+    };
     let key = site.key("all", &[]).1;
     // A private window, and a page that was loaded over an insecure connection.
     browser.before_each_page(
@@ -471,7 +536,10 @@ fn a_browser_without_storage_shows_a_message() {
     browser.before_each_page("Object.defineProperty(window, 'isSecureContext', {value: false});");
     browser.js("location.reload()", &[]);
     browser.wait_for("//label[contains(., 'Keep the key in this tab')]");
-    assert_eq!(browser.js("return document.querySelectorAll('#who').length", &[]), 0);
+    assert_eq!(
+        browser.js("return document.querySelectorAll('#who').length", &[]),
+        0
+    );
 
     // A full disk: the key is kept, and no copy.
     drop(browser);
@@ -483,7 +551,9 @@ fn a_browser_without_storage_shows_a_message() {
     browser.go(&format!("http://{}/#/changes/conferences", server.address));
     browser.click("//label[contains(., 'Keep the key and the records on this computer')]/input");
     paste_key(&browser, &key);
-    browser.wait_for("//p[@role='alert' and contains(., 'A copy of the conferences could not be stored')]");
+    browser.wait_for(
+        "//p[@role='alert' and contains(., 'A copy of the conferences could not be stored')]",
+    );
     check_accessibility(&browser, "no room");
     wait_for_head(&browser, "conferences", "!head");
     browser.view("#/conferences");

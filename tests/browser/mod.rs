@@ -5,7 +5,11 @@
 //! keyboard and screen reader), `kept` (the copy on the computer), `picture` (the README's pictures), `planner` (the
 //! shortlist, records side by side, the way back, paper), `redirects` (a server that redirects the page's requests).
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "skipped tests print a message")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "skipped tests print a message"
+)]
 
 mod chromium;
 mod curl_lines;

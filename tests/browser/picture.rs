@@ -14,14 +14,26 @@ const MAX_BYTES: usize = 150 << 10;
 /// Writes a picture of the window to a file in `docs`.
 fn write(browser: &Browser, name: &str) {
     let picture = browser.picture();
-    assert!(picture.len() <= MAX_BYTES, "{name} has {} bytes", picture.len());
-    std::fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(name), picture).unwrap();
+    assert!(
+        picture.len() <= MAX_BYTES,
+        "{name} has {} bytes",
+        picture.len()
+    );
+    std::fs::write(
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("docs")
+            .join(name),
+        picture,
+    )
+    .unwrap();
 }
 
 #[test]
 #[ignore = "writes docs/explorer.png"]
 fn takes_the_picture_of_two_licenses() {
-    let Some((browser, server, _site)) = open_demo(&[]) else { return };
+    let Some((browser, server, _site)) = open_demo(&[]) else {
+        return;
+    };
     browser.set_window(1000, false);
     browser.devtools("Emulation.setScrollbarsHidden", json!({"hidden": true}));
     // An edit that is a change for one license and a tombstone for the other, and the edits before it.
@@ -34,7 +46,9 @@ fn takes_the_picture_of_two_licenses() {
 #[ignore = "writes docs/planner.png"]
 fn takes_the_picture_of_a_planners_list() {
     let options = ["--quiet-data"];
-    let Some((browser, server, _site)) = open_demo(&options) else { return };
+    let Some((browser, server, _site)) = open_demo(&options) else {
+        return;
+    };
     browser.set_window(1000, false);
     browser.devtools("Emulation.setScrollbarsHidden", json!({"hidden": true}));
     // By name: the rows are the same on every day.

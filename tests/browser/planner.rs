@@ -11,8 +11,14 @@ use crate::process::site::{Server, Site};
 
 /// Serves conferences and journals, and enters the key, which the tab keeps.
 fn open(conferences: &str, journals: &str) -> Option<(Browser, Site, Server, String)> {
-    let files = [("conferences.jsonl", conferences.to_owned()), ("journals.jsonl", journals.to_owned())];
-    let files: Vec<_> = files.into_iter().filter(|(_, rows)| !rows.is_empty()).collect();
+    let files = [
+        ("conferences.jsonl", conferences.to_owned()),
+        ("journals.jsonl", journals.to_owned()),
+    ];
+    let files: Vec<_> = files
+        .into_iter()
+        .filter(|(_, rows)| !rows.is_empty())
+        .collect();
     let (browser, site, server, key) = open_page(&files)?;
     browser.click("//label[contains(., 'Keep the key in this tab')]/input");
     paste_key(&browser, &key);
@@ -25,10 +31,13 @@ fn chips(browser: &Browser) -> Value {
 }
 
 /// The names of the rows.
-const NAMES: &str = "return [...document.querySelectorAll('tbody .wide a')].map(link => link.textContent).join()";
+const NAMES: &str =
+    "return [...document.querySelectorAll('tbody .wide a')].map(link => link.textContent).join()";
 
 fn star(browser: &Browser, name: &str) {
-    browser.click(&format!("//button[starts-with(@aria-label, 'Star {name}')]"));
+    browser.click(&format!(
+        "//button[starts-with(@aria-label, 'Star {name}')]"
+    ));
 }
 
 /// Sets a field of a range, as a picker of dates does.
@@ -42,7 +51,9 @@ fn set(browser: &Browser, field: &str, value: &str) {
 
 #[test]
 fn a_shortlist_is_kept_updated_and_shared() {
-    let Some((browser, site, server, key)) = open(&conferences(130, 1), "") else { return };
+    let Some((browser, site, server, key)) = open(&conferences(130, 1), "") else {
+        return;
+    };
     expect_total(&browser, "130 conferences");
 
     // A star changes its own button and the shortlist's buttons, and no row.
@@ -52,21 +63,38 @@ fn a_shortlist_is_kept_updated_and_shared() {
          attributes: true, characterData: true})",
         &[],
     );
-    for name in ["Conference 2 2096", "Conference 3 2097", "Conference 40 2094"] {
+    for name in [
+        "Conference 2 2096",
+        "Conference 3 2097",
+        "Conference 40 2094",
+    ] {
         star(&browser, name);
-        browser.wait_for(&format!("//button[@aria-label='Star {name}' and @aria-pressed='true']"));
+        browser.wait_for(&format!(
+            "//button[@aria-label='Star {name}' and @aria-pressed='true']"
+        ));
     }
     browser.wait_for("//button[.='Only starred (3)' and @aria-pressed='false']");
     assert_eq!(browser.js("return window.drawn", &[]), 0);
     browser.click("//button[.='Only starred (3)']");
     expect_total(&browser, "3 of 130 conferences");
-    browser.wait_for_js("the ids are in the address", "return location.hash === '#/conferences?ids=2,3,40'");
+    browser.wait_for_js(
+        "the ids are in the address",
+        "return location.hash === '#/conferences?ids=2,3,40'",
+    );
     assert_eq!(chips(&browser), "3 starred");
-    browser.wait_for_js("the window", "return document.title === 'Conferences: 3 starred · medfeed'");
+    browser.wait_for_js(
+        "the window",
+        "return document.title === 'Conferences: 3 starred · medfeed'",
+    );
     browser.click("//button[starts-with(., 'CSV (3 rows)')]");
     let csv = wait_until("the file is there", || {
-        let name = site.files().into_iter().find(|name| name.starts_with("conferences-3-starred-"))?;
-        fs::read_to_string(site.path(&name)).ok().filter(|text| !text.is_empty())
+        let name = site
+            .files()
+            .into_iter()
+            .find(|name| name.starts_with("conferences-3-starred-"))?;
+        fs::read_to_string(site.path(&name))
+            .ok()
+            .filter(|text| !text.is_empty())
     });
     assert_eq!(csv.lines().count(), 4, "{csv}");
 
@@ -78,7 +106,10 @@ fn a_shortlist_is_kept_updated_and_shared() {
     star(&browser, "Conference 40 ");
     browser.back();
     expect_total(&browser, "1 of 130 conferences");
-    browser.wait_for_js("the address follows", "return location.hash === '#/conferences?ids=2'");
+    browser.wait_for_js(
+        "the address follows",
+        "return location.hash === '#/conferences?ids=2'",
+    );
     star(&browser, "Conference 2 ");
     expect_total(&browser, "0 of 130 conferences");
     browser.click("//button[.='Only starred (0)']");
@@ -89,10 +120,15 @@ fn a_shortlist_is_kept_updated_and_shared() {
 
     // Other filters hide some starred records, and the page says so.
     browser.fill("//input[@id='words']", "Conference 3");
-    browser.wait_for("//span[@role='status' and .='1 more starred does not fit the other filters.']");
+    browser
+        .wait_for("//span[@role='status' and .='1 more starred does not fit the other filters.']");
     // A button that goes leaves the focus at the results.
-    let expect_results_focused =
-        |what: &str| browser.wait_for_js(what, "return document.activeElement.className === 'results'");
+    let expect_results_focused = |what: &str| {
+        browser.wait_for_js(
+            what,
+            "return document.activeElement.className === 'results'",
+        )
+    };
     browser.click("//button[.='Show all starred']");
     expect_results_focused("all starred");
     expect_total(&browser, "2 of 130 conferences");
@@ -119,7 +155,11 @@ fn a_shortlist_is_kept_updated_and_shared() {
     expect_total(&browser, "3 of 129 conferences");
     browser.click("//button[.='Forget key and shortlist']");
     browser.wait_for("//input[@id='key']");
-    assert_eq!(kept_texts(&browser)[3], "{}", "nothing is left of the shortlist");
+    assert_eq!(
+        kept_texts(&browser)[3],
+        "{}",
+        "nothing is left of the shortlist"
+    );
     paste_key(&browser, &other);
     browser.wait_for("//h2[@class='results' and starts-with(., '2 of ')]");
     browser.wait_for("//span[@role='status' and contains(., 'or removed: number 4.')]");
@@ -145,13 +185,25 @@ fn two_to_four_records_are_compared_side_by_side() {
     let conference = |id: u64, fields: Value| {
         let mut record = json!({"id": id, "name": format!("Meeting {id}"), "abbv": format!("M{id}"), "year": 2097, "country": "Spain", "therapy_areas": ["Oncology"],
             "start_date": "2097-05-01", "start_date_status": "confirmed", "abstract_due_date_status": "not_found", "late_breaking_due_date_status": "not_found"});
-        record.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        record
+            .as_object_mut()
+            .unwrap()
+            .extend(fields.as_object().unwrap().clone());
         format!("{record}\n")
     };
     let records = [
-        conference(1, json!({"abstract_due_date": "2097-01-15", "abstract_due_date_status": "estimated"})),
-        conference(2, json!({"abstract_due_date": "2097-01-15", "abstract_due_date_status": "confirmed"})),
-        conference(3, json!({"start_date": "9999-12-31", "therapy_areas": ["Urology", "Oncology"]})),
+        conference(
+            1,
+            json!({"abstract_due_date": "2097-01-15", "abstract_due_date_status": "estimated"}),
+        ),
+        conference(
+            2,
+            json!({"abstract_due_date": "2097-01-15", "abstract_due_date_status": "confirmed"}),
+        ),
+        conference(
+            3,
+            json!({"start_date": "9999-12-31", "therapy_areas": ["Urology", "Oncology"]}),
+        ),
         conference(4, json!({"country": null, "formats": {"oral": true}})),
         conference(5, json!({})),
     ];
@@ -161,15 +213,23 @@ fn two_to_four_records_are_compared_side_by_side() {
         json!({"id": 3, "name": "Journal C"}),
     ]
     .map(|journal| format!("{journal}\n"));
-    let Some((browser, site, server, _)) = open(&records.concat(), &journals.concat()) else { return };
+    let Some((browser, site, server, _)) = open(&records.concat(), &journals.concat()) else {
+        return;
+    };
     expect_total(&browser, "5 conferences");
     for id in [1, 2] {
         star(&browser, &format!("Meeting {id} "));
     }
     browser.click("//a[.='Compare side by side']");
     browser.wait_for("//h1[.='Conferences side by side']");
-    browser.wait_for_js("the address", "return location.hash === '#/compare/conferences?ids=1,2'");
-    assert_eq!(browser.js("return document.title", &[]), "M1 2097, M2 2097, Conferences side by side · medfeed");
+    browser.wait_for_js(
+        "the address",
+        "return location.hash === '#/compare/conferences?ids=1,2'",
+    );
+    assert_eq!(
+        browser.js("return document.title", &[]),
+        "M1 2097, M2 2097, Conferences side by side · medfeed"
+    );
     // Each fact with its values, and a mark where they differ. The meaning of a status is in the record's own view.
     let table = "return [...document.querySelectorAll('.compare tbody tr')].map(row => [...row.cells].map(cell => \
                  cell.innerText.replace(/\\s+/g, ' ').replace(/ in [\\d,]+ days/, '').trim()).join(' | '))";
@@ -183,7 +243,10 @@ fn two_to_four_records_are_compared_side_by_side() {
     ]);
     assert_eq!(browser.js(table, &[]), both);
     browser.click("//button[.='Only where they differ']");
-    browser.wait_for_js("two rows", "return document.querySelectorAll('.compare tbody tr').length === 2");
+    browser.wait_for_js(
+        "two rows",
+        "return document.querySelectorAll('.compare tbody tr').length === 2",
+    );
     browser.click("//button[.='Only where they differ' and @aria-pressed='true']");
 
     // More records are starred than fit: the reader chooses.
@@ -193,9 +256,13 @@ fn two_to_four_records_are_compared_side_by_side() {
     }
     browser.click("//a[.='Compare 4 of 5 side by side']");
     browser.wait_for("//div[@aria-label='Starred records']/button[.='M5 2097' and @disabled]");
-    browser.click("//div[@aria-label='Starred records']/button[.='M2 2097' and @aria-pressed='true']");
+    browser
+        .click("//div[@aria-label='Starred records']/button[.='M2 2097' and @aria-pressed='true']");
     browser.click("//div[@aria-label='Starred records']/button[.='M5 2097' and not(@disabled)]");
-    browser.wait_for_js("the address", "return location.hash === '#/compare/conferences?ids=1,3,4,5'");
+    browser.wait_for_js(
+        "the address",
+        "return location.hash === '#/compare/conferences?ids=1,3,4,5'",
+    );
     browser.wait_for("//tr[contains(., 'Place')]//span[.='differs']");
     browser.wait_for("//tr[contains(., 'Formats')]/td[2][.='–']");
     browser.wait_for("//tr[contains(., 'Meeting')]/td[3][contains(., '31 Dec 9999')]");
@@ -224,7 +291,15 @@ fn two_to_four_records_are_compared_side_by_side() {
     );
 
     // Without a copy the page does not say that records are missing.
-    site.json(["license", "set", "few", "--dataset", "conferences", "--rate-limit", "1"]);
+    site.json([
+        "license",
+        "set",
+        "few",
+        "--dataset",
+        "conferences",
+        "--rate-limit",
+        "1",
+    ]);
     browser.click("//button[starts-with(., 'Forget key')]");
     browser.view("#/compare/conferences?ids=1,3");
     paste_key(&browser, &site.key("few", &[]).1);
@@ -248,17 +323,31 @@ fn days_and_numbers_narrow_a_list() {
         conference(3, json!(null), "2097-03-16"),
     ];
     let journal = |id: u64, fee: Value| {
-        format!("{}\n", json!({"id": id, "name": format!("Journal {id}"), "publishing": {"apc_usd": fee}}))
+        format!(
+            "{}\n",
+            json!({"id": id, "name": format!("Journal {id}"), "publishing": {"apc_usd": fee}})
+        )
     };
-    let journals = [journal(1, json!(0)), journal(2, json!(2500)), journal(3, json!(2501)), journal(4, json!(null))];
-    let Some((browser, _site, server, _)) = open(&meetings.concat(), &journals.concat()) else { return };
+    let journals = [
+        journal(1, json!(0)),
+        journal(2, json!(2500)),
+        journal(3, json!(2501)),
+        journal(4, json!(null)),
+    ];
+    let Some((browser, _site, server, _)) = open(&meetings.concat(), &journals.concat()) else {
+        return;
+    };
     expect_total(&browser, "3 conferences");
 
     set(&browser, "start_date_from", "2097-03-02");
     expect_total(&browser, "1 of 3 conferences");
-    browser.wait_for_js("the address", "return location.hash === '#/conferences?start_date_from=2097-03-02'");
+    browser.wait_for_js(
+        "the address",
+        "return location.hash === '#/conferences?start_date_from=2097-03-02'",
+    );
     assert_eq!(chips(&browser), "begins from 2 Mar 2097");
-    browser.wait_for("//p[contains(., '1 more may fit: not all that you filter by is announced.')]");
+    browser
+        .wait_for("//p[contains(., '1 more may fit: not all that you filter by is announced.')]");
     browser.click("//button[.='Show it too']");
     expect_total(&browser, "2 of 3 conferences");
     assert_eq!(chips(&browser), "begins from 2 Mar 2097; or not announced");
@@ -288,18 +377,26 @@ fn days_and_numbers_narrow_a_list() {
     expect_total(&browser, "4 journals");
     browser.fill("//input[@id='fee_max']", "2500");
     expect_total(&browser, "2 of 4 journals");
-    browser.wait_for("//p[contains(., '1 more may fit: not all that you filter by is announced.')]");
+    browser
+        .wait_for("//p[contains(., '1 more may fit: not all that you filter by is announced.')]");
     browser.click("//a[.='Journal 2']");
     browser.wait_for("//h1[.='Journal 2']");
     browser.back();
     expect_total(&browser, "2 of 4 journals");
     assert_eq!(
-        browser.js("return [document.getElementById('fee_max').value, location.hash]", &[]),
+        browser.js(
+            "return [document.getElementById('fee_max').value, location.hash]",
+            &[]
+        ),
         json!(["2500", "#/journals?fee_max=2500"])
     );
     // Numbers in the forms that people use. An invalid number stays in the field and filters nothing.
     for (typed, total, chip) in [
-        ("2,501", "3 of 4 journals", "fee of at most 2,501 US dollars"),
+        (
+            "2,501",
+            "3 of 4 journals",
+            "fee of at most 2,501 US dollars",
+        ),
         ("0,5", "1 of 4 journals", "fee of at most 0.5 US dollars"),
         ("-5", "4 journals", ""),
         ("cheap", "4 journals", ""),
@@ -307,9 +404,23 @@ fn days_and_numbers_narrow_a_list() {
         browser.fill("//input[@id='fee_max']", typed);
         expect_total(&browser, total);
         assert_eq!(chips(&browser), chip, "{typed}");
-        assert_eq!(browser.js("return document.getElementById('fee_max').value", &[]), typed);
-        let told = browser.js("return document.querySelector('.ranges [role=alert]')?.textContent ?? ''", &[]);
-        assert_eq!(told, if chip.is_empty() { "Enter a number such as 2.5." } else { "" }, "{typed}");
+        assert_eq!(
+            browser.js("return document.getElementById('fee_max').value", &[]),
+            typed
+        );
+        let told = browser.js(
+            "return document.querySelector('.ranges [role=alert]')?.textContent ?? ''",
+            &[],
+        );
+        assert_eq!(
+            told,
+            if chip.is_empty() {
+                "Enter a number such as 2.5."
+            } else {
+                ""
+            },
+            "{typed}"
+        );
     }
     browser.expect_quiet_console(&[]);
     drop(server);
@@ -317,15 +428,24 @@ fn days_and_numbers_narrow_a_list() {
 
 #[test]
 fn going_back_returns_to_the_row() {
-    let Some((browser, _site, server, _)) = open(&conferences(130, 1), "") else { return };
+    let Some((browser, _site, server, _)) = open(&conferences(130, 1), "") else {
+        return;
+    };
     expect_total(&browser, "130 conferences");
     browser.click("//button[.='Show more']");
-    browser.wait_for_js("all rows", "return document.querySelectorAll('tbody tr').length === 130");
-    browser.js("document.querySelectorAll('tbody tr')[99].scrollIntoView()", &[]);
+    browser.wait_for_js(
+        "all rows",
+        "return document.querySelectorAll('tbody tr').length === 130",
+    );
+    browser.js(
+        "document.querySelectorAll('tbody tr')[99].scrollIntoView()",
+        &[],
+    );
     let place = "return [document.querySelectorAll('tbody tr').length, scrollY, location.hash || '#/conferences']";
     let before = browser.js(place, &[]);
     let name = browser.text("//tbody/tr[103]//a");
-    let focused = format!("return document.activeElement.textContent === '{name}' && scrollY > 1000");
+    let focused =
+        format!("return document.activeElement.textContent === '{name}' && scrollY > 1000");
     for back in ["Back", "Back to the list of conferences"] {
         browser.click("//tbody/tr[103]//a");
         browser.wait_for(&format!("//h1[.='{name}']"));
@@ -333,7 +453,10 @@ fn going_back_returns_to_the_row() {
             "a record begins at its head",
             "return scrollY === 0 && document.activeElement.tagName === 'H1'",
         );
-        assert_eq!(browser.js("return document.title", &[]), format!("{name} · medfeed"));
+        assert_eq!(
+            browser.js("return document.title", &[]),
+            format!("{name} · medfeed")
+        );
         if back == "Back" {
             browser.back();
         } else {
@@ -360,11 +483,21 @@ fn going_back_returns_to_the_row() {
     browser.click("//p[@class='back']/a");
     browser.wait_for("//input[@id='words']");
     assert_eq!(
-        browser.js("return [document.getElementById('words').value, location.hash, document.title]", &[]),
-        json!(["japan", "#/conferences?q=japan&area=Oncology", "Conferences: “japan”, Oncology, to come · medfeed"])
+        browser.js(
+            "return [document.getElementById('words').value, location.hash, document.title]",
+            &[]
+        ),
+        json!([
+            "japan",
+            "#/conferences?q=japan&area=Oncology",
+            "Conferences: “japan”, Oncology, to come · medfeed"
+        ])
     );
     // In other places the way back is the whole list.
-    browser.js("location.href = location.pathname + '#/conferences/5'; location.reload()", &[]);
+    browser.js(
+        "location.href = location.pathname + '#/conferences/5'; location.reload()",
+        &[],
+    );
     browser.click("//a[.='All conferences']");
     expect_total(&browser, "130 conferences");
     browser.expect_quiet_console(&[]);
@@ -373,7 +506,9 @@ fn going_back_returns_to_the_row() {
 
 #[test]
 fn the_printed_list_has_all_rows_and_its_filters() {
-    let Some((browser, _site, server, key)) = open(&conferences(130, 1), "") else { return };
+    let Some((browser, _site, server, key)) = open(&conferences(130, 1), "") else {
+        return;
+    };
     expect_total(&browser, "130 conferences");
     browser.click("//details[summary='Therapy area']//label[span='Oncology']/input");
     browser.click("//details[summary='Therapy area']//label[span='Cardiology']/input");
@@ -384,7 +519,11 @@ fn the_printed_list_has_all_rows_and_its_filters() {
     let print = || {
         browser.devtools("Emulation.setEmulatedMedia", json!({"media": "print"}));
         browser.js("dispatchEvent(new Event('beforeprint'))", &[]);
-        browser.js("return document.body.innerText", &[]).as_str().unwrap().to_owned()
+        browser
+            .js("return document.body.innerText", &[])
+            .as_str()
+            .unwrap()
+            .to_owned()
     };
     let end = || {
         browser.js("dispatchEvent(new Event('afterprint'))", &[]);
@@ -393,15 +532,29 @@ fn the_printed_list_has_all_rows_and_its_filters() {
     let text = print();
     assert_eq!(browser.js(rows, &[]), 87);
     let masked = format!("for the key {}…{}.", &key[..4], &key[key.len() - 4..]);
-    for part in ["Conferences: Oncology, Cardiology, to come", "87 of 130 conferences", "Printed on ", &masked] {
+    for part in [
+        "Conferences: Oncology, Cardiology, to come",
+        "87 of 130 conferences",
+        "Printed on ",
+        &masked,
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let seen = "return [...document.querySelectorAll('header, nav, footer, form, input, select, button:not(.sort), .chips, .filters, .back')]\
                 .filter(one => one.checkVisibility()).map(one => one.outerHTML)";
     assert_eq!(browser.js(seen, &[]), json!([]));
     end();
-    browser.wait_for_js("the list as it was", "return document.querySelectorAll('tbody tr').length === 50");
-    assert!(!browser.js("return document.body.innerText", &[]).as_str().unwrap().contains("Printed on"));
+    browser.wait_for_js(
+        "the list as it was",
+        "return document.querySelectorAll('tbody tr').length === 50",
+    );
+    assert!(
+        !browser
+            .js("return document.body.innerText", &[])
+            .as_str()
+            .unwrap()
+            .contains("Printed on")
+    );
 
     // The reader enters for whom the list is printed. Printing would block the browser, so the test replaces it.
     browser.js("window.print = () => { window.printed = true; }", &[]);
@@ -409,12 +562,18 @@ fn the_printed_list_has_all_rows_and_its_filters() {
     browser.fill("//input[@id='printed-for']", "Ada <b>Müller</b>");
     browser.click("//form/button[.='Print']");
     browser.wait_for_js("it prints", "return window.printed");
-    let focused =
-        "return document.activeElement.textContent === 'Print (87 rows)' && !document.getElementById('printed-for')";
+    let focused = "return document.activeElement.textContent === 'Print (87 rows)' && !document.getElementById('printed-for')";
     browser.wait_for_js("the focus is back at the button", focused);
-    for view in ["#/conferences?view=deadlines", "#/conferences/5", "#/compare/conferences?ids=1,2"] {
+    for view in [
+        "#/conferences?view=deadlines",
+        "#/conferences/5",
+        "#/compare/conferences?ids=1,2",
+    ] {
         browser.view(view);
-        browser.wait_for_js(view, "return document.querySelector('h1') && !/Loading/.test(document.body.innerText)");
+        browser.wait_for_js(
+            view,
+            "return document.querySelector('h1') && !/Loading/.test(document.body.innerText)",
+        );
         let text = print();
         assert!(text.contains("for Ada <b>Müller</b>."), "{view}: {text}");
         assert_eq!(browser.js(seen, &[]), json!([]), "{view}");
@@ -424,7 +583,10 @@ fn the_printed_list_has_all_rows_and_its_filters() {
     browser.wait_for("//input[@id='key']");
     paste_key(&browser, &key);
     browser.wait_for("//div[@class='compare']");
-    assert!(print().contains(&masked), "the next reader has another name");
+    assert!(
+        print().contains(&masked),
+        "the next reader has another name"
+    );
     browser.expect_quiet_console(&[]);
     drop(server);
 }

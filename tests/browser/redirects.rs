@@ -9,13 +9,21 @@ use crate::process::site::Site;
 /// The reply that passes an answer on.
 fn forwarded(answer: &Answer) -> Reply {
     let of_connection = ["connection", "content-length", "transfer-encoding"];
-    let headers = answer.headers.iter().filter(|(name, _)| !of_connection.contains(&name.as_str()));
-    headers.fold(Reply::new(answer.status, answer.body.clone()), |reply, (name, value)| reply.with(name, value))
+    let headers = answer
+        .headers
+        .iter()
+        .filter(|(name, _)| !of_connection.contains(&name.as_str()));
+    headers.fold(
+        Reply::new(answer.status, answer.body.clone()),
+        |reply, (name, value)| reply.with(name, value),
+    )
 }
 
 #[test]
 fn the_page_sends_its_key_to_no_other_host() {
-    let Some(browser) = Browser::start() else { return };
+    let Some(browser) = Browser::start() else {
+        return;
+    };
     let (site, key) = Site::open(3);
     let server = site.serve();
     let other = Scripted::at("127.0.0.2", |_, _| {
@@ -32,7 +40,10 @@ fn the_page_sends_its_key_to_no_other_host() {
     browser.wait_for("//p[@id='key-error' and contains(., 'redirects to another address')]");
     let bearer = format!("Bearer {key}");
     let has_key = |asked: &Asked| asked.header("authorization") == Some(&bearer);
-    assert!(first.take().iter().any(has_key), "the first host was asked with the key");
+    assert!(
+        first.take().iter().any(has_key),
+        "the first host was asked with the key"
+    );
     let seen = other.take();
     assert!(seen.is_empty(), "the second host was asked: {seen:?}");
 }

@@ -14,8 +14,12 @@ fn folder() -> PathBuf {
 
 /// The files of a folder whose names end with `.js`, in alphabetical order.
 fn scripts(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut paths: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|end| end == "js")).collect();
+    let entries = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut paths: Vec<PathBuf> = entries
+        .filter(|path| path.extension().is_some_and(|end| end == "js"))
+        .collect();
     paths.sort();
     paths
 }
@@ -38,19 +42,31 @@ fn run_cases(file: &str, variable: &str, value: &Path, least: usize) {
     match node_version() {
         None => return eprintln!("{file} is left out: there is no node"),
         Some(version) if !knows_modules(version) => {
-            return eprintln!("{file} is left out: node is {version:?}; install 20.19, 22.7 or newer");
+            return eprintln!(
+                "{file} is left out: node is {version:?}; install 20.19, 22.7 or newer"
+            );
         }
         Some(_) => {}
     }
     let mut node = Command::new("node");
     // A time zone that is not UTC and has daylight saving time: its days differ from those of UTC, and do not always
     // have 24 hours.
-    node.arg("--test").arg(folder().join(file)).env(variable, value).env("TZ", "America/New_York");
+    node.arg("--test")
+        .arg(folder().join(file))
+        .env(variable, value)
+        .env("TZ", "America/New_York");
     let output = node.output().unwrap();
     let report = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{report}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{report}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     // A runner without cases exits with success too.
-    let passed = report.lines().find_map(|line| line.trim_start_matches(['#', 'ℹ', ' ']).strip_prefix("pass "));
+    let passed = report.lines().find_map(|line| {
+        line.trim_start_matches(['#', 'ℹ', ' '])
+            .strip_prefix("pass ")
+    });
     let passed: usize = passed.and_then(|count| count.parse().ok()).unwrap_or(0);
     assert!(passed >= least, "only {passed} cases passed\n{report}");
 }
@@ -66,15 +82,31 @@ fn the_model_passes_its_cases() {
 fn the_page_passes_its_cases() {
     let page = tempfile::tempdir().unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/explorer");
-    let mut names = ["preact.js", "filters.js", "regions.js"].map(str::to_owned).to_vec();
+    let mut names = ["preact.js", "filters.js", "regions.js"]
+        .map(str::to_owned)
+        .to_vec();
     for folder in ["", "model", "views"] {
         fs::create_dir_all(page.path().join(folder)).unwrap();
         let scripts = scripts(&source.join(folder));
-        names.extend(scripts.iter().map(|path| path.strip_prefix(&source).unwrap().to_str().unwrap().to_owned()));
+        names.extend(scripts.iter().map(|path| {
+            path.strip_prefix(&source)
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .to_owned()
+        }));
     }
     for name in names {
-        let url = if name == "worker.js" { "/worker.js".to_owned() } else { format!("/explorer/{name}") };
-        fs::write(page.path().join(&name), medfeed::explorer::find(&url, false).expect(&name).body).unwrap();
+        let url = if name == "worker.js" {
+            "/worker.js".to_owned()
+        } else {
+            format!("/explorer/{name}")
+        };
+        fs::write(
+            page.path().join(&name),
+            medfeed::explorer::find(&url, false).expect(&name).body,
+        )
+        .unwrap();
     }
     run_cases("page.test.js", "EXPLORER_PAGE", page.path(), 22);
 }
@@ -94,13 +126,22 @@ fn the_page_guards_and_quotes_the_same_cells_as_the_server() {
         longest = longest.iter().flat_map(longer).collect();
         texts.extend_from_slice(&longest);
     }
-    let cell = |text: &String| if looks_like_formula(text) { format!("'{text}") } else { text.clone() };
+    let cell = |text: &String| {
+        if looks_like_formula(text) {
+            format!("'{text}")
+        } else {
+            text.clone()
+        }
+    };
     let line = |text: &String| {
         let mut line = Vec::new();
         write_row(&mut line, [cell(text)]).unwrap();
         String::from_utf8(line).unwrap()
     };
-    let cells: Vec<[String; 2]> = texts.iter().map(|text| [text.clone(), line(text)]).collect();
+    let cells: Vec<[String; 2]> = texts
+        .iter()
+        .map(|text| [text.clone(), line(text)])
+        .collect();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("cells.json");
     fs::write(&file, serde_json::to_vec(&cells).unwrap()).unwrap();
@@ -110,11 +151,31 @@ fn the_page_guards_and_quotes_the_same_cells_as_the_server() {
 /// Characters of the scripts and the punctuation that names have. Rare letters of other scripts may fold differently.
 #[test]
 fn the_page_folds_as_the_server() {
-    let ranges = [' '..='~', '\u{a0}'..='\u{24f}', '\u{2b9}'..='\u{2bf}', '\u{384}'..='\u{3ce}', '\u{400}'..='\u{45f}'];
-    let others = ['\u{1e00}'..='\u{1eff}', '\u{1f00}'..='\u{1ffe}', '\u{2010}'..='\u{2060}', '\u{2200}'..='\u{22ff}'];
-    let letters = ranges.into_iter().chain(others).chain(['\u{fe30}'..='\u{fe6b}', '\u{ff01}'..='\u{ffee}']).flatten();
-    let texts: Vec<String> = letters.flat_map(|letter| [letter.to_string(), format!("é{letter}’s")]).collect();
-    let lines: String = texts.iter().map(|text| serde_json::json!([text, fold(text)]).to_string() + "\n").collect();
+    let ranges = [
+        ' '..='~',
+        '\u{a0}'..='\u{24f}',
+        '\u{2b9}'..='\u{2bf}',
+        '\u{384}'..='\u{3ce}',
+        '\u{400}'..='\u{45f}',
+    ];
+    let others = [
+        '\u{1e00}'..='\u{1eff}',
+        '\u{1f00}'..='\u{1ffe}',
+        '\u{2010}'..='\u{2060}',
+        '\u{2200}'..='\u{22ff}',
+    ];
+    let letters = ranges
+        .into_iter()
+        .chain(others)
+        .chain(['\u{fe30}'..='\u{fe6b}', '\u{ff01}'..='\u{ffee}'])
+        .flatten();
+    let texts: Vec<String> = letters
+        .flat_map(|letter| [letter.to_string(), format!("é{letter}’s")])
+        .collect();
+    let lines: String = texts
+        .iter()
+        .map(|text| serde_json::json!([text, fold(text)]).to_string() + "\n")
+        .collect();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("folded");
     fs::write(&file, lines).unwrap();

@@ -38,16 +38,25 @@ impl World {
             let rows: Vec<(u64, Vec<u8>)> = table
                 .iter()
                 .unwrap()
-                .map(|row| row.map(|(seq, bytes)| (seq.value(), bytes.value().to_vec())).unwrap())
+                .map(|row| {
+                    row.map(|(seq, bytes)| (seq.value(), bytes.value().to_vec()))
+                        .unwrap()
+                })
                 .collect();
             for (seq, bytes) in rows {
                 let mut commit: Commit = rmp_serde::from_slice(&bytes[HASH_LEN..]).unwrap();
                 commit.time = commit.time.plus_s(-seconds);
-                commit.changed_at =
-                    PerDataset::of(|dataset| commit.changed_at[dataset].map(|time| time.plus_s(-seconds)));
+                commit.changed_at = PerDataset::of(|dataset| {
+                    commit.changed_at[dataset].map(|time| time.plus_s(-seconds))
+                });
                 let text = rmp_serde::to_vec_named(&commit).unwrap();
                 let hash = blake3::hash(&text);
-                table.insert(seq, [&hash.as_bytes()[..HASH_LEN], &text].concat().as_slice()).unwrap();
+                table
+                    .insert(
+                        seq,
+                        [&hash.as_bytes()[..HASH_LEN], &text].concat().as_slice(),
+                    )
+                    .unwrap();
             }
         }
         transaction.commit().unwrap();

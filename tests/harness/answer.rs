@@ -43,13 +43,21 @@ impl Answer {
     /// A header's value as a whole number.
     #[track_caller]
     pub fn number(&self, name: &str) -> u64 {
-        let value = self.header(name).unwrap_or_else(|| panic!("{}: no {name}", self.asked));
-        value.parse().unwrap_or_else(|_| panic!("{}: {name}: {value}", self.asked))
+        let value = self
+            .header(name)
+            .unwrap_or_else(|| panic!("{}: no {name}", self.asked));
+        value
+            .parse()
+            .unwrap_or_else(|_| panic!("{}: {name}: {value}", self.asked))
     }
 
     /// The content: the body without the transfer's compression.
     pub fn content(&self) -> Vec<u8> {
-        if self.header("content-encoding") == Some("gzip") { gunzip(&self.body) } else { self.body.clone() }
+        if self.header("content-encoding") == Some("gzip") {
+            gunzip(&self.body)
+        } else {
+            self.body.clone()
+        }
     }
 
     /// The content as text.
@@ -60,20 +68,27 @@ impl Answer {
     /// The content as JSON.
     #[track_caller]
     pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.content()).unwrap_or_else(|error| panic!("{}: {error}", self.asked))
+        serde_json::from_slice(&self.content())
+            .unwrap_or_else(|error| panic!("{}: {error}", self.asked))
     }
 
     /// The list in `data`.
     #[track_caller]
     pub fn items(&self) -> Vec<Value> {
         let body = self.json();
-        body["data"].as_array().unwrap_or_else(|| panic!("{}: {body}", self.asked)).clone()
+        body["data"]
+            .as_array()
+            .unwrap_or_else(|| panic!("{}: {body}", self.asked))
+            .clone()
     }
 
     /// The ids in `data`, in order.
     #[track_caller]
     pub fn ids(&self) -> Vec<u64> {
-        self.items().iter().map(|item| item["id"].as_u64().unwrap()).collect()
+        self.items()
+            .iter()
+            .map(|item| item["id"].as_u64().unwrap())
+            .collect()
     }
 
     /// The entries of a feed page, in order: `7` for a record, `-7` for the tombstone of one.
@@ -81,8 +96,17 @@ impl Answer {
     pub fn entries(&self) -> String {
         let entry = |item: &Value| {
             if item.get("deleted").is_some() {
-                let keys: Vec<&str> = item.as_object().unwrap().keys().map(String::as_str).collect();
-                assert_eq!(keys, ["id", "deleted", "changed_at"], "a tombstone's members");
+                let keys: Vec<&str> = item
+                    .as_object()
+                    .unwrap()
+                    .keys()
+                    .map(String::as_str)
+                    .collect();
+                assert_eq!(
+                    keys,
+                    ["id", "deleted", "changed_at"],
+                    "a tombstone's members"
+                );
                 assert_eq!(item["deleted"], true);
                 format!("-{}", item["id"])
             } else {
@@ -102,7 +126,12 @@ impl Answer {
     #[track_caller]
     pub fn cursor(&self) -> Option<String> {
         let body = self.json();
-        assert_eq!(body["has_more"], !body["next_cursor"].is_null(), "{}: a cursor where there is more", self.asked);
+        assert_eq!(
+            body["has_more"],
+            !body["next_cursor"].is_null(),
+            "{}: a cursor where there is more",
+            self.asked
+        );
         body["next_cursor"].as_str().map(str::to_owned)
     }
 
@@ -118,7 +147,9 @@ impl Answer {
     /// The entity tag.
     #[track_caller]
     pub fn etag(&self) -> String {
-        self.header("etag").unwrap_or_else(|| panic!("{}: no etag", self.asked)).to_owned()
+        self.header("etag")
+            .unwrap_or_else(|| panic!("{}: no etag", self.asked))
+            .to_owned()
     }
 
     /// The error code of a problem; empty for an answer that is none.
@@ -126,7 +157,13 @@ impl Answer {
         if self.status < 400 || self.body.is_empty() {
             return String::new();
         }
-        self.json()["type"].as_str().unwrap().rsplit('/').next().unwrap().to_owned()
+        self.json()["type"]
+            .as_str()
+            .unwrap()
+            .rsplit('/')
+            .next()
+            .unwrap()
+            .to_owned()
     }
 
     /// The detail of a problem.
@@ -138,8 +175,20 @@ impl Answer {
     /// Demands a problem: its code, and a piece of its detail.
     #[track_caller]
     pub fn expect_problem(&self, code: &str, piece: &str) {
-        assert_eq!(self.code(), code, "{}: {} {}", self.asked, self.status, self.text());
-        assert!(self.detail().contains(piece), "{}: {} lacks {piece:?}", self.asked, self.detail());
+        assert_eq!(
+            self.code(),
+            code,
+            "{}: {} {}",
+            self.asked,
+            self.status,
+            self.text()
+        );
+        assert!(
+            self.detail().contains(piece),
+            "{}: {} lacks {piece:?}",
+            self.asked,
+            self.detail()
+        );
     }
 }
 

@@ -42,16 +42,33 @@ pub fn check(world: &World, request: &Request, answer: &Answer) {
     let asked = &answer.asked;
     for name in answer.headers.keys() {
         assert!(ALLOWED.contains(&name.as_str()), "{asked}: header {name}");
-        assert_eq!(answer.headers.get_all(name).iter().count(), 1, "{asked}: header {name} occurs twice");
+        assert_eq!(
+            answer.headers.get_all(name).iter().count(),
+            1,
+            "{asked}: header {name} occurs twice"
+        );
     }
-    let id = answer.header("x-request-id").unwrap_or_else(|| panic!("{asked}: no x-request-id")).to_owned();
+    let id = answer
+        .header("x-request-id")
+        .unwrap_or_else(|| panic!("{asked}: no x-request-id"))
+        .to_owned();
     assert!(id.len() >= 16, "{asked}: request id {id}");
-    assert!(world.request_ids.borrow_mut().insert(id.clone()), "{asked}: request id {id} was given before");
+    assert!(
+        world.request_ids.borrow_mut().insert(id.clone()),
+        "{asked}: request id {id} was given before"
+    );
 
     check_body(request, answer);
-    let prefers_html = request.headers.get("accept").is_some_and(|accept| accept.as_bytes().starts_with(b"text/html"));
+    let prefers_html = request
+        .headers
+        .get("accept")
+        .is_some_and(|accept| accept.as_bytes().starts_with(b"text/html"));
     if answer.status == 404 && prefers_html && !is_under_v1(request.path()) {
-        assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"), "{asked}");
+        assert_eq!(
+            answer.header("content-type"),
+            Some("text/html; charset=utf-8"),
+            "{asked}"
+        );
     } else if answer.status >= 400 {
         check_problem(world, answer, &id);
     }
@@ -61,7 +78,12 @@ pub fn check(world: &World, request: &Request, answer: &Answer) {
 
     let only_with = |header: &str, statuses: &[u16]| {
         let has = answer.header(header).is_some();
-        assert_eq!(has, statuses.contains(&answer.status), "{asked}: {header} with {}", answer.status);
+        assert_eq!(
+            has,
+            statuses.contains(&answer.status),
+            "{asked}: {header} with {}",
+            answer.status
+        );
     };
     only_with("content-range", &[206, 416]);
     // 503 has it where it is known when a retry may help.
@@ -77,7 +99,11 @@ pub fn check(world: &World, request: &Request, answer: &Answer) {
         assert!((1..=60).contains(&answer.number("retry-after")), "{asked}");
     }
     let closes = request.has_body || answer.status == 414;
-    assert_eq!(answer.header("connection"), closes.then_some("close"), "{asked}: connection");
+    assert_eq!(
+        answer.header("connection"),
+        closes.then_some("close"),
+        "{asked}: connection"
+    );
 }
 
 fn check_body(request: &Request, answer: &Answer) {
@@ -94,40 +120,76 @@ fn check_body(request: &Request, answer: &Answer) {
         answer.number("content-length");
         return;
     }
-    assert_eq!(answer.number("content-length"), answer.body.len() as u64, "{asked}: content-length");
-    let kind = answer.header("content-type").unwrap_or_else(|| panic!("{asked}: no content-type"));
+    assert_eq!(
+        answer.number("content-length"),
+        answer.body.len() as u64,
+        "{asked}: content-length"
+    );
+    let kind = answer
+        .header("content-type")
+        .unwrap_or_else(|| panic!("{asked}: no content-type"));
     if kind.contains("json") {
         let content = answer.content();
-        assert!(serde_json::from_slice::<Value>(&content).is_ok(), "{asked}: {}", answer.text());
+        assert!(
+            serde_json::from_slice::<Value>(&content).is_ok(),
+            "{asked}: {}",
+            answer.text()
+        );
     }
     if answer.header("content-encoding").is_some() {
         // Only the CSV export is compressed without `Accept-Encoding`.
-        let asked_for = request.headers.contains_key("accept-encoding") || kind.starts_with("text/csv");
+        let asked_for =
+            request.headers.contains_key("accept-encoding") || kind.starts_with("text/csv");
         assert!(asked_for && answer.status < 400, "{asked}: compressed");
     }
 }
 
 fn check_problem(world: &World, answer: &Answer, id: &str) {
     let asked = &answer.asked;
-    assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{asked}");
+    assert_eq!(
+        answer.header("content-type"),
+        Some("application/problem+json"),
+        "{asked}"
+    );
     if answer.body.is_empty() {
         return;
     }
     let problem = answer.json();
-    let members: Vec<&str> = problem.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(members, ["type", "title", "status", "detail", "request_id"], "{asked}");
+    let members: Vec<&str> = problem
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    assert_eq!(
+        members,
+        ["type", "title", "status", "detail", "request_id"],
+        "{asked}"
+    );
     assert_eq!(problem["request_id"], id, "{asked}");
     assert_eq!(problem["status"], answer.status, "{asked}");
-    let reason = StatusCode::from_u16(answer.status).unwrap().canonical_reason().unwrap();
+    let reason = StatusCode::from_u16(answer.status)
+        .unwrap()
+        .canonical_reason()
+        .unwrap();
     assert_eq!(problem["title"], reason, "{asked}");
-    assert!(problem["detail"].as_str().unwrap().len() > 20, "{asked}: {problem}");
+    assert!(
+        problem["detail"].as_str().unwrap().len() > 20,
+        "{asked}: {problem}"
+    );
     let url = problem["type"].as_str().unwrap();
-    let code = url.strip_prefix(PUBLIC_URL).and_then(|path| path.strip_prefix("/docs/errors/"));
+    let code = url
+        .strip_prefix(PUBLIC_URL)
+        .and_then(|path| path.strip_prefix("/docs/errors/"));
     let code = code.unwrap_or_else(|| panic!("{asked}: type {url}"));
     let known = Code::ALL.into_iter().find(|known| known.as_str() == code);
     let known = known.unwrap_or_else(|| panic!("{asked}: code {code}"));
     if code != "invalid_request" {
-        assert_eq!(known.info().status.as_u16(), answer.status, "{asked}: the status of {code}");
+        assert_eq!(
+            known.info().status.as_u16(),
+            answer.status,
+            "{asked}: the status of {code}"
+        );
     }
     assert!(world.has_page(url), "{asked}: nothing at {url}");
     if answer.status == 401 {
@@ -135,7 +197,11 @@ fn check_problem(world: &World, answer: &Answer, id: &str) {
             "missing_api_key" => "Bearer realm=\"medfeed\"",
             _ => "Bearer realm=\"medfeed\", error=\"invalid_token\"",
         };
-        assert_eq!(answer.header("www-authenticate"), Some(challenge), "{asked}");
+        assert_eq!(
+            answer.header("www-authenticate"),
+            Some(challenge),
+            "{asked}"
+        );
     }
 }
 
@@ -145,7 +211,10 @@ fn decoded(path: &str) -> String {
 
 /// Whether the path, once decoded, lies under `/v1`.
 fn is_under_v1(path: &str) -> bool {
-    let first = path.strip_prefix('/').and_then(|rest| rest.split('/').next()).unwrap_or_default();
+    let first = path
+        .strip_prefix('/')
+        .and_then(|rest| rest.split('/').next())
+        .unwrap_or_default();
     decoded(first) == "v1"
 }
 
@@ -164,7 +233,10 @@ fn check_windows(request: &Request, answer: &Answer) {
         return;
     }
     let [limit, remaining, reset_s] = names.map(|name| answer.number(name));
-    assert!(limit > 0 && remaining <= limit, "{asked}: {remaining} of {limit}");
+    assert!(
+        limit > 0 && remaining <= limit,
+        "{asked}: {remaining} of {limit}"
+    );
     assert!((1..=60).contains(&reset_s), "{asked}: reset {reset_s}");
 }
 
@@ -172,22 +244,46 @@ fn check_caching(request: &Request, answer: &Answer) {
     let asked = &answer.asked;
     let is_fixed = |path: &str| !path.ends_with("/changes") && path != "/v1/status";
     let is_explorer = |path: &str| {
-        ["/", "/worker.js"].contains(&path) || path.starts_with("/explorer/") || path.starts_with("/favicon.")
+        ["/", "/worker.js"].contains(&path)
+            || path.starts_with("/explorer/")
+            || path.starts_with("/favicon.")
     };
-    let is_kept = is_explorer(request.path()) || is_under_v1(request.path()) && is_fixed(&decoded(request.path()));
+    let is_kept = is_explorer(request.path())
+        || is_under_v1(request.path()) && is_fixed(&decoded(request.path()));
     let revalidatable = answer.status < 400 && is_kept;
     // A 416 names the file that has no such range.
-    assert_eq!(answer.header("etag").is_some(), revalidatable || answer.status == 416, "{asked}: etag");
+    assert_eq!(
+        answer.header("etag").is_some(),
+        revalidatable || answer.status == 416,
+        "{asked}: etag"
+    );
     if revalidatable {
         let etag = answer.etag();
         // Files can be resumed byte for byte.
         let is_file = decoded(request.path()).contains("/exports/");
         let start = if is_file { "\"" } else { "W/\"" };
-        assert_eq!(answer.header("accept-ranges"), (is_file && answer.status != 304).then_some("bytes"), "{asked}");
-        let opaque = etag.strip_prefix(start).and_then(|rest| rest.strip_suffix('"'));
-        assert!(opaque.is_some_and(|opaque| opaque.len() >= 16 && !opaque.contains('"')), "{asked}: {etag}");
-        assert_eq!(answer.header("cache-control"), Some("private, no-cache"), "{asked}");
-        assert_eq!(answer.header("vary"), Some("Authorization, X-API-Key, Accept-Encoding"), "{asked}");
+        assert_eq!(
+            answer.header("accept-ranges"),
+            (is_file && answer.status != 304).then_some("bytes"),
+            "{asked}"
+        );
+        let opaque = etag
+            .strip_prefix(start)
+            .and_then(|rest| rest.strip_suffix('"'));
+        assert!(
+            opaque.is_some_and(|opaque| opaque.len() >= 16 && !opaque.contains('"')),
+            "{asked}: {etag}"
+        );
+        assert_eq!(
+            answer.header("cache-control"),
+            Some("private, no-cache"),
+            "{asked}"
+        );
+        assert_eq!(
+            answer.header("vary"),
+            Some("Authorization, X-API-Key, Accept-Encoding"),
+            "{asked}"
+        );
     } else {
         assert_eq!(answer.header("cache-control"), Some("no-store"), "{asked}");
         assert_eq!(answer.header("vary"), None, "{asked}");
@@ -199,11 +295,21 @@ fn check_digests(request: &Request, answer: &Answer) {
     let asked = &answer.asked;
     let is_export = answer.header("x-sync-token").is_some();
     let is_whole = is_export && answer.status == 200 && request.method == Method::GET;
-    let content = if is_whole { gunzip(&answer.body) } else { Vec::new() };
-    for (name, bytes) in [("repr-digest", &answer.body), ("x-records-digest", &content)] {
+    let content = if is_whole {
+        gunzip(&answer.body)
+    } else {
+        Vec::new()
+    };
+    for (name, bytes) in [
+        ("repr-digest", &answer.body),
+        ("x-records-digest", &content),
+    ] {
         assert_eq!(answer.header(name).is_some(), is_export, "{asked}: {name}");
         let expected = format!("sha-256=:{}:", BASE64.encode(&Sha256::digest(bytes)));
-        assert!(!is_whole || answer.header(name) == Some(&expected), "{asked}: {name} is not {expected}");
+        assert!(
+            !is_whole || answer.header(name) == Some(&expected),
+            "{asked}: {name} is not {expected}"
+        );
     }
 }
 
@@ -213,8 +319,16 @@ pub fn check_twins(one: &Answer, other: &Answer) {
     assert_eq!(one.status, other.status, "{}", one.asked);
     let lasting = |answer: &Answer| {
         let mut headers = answer.headers.clone();
-        ["x-request-id", "ratelimit-reset"].iter().for_each(|name| drop(headers.remove(*name)));
+        ["x-request-id", "ratelimit-reset"]
+            .iter()
+            .for_each(|name| drop(headers.remove(*name)));
         headers
     };
-    assert_eq!(lasting(one), lasting(other), "{} and {}", one.asked, other.asked);
+    assert_eq!(
+        lasting(one),
+        lasting(other),
+        "{} and {}",
+        one.asked,
+        other.asked
+    );
 }

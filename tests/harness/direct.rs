@@ -9,8 +9,13 @@ use medfeed::serve::connection::permits::Permits;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
-static RUNTIME: LazyLock<Runtime> =
-    LazyLock::new(|| Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap());
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+    Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_time()
+        .build()
+        .unwrap()
+});
 
 /// A service and its dispatcher. Its requests never long-poll.
 pub struct Direct {
@@ -19,8 +24,13 @@ pub struct Direct {
 
 impl Direct {
     pub fn new(service: Service) -> Direct {
-        let permits = Permits::new(&Limits { long_polls: 0, ..Limits::default() });
-        Direct { dispatcher: Dispatcher::new(Arc::new(service), permits, RUNTIME.handle().clone()) }
+        let permits = Permits::new(&Limits {
+            long_polls: 0,
+            ..Limits::default()
+        });
+        Direct {
+            dispatcher: Dispatcher::new(Arc::new(service), permits, RUNTIME.handle().clone()),
+        }
     }
 
     /// The response to a request.
@@ -31,7 +41,9 @@ impl Direct {
     /// As [`Direct::answer`], for [`run`].
     pub async fn respond(&self, request: Request) -> Response {
         let (_open, mut closing) = watch::channel(false);
-        self.dispatcher.answer(request, &Connection::default(), &mut closing).await
+        self.dispatcher
+            .answer(request, &Connection::default(), &mut closing)
+            .await
     }
 }
 

@@ -64,7 +64,8 @@ impl World {
     pub fn empty() -> World {
         let folder = tempfile::tempdir().unwrap();
         // A new database gets its name with its first commit, even an empty one.
-        let writer = Writer::open_or_create(&folder.path().join("medfeed.redb"), Duration::ZERO).unwrap();
+        let writer =
+            Writer::open_or_create(&folder.path().join("medfeed.redb"), Duration::ZERO).unwrap();
         writer.begin().unwrap().commit().unwrap();
         World::over(Arc::new(folder), Keys::new(), Duration::ZERO)
     }
@@ -75,7 +76,10 @@ impl World {
         static SMALL: OnceLock<(Vec<u8>, Keys)> = OnceLock::new();
         let (bytes, keys) = SMALL.get_or_init(|| {
             let world = World::empty();
-            world.import_paths(&[PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"))]);
+            world.import_paths(&[PathBuf::from(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/fixtures"
+            ))]);
             world.license("full", "conferences journals");
             world.license("onco", "conferences; areas: Oncology");
             world.license("papers", "journals");
@@ -96,7 +100,11 @@ impl World {
 
     /// Another server of the same database. It shows commits after a delay.
     pub fn second_server(&self, change_delay: Duration) -> World {
-        World::over(Arc::clone(&self.folder), self.keys.borrow().clone(), change_delay)
+        World::over(
+            Arc::clone(&self.folder),
+            self.keys.borrow().clone(),
+            change_delay,
+        )
     }
 
     fn over(folder: Arc<tempfile::TempDir>, keys: Keys, change_delay: Duration) -> World {
@@ -109,7 +117,11 @@ impl World {
         World::of(Arc::clone(&self.folder), self.keys.borrow().clone(), source)
     }
 
-    fn of(folder: Arc<tempfile::TempDir>, keys: Keys, source: Arc<dyn api::SnapshotSource>) -> World {
+    fn of(
+        folder: Arc<tempfile::TempDir>,
+        keys: Keys,
+        source: Arc<dyn api::SnapshotSource>,
+    ) -> World {
         let service = || Direct::new(Service::new(Settings::of(PUBLIC_URL), Arc::clone(&source)));
         World {
             service: service(),
@@ -160,7 +172,10 @@ impl World {
     /// One import of files, each a stem and its JSON lines.
     pub fn import(&self, files: &[(&str, &[String])]) {
         let folder = tempfile::tempdir().unwrap();
-        let paths: Vec<PathBuf> = files.iter().map(|(stem, _)| folder.path().join(format!("{stem}.jsonl"))).collect();
+        let paths: Vec<PathBuf> = files
+            .iter()
+            .map(|(stem, _)| folder.path().join(format!("{stem}.jsonl")))
+            .collect();
         for (path, (_, lines)) in paths.iter().zip(files) {
             std::fs::write(path, lines.join("\n")).unwrap();
         }
@@ -175,10 +190,13 @@ impl World {
     fn import_paths(&self, paths: &[PathBuf]) {
         let sources = Source::find(paths, SourceOptions::default()).unwrap();
         let rows = import::read_sources(&sources, &ReadOptions::default()).unwrap();
-        let options = MergeOptions { allow_removals: Some(1_000_000), ..MergeOptions::default() };
+        let options = MergeOptions {
+            allow_removals: Some(1_000_000),
+            ..MergeOptions::default()
+        };
         self.edit(|edit| {
-            let merged =
-                import::merge(rows, &edit.base().unwrap(), &options).unwrap_or_else(|refusal| panic!("{refusal}"));
+            let merged = import::merge(rows, &edit.base().unwrap(), &options)
+                .unwrap_or_else(|refusal| panic!("{refusal}"));
             edit.apply(&merged.batch).unwrap();
         });
     }
@@ -202,14 +220,21 @@ impl World {
     /// Makes a key for a license, and stores it under `name`.
     pub fn new_key(&self, name: &str, license: &str, settings: KeySettings) -> Key {
         let (key, record) = self.edit(|edit| edit.create_key(license, settings).unwrap());
-        let key = Key { id: record.id, text: key.reveal().to_owned() };
+        let key = Key {
+            id: record.id,
+            text: key.reveal().to_owned(),
+        };
         self.keys.borrow_mut().insert(name.to_owned(), key.clone());
         key
     }
 
     /// The key of a name.
     pub fn key(&self, name: &str) -> Key {
-        self.keys.borrow().get(name).unwrap_or_else(|| panic!("no key `{name}`")).clone()
+        self.keys
+            .borrow()
+            .get(name)
+            .unwrap_or_else(|| panic!("no key `{name}`"))
+            .clone()
     }
 
     /// GET with the key of a name; an empty name sends none.
@@ -220,7 +245,11 @@ impl World {
     /// GET with the key of a name and more headers.
     pub fn get_with(&self, key: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
         let mut all = headers.to_vec();
-        let text = if key.is_empty() { String::new() } else { self.key(key).text };
+        let text = if key.is_empty() {
+            String::new()
+        } else {
+            self.key(key).text
+        };
         if !key.is_empty() {
             all.push(("x-api-key", &text));
         }
@@ -233,7 +262,13 @@ impl World {
     }
 
     /// Sends any request. The answer has passed the central check.
-    pub fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], has_body: bool) -> Answer {
+    pub fn ask(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        has_body: bool,
+    ) -> Answer {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             // From bytes, so that texts beyond ASCII can be sent too.
@@ -256,7 +291,10 @@ impl World {
             _ => request.method.clone(),
         };
         let answer = Answer::of(&request, self.service.answer(request.clone()));
-        let twin_request = Request { method: twin_method, ..request.clone() };
+        let twin_request = Request {
+            method: twin_method,
+            ..request.clone()
+        };
         let twin = Answer::of(&twin_request, self.twin.answer(twin_request.clone()));
         check::check(self, &request, &answer);
         check::check(self, &twin_request, &twin);
@@ -268,11 +306,21 @@ impl World {
     }
 
     /// GET with the key of a name, unchecked, for tests that ask for several answers at once.
-    pub async fn ask_at_once(&self, key: &str, target: &str, encoding: &'static str) -> api::Response {
+    pub async fn ask_at_once(
+        &self,
+        key: &str,
+        target: &str,
+        encoding: &'static str,
+    ) -> api::Response {
         let mut headers = HeaderMap::new();
-        headers.insert("x-api-key", HeaderValue::from_str(&self.key(key).text).unwrap());
+        headers.insert(
+            "x-api-key",
+            HeaderValue::from_str(&self.key(key).text).unwrap(),
+        );
         headers.insert("accept-encoding", HeaderValue::from_static(encoding));
-        self.service.respond(self.get_request(target, headers)).await
+        self.service
+            .respond(self.get_request(target, headers))
+            .await
     }
 
     /// Runs a future to completion.
@@ -298,7 +346,9 @@ impl World {
         if self.known_pages.borrow().contains(url) {
             return true;
         }
-        let Some(path) = url.strip_prefix(PUBLIC_URL) else { return false };
+        let Some(path) = url.strip_prefix(PUBLIC_URL) else {
+            return false;
+        };
         let request = self.get_request(path, HeaderMap::new());
         let found = self.service.answer(request).status == http::StatusCode::OK;
         found && self.known_pages.borrow_mut().insert(url.to_owned())
@@ -313,7 +363,9 @@ pub fn no_changes() -> watch::Receiver<()> {
 
 /// Prints how many things a passed test has done, for example `counted(16, "kills")`. `tests/proof.sh` adds them up.
 pub fn counted(number: impl TryInto<u64>, what: &str) {
-    let number = number.try_into().unwrap_or_else(|_| panic!("{what} are counted from 0"));
+    let number = number
+        .try_into()
+        .unwrap_or_else(|_| panic!("{what} are counted from 0"));
     println!("counted {number} {what}");
 }
 

@@ -66,19 +66,31 @@ impl Disk {
     pub fn observing(folder: &Path) -> Disk {
         let folder = fs::canonicalize(folder).unwrap();
         let mut state = State::default();
-        let mut entries: Vec<PathBuf> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let mut entries: Vec<PathBuf> = fs::read_dir(&folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
         entries.sort();
         for path in entries {
             let content = fs::read(&path).unwrap();
             state.log.before.insert(name_of(&path), content.clone());
             let opened = File::open(&path).unwrap();
-            state.files.push(Known { inode: opened.metadata().unwrap().ino(), opened, content });
+            state.files.push(Known {
+                inode: opened.metadata().unwrap().ino(),
+                opened,
+                content,
+            });
         }
         let state = Arc::new(Mutex::new(state));
         let (root, shared) = (folder.clone(), Arc::clone(&state));
-        let observer: DiskObserver = Arc::new(move |event| shared.lock().unwrap().record(&root, event));
+        let observer: DiskObserver =
+            Arc::new(move |event| shared.lock().unwrap().record(&root, event));
         observe(Some(Arc::clone(&observer)));
-        Disk { folder, state, observer }
+        Disk {
+            folder,
+            state,
+            observer,
+        }
     }
 
     pub fn folder(&self) -> &Path {
@@ -114,7 +126,11 @@ impl State {
             DiskEvent::Write { file, at, bytes } => {
                 let (file, at) = (self.number(file), usize::try_from(at).unwrap());
                 write(&mut self.files[file].content, at, bytes);
-                self.log.actions.push(Action::Write { file, at, bytes: bytes.to_vec() });
+                self.log.actions.push(Action::Write {
+                    file,
+                    at,
+                    bytes: bytes.to_vec(),
+                });
             }
             DiskEvent::SetLen { file, len } => {
                 let (file, len) = (self.number(file), usize::try_from(len).unwrap());
@@ -128,11 +144,19 @@ impl State {
             DiskEvent::Name { from, to } => {
                 let file = self.caught_up(&File::open(to).unwrap());
                 assert_eq!(to.parent(), Some(root), "all is in one folder");
-                self.log.actions.push(Action::Name { from: from.map(name_of), to: name_of(to), file });
+                self.log.actions.push(Action::Name {
+                    from: from.map(name_of),
+                    to: name_of(to),
+                    file,
+                });
             }
             DiskEvent::Remove { .. } => panic!("nothing is removed"),
             DiskEvent::SyncFolder { folder } => {
-                assert_eq!(fs::canonicalize(folder).unwrap(), root, "all is in one folder");
+                assert_eq!(
+                    fs::canonicalize(folder).unwrap(),
+                    root,
+                    "all is in one folder"
+                );
                 self.log.actions.push(Action::SyncFolder);
             }
         }
@@ -145,7 +169,11 @@ impl State {
         }
         // A descriptor of its own, because shared descriptors share their locks.
         let opened = File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap();
-        self.files.push(Known { inode, opened, content: Vec::new() });
+        self.files.push(Known {
+            inode,
+            opened,
+            content: Vec::new(),
+        });
         self.files.len() - 1
     }
 
@@ -159,7 +187,11 @@ impl State {
         if content != known.content {
             known.content.clone_from(&content);
             let len = content.len();
-            self.log.actions.push(Action::Write { file: number, at: 0, bytes: content });
+            self.log.actions.push(Action::Write {
+                file: number,
+                at: 0,
+                bytes: content,
+            });
             self.log.actions.push(Action::SetLen { file: number, len });
         }
         number

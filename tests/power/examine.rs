@@ -35,13 +35,21 @@ pub struct Examined {
 const SECOND_EVERY: usize = 16;
 
 /// Opens an image as servers and commands do, and compares it with the states that it may have.
-pub fn examine(record: &Record, image: &Image, random: &mut Random, all: &mut Examined) -> Result<(), String> {
+pub fn examine(
+    record: &Record,
+    image: &Image,
+    random: &mut Random,
+    all: &mut Examined,
+) -> Result<(), String> {
     all.images += 1;
     if !all.different.insert(image.hash()) {
         return Ok(());
     }
     let folder = unpacked(image);
-    let (before, after) = (&record.states[image.done], record.states.get(image.done + 1));
+    let (before, after) = (
+        &record.states[image.done],
+        record.states.get(image.done + 1),
+    );
     let mut feed = None;
     for name in [FEED, BACKUP, OLD, NOTE] {
         let path = folder.path().join(name);
@@ -53,11 +61,26 @@ pub fn examine(record: &Record, image: &Image, random: &mut Random, all: &mut Ex
         if name == FEED {
             feed = found;
         }
-        let allowed = [Some(before), after].map(|states| states.map(|states| states.get(name).copied()));
+        let allowed =
+            [Some(before), after].map(|states| states.map(|states| states.get(name).copied()));
         if !allowed.contains(&Some(found)) {
-            let is = |at: &Option<Option<State>>| if at.is_some_and(|at| at.is_some()) { "a state" } else { "no file" };
-            let found = if found.is_some() { "another state" } else { "no file" };
-            return Err(format!("{name}: {found} instead of {} or {}", is(&allowed[0]), is(&allowed[1])));
+            let is = |at: &Option<Option<State>>| {
+                if at.is_some_and(|at| at.is_some()) {
+                    "a state"
+                } else {
+                    "no file"
+                }
+            };
+            let found = if found.is_some() {
+                "another state"
+            } else {
+                "no file"
+            };
+            return Err(format!(
+                "{name}: {found} instead of {} or {}",
+                is(&allowed[0]),
+                is(&allowed[1])
+            ));
         }
     }
     let path = folder.path().join(FEED);
@@ -84,7 +107,8 @@ pub fn state_of(path: &Path) -> Result<Option<State>, String> {
     }
     let mut hasher = blake3::Hasher::new();
     if path.ends_with(NOTE) {
-        let read = PublishedNote::read(&path.with_file_name(FEED)).map_err(|error| error.to_string())?;
+        let read =
+            PublishedNote::read(&path.with_file_name(FEED)).map_err(|error| error.to_string())?;
         hasher.update(format!("{read:?}").as_bytes());
         return Ok(Some(*hasher.finalize().as_bytes()));
     }
@@ -123,8 +147,14 @@ fn is_sound(path: &Path) -> Result<(), String> {
     if matches!(writer, Err(StoreError::OlderFields { .. })) {
         return Ok(());
     }
-    let report = writer.and_then(|mut writer| check(&mut writer)).map_err(|error| error.to_string())?;
-    if report.damages == 0 { Ok(()) } else { Err(format!("damaged: {:?}", report.findings)) }
+    let report = writer
+        .and_then(|mut writer| check(&mut writer))
+        .map_err(|error| error.to_string())?;
+    if report.damages == 0 {
+        Ok(())
+    } else {
+        Err(format!("damaged: {:?}", report.findings))
+    }
 }
 
 /// Makes the next commit: a key of an origin, the origin's next commits for a replica, or the upgrade.
@@ -136,7 +166,10 @@ fn write_on(record: &Record, path: &Path) -> Result<(), String> {
             add_key(&writer).map_err(text)?;
             let reader = Reader::open(path).map_err(text)?;
             if reader.newest().commit().seq != before + 2 {
-                return Err(format!("the next commit has seq {} after {before}", reader.newest().commit().seq));
+                return Err(format!(
+                    "the next commit has seq {} after {before}",
+                    reader.newest().commit().seq
+                ));
             }
         }
         Err(StoreError::OlderFields { .. }) => {
@@ -147,7 +180,10 @@ fn write_on(record: &Record, path: &Path) -> Result<(), String> {
             let mut replica = ReplicaWriter::open(path).map_err(text)?;
             let origin = record.origin.as_ref().expect("a replica has an origin");
             super::histories::follow(&mut replica, origin).map_err(|error| error.to_string())?;
-            let heads = (replica.head().map_err(text)?.head(), origin.head().map_err(text)?.head());
+            let heads = (
+                replica.head().map_err(text)?.head(),
+                origin.head().map_err(text)?.head(),
+            );
             if heads.0 != heads.1 {
                 return Err(format!("{heads:?}"));
             }
@@ -179,7 +215,9 @@ fn second_loss(image: &Image, found: State, random: &mut Random) -> Result<u64, 
     }
     drop(opened);
     let after = state_of(&path)?.unwrap_or(found);
-    let states = [found, after].map(|state| States::from([(FEED, state)])).to_vec();
+    let states = [found, after]
+        .map(|state| States::from([(FEED, state)]))
+        .to_vec();
     let record = Record::of(disk, states, None, vec![folder]);
     let mut count = 0;
     for image in images(&record, 8, random) {
@@ -187,7 +225,10 @@ fn second_loss(image: &Image, found: State, random: &mut Random) -> Result<u64, 
         let folder = unpacked(&image);
         let path = folder.path().join(FEED);
         let state = state_of(&path)?;
-        if !record.states[image.done..].iter().any(|states| states.get(FEED).copied() == state) {
+        if !record.states[image.done..]
+            .iter()
+            .any(|states| states.get(FEED).copied() == state)
+        {
             return Err("another state".to_owned());
         }
         is_sound(&path)?;

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use medfeed::model::{
-    ConferenceFields, Curated, Dataset, DateStatus, Fields, Id, JournalFields, OrganizationFields, Scope, TagFields,
+    ConferenceFields, Curated, Dataset, DateStatus, Fields, Id, JournalFields, OrganizationFields,
+    Scope, TagFields,
 };
 use medfeed::store::file::replace::{backup, compact};
 use medfeed::store::replication::{ApplyError, OriginView, PublishedNote, ReplicaWriter};
@@ -46,16 +47,31 @@ pub struct Record {
 }
 
 impl Record {
-    pub fn of(disk: Disk, states: Vec<States>, origin: Option<OriginView>, folders: Vec<TempDir>) -> Record {
+    pub fn of(
+        disk: Disk,
+        states: Vec<States>,
+        origin: Option<OriginView>,
+        folders: Vec<TempDir>,
+    ) -> Record {
         let log = disk.into_log();
-        Record { before: log.before, actions: log.actions, states, origin, _folders: folders }
+        Record {
+            before: log.before,
+            actions: log.actions,
+            states,
+            origin,
+            _folders: folders,
+        }
     }
 }
 
 /// A folder in memory, if there is one: a sync then costs nothing.
 pub fn memory() -> PathBuf {
     let memory = PathBuf::from("/dev/shm");
-    if memory.is_dir() { memory } else { std::env::temp_dir() }
+    if memory.is_dir() {
+        memory
+    } else {
+        std::env::temp_dir()
+    }
 }
 
 /// A folder that is recorded.
@@ -72,7 +88,13 @@ impl Site {
     pub fn new() -> Site {
         let folder = tempfile::tempdir_in(memory()).unwrap();
         let disk = Disk::observing(folder.path());
-        Site { folders: vec![folder], disk, states: vec![States::new()], writer: None, origin: None }
+        Site {
+            folders: vec![folder],
+            disk,
+            states: vec![States::new()],
+            writer: None,
+            origin: None,
+        }
     }
 
     /// Begins again in a new folder with one file.
@@ -100,7 +122,10 @@ impl Site {
     /// The states of the real files.
     fn found(&self) -> States {
         let state = |name: &'static str| Some((name, state_of(&self.at(name)).unwrap()?));
-        [FEED, BACKUP, NOTE, OLD].into_iter().filter_map(state).collect()
+        [FEED, BACKUP, NOTE, OLD]
+            .into_iter()
+            .filter_map(state)
+            .collect()
     }
 
     /// Reports the step as done.
@@ -122,19 +147,29 @@ impl Site {
     }
 
     fn import(&mut self, random: &mut Random, rows: usize) {
-        self.commit(random, |edit, random| drop(edit.apply(&batch(random, rows)).unwrap()));
+        self.commit(random, |edit, random| {
+            drop(edit.apply(&batch(random, rows)).unwrap())
+        });
     }
 
     fn license(&mut self, random: &mut Random, name: &str) {
-        self.commit(random, |edit, random| drop(edit.set_license(name, scope(random), None).unwrap()));
+        self.commit(random, |edit, random| {
+            drop(edit.set_license(name, scope(random), None).unwrap())
+        });
     }
 }
 
 const COUNTRIES: [&str; 3] = ["Spain", "Japan", "Côte d'Ivoire"];
 
 fn scope(random: &mut Random) -> Scope {
-    let countries = random.percent(60).then(|| [COUNTRIES[random.below(3)].to_owned()].into());
-    Scope { datasets: Dataset::ALL.into(), countries, ..Scope::nothing() }
+    let countries = random
+        .percent(60)
+        .then(|| [COUNTRIES[random.below(3)].to_owned()].into());
+    Scope {
+        datasets: Dataset::ALL.into(),
+        countries,
+        ..Scope::nothing()
+    }
 }
 
 fn id(number: usize) -> Id {
@@ -150,9 +185,22 @@ fn batch(random: &mut Random, rows: usize) -> Batch {
     let mut batch = Batch::default();
     for number in 1..=3 {
         let name = Some(format!("Society {number}.{}", random.below(2)));
-        batch.organizations.extend([row(number, OrganizationFields { name, ..Default::default() })]);
+        batch.organizations.extend([row(
+            number,
+            OrganizationFields {
+                name,
+                ..Default::default()
+            },
+        )]);
         let name = Some(format!("Tag {number}"));
-        batch.tags.extend([row(number, TagFields { kind: Some("Topic".to_owned()), name, category: None })]);
+        batch.tags.extend([row(
+            number,
+            TagFields {
+                kind: Some("Topic".to_owned()),
+                name,
+                category: None,
+            },
+        )]);
     }
     for _ in 0..rows {
         let number = 1 + random.below(10 + rows);
@@ -161,7 +209,10 @@ fn batch(random: &mut Random, rows: usize) -> Batch {
             continue;
         }
         let fields = ConferenceFields {
-            name: Some(format!("Conference {number} {}", "of the heart ".repeat(random.below(20)))),
+            name: Some(format!(
+                "Conference {number} {}",
+                "of the heart ".repeat(random.below(20))
+            )),
             start_date_status: Some(DateStatus::Check),
             abstract_due_date_status: Some(DateStatus::Check),
             late_breaking_due_date_status: Some(DateStatus::Check),
@@ -173,7 +224,13 @@ fn batch(random: &mut Random, rows: usize) -> Batch {
         batch.conferences.extend([row(number, fields)]);
     }
     let name = Some(format!("Journal {}", random.below(5)));
-    batch.journals.extend([row(1 + random.below(5), JournalFields { name, ..Default::default() })]);
+    batch.journals.extend([row(
+        1 + random.below(5),
+        JournalFields {
+            name,
+            ..Default::default()
+        },
+    )]);
     batch
 }
 
@@ -193,7 +250,9 @@ pub fn commits(site: &mut Site, random: &mut Random) {
             _ => site.import(random, 3),
         }
     }
-    site.commit(random, |edit, _| assert!(edit.remove_license("one").is_ok()));
+    site.commit(random, |edit, _| {
+        assert!(edit.remove_license("one").is_ok())
+    });
 }
 
 fn note(site: &Site) -> PublishedNote {
@@ -237,7 +296,10 @@ pub fn replaced(site: &mut Site, random: &mut Random) {
     site.license(random, "one");
     if random.percent(50) {
         site.writer = None;
-        Writer::open(&site.path(), Duration::ZERO).unwrap().mark_published().unwrap();
+        Writer::open(&site.path(), Duration::ZERO)
+            .unwrap()
+            .mark_published()
+            .unwrap();
         site.done();
     }
     for _ in 0..4 {
@@ -251,7 +313,8 @@ pub fn replaced(site: &mut Site, random: &mut Random) {
             }
             _ if site.at(BACKUP).exists() => {
                 site.writer = None;
-                let restoration = Restoration::prepare(&site.path(), &site.at(BACKUP), Duration::ZERO).unwrap();
+                let restoration =
+                    Restoration::prepare(&site.path(), &site.at(BACKUP), Duration::ZERO).unwrap();
                 restoration.finish().unwrap();
             }
             _ => continue,
@@ -278,7 +341,9 @@ pub fn upgraded(site: &mut Site, random: &mut Random) {
     site.begin_with(FEED, &content);
     upgrade(&site.path(), Duration::ZERO).unwrap().unwrap();
     site.done();
-    site.commit(random, |edit, random| drop(edit.set_license("one", scope(random), None).unwrap()));
+    site.commit(random, |edit, random| {
+        drop(edit.set_license("one", scope(random), None).unwrap())
+    });
 }
 
 /// Brings a replica to the state of its origin.

@@ -48,13 +48,20 @@ pub fn images(record: &Record, count: u64, random: &mut Random) -> Vec<Image> {
     if record.actions.is_empty() {
         return Vec::new();
     }
-    let mut moments: Vec<usize> = (0..count).map(|_| 1 + random.below(record.actions.len())).collect();
+    let mut moments: Vec<usize> = (0..count)
+        .map(|_| 1 + random.below(record.actions.len()))
+        .collect();
     moments.sort_unstable();
     let mut seen = BTreeSet::new();
     let files = record.before.values();
     let mut moment = Moment {
         record,
-        files: files.map(|content| Later { durable: Rc::new(content.clone()), actions: Vec::new() }).collect(),
+        files: files
+            .map(|content| Later {
+                durable: Rc::new(content.clone()),
+                actions: Vec::new(),
+            })
+            .collect(),
         names: record.before.keys().cloned().zip(0..).collect(),
         later_names: Vec::new(),
         at: 0,
@@ -97,12 +104,16 @@ impl Moment<'_> {
         let at = self.at;
         self.at += 1;
         match &self.record.actions[at] {
-            Action::Write { file, .. } | Action::SetLen { file, .. } => self.file(*file).actions.push(at),
+            Action::Write { file, .. } | Action::SetLen { file, .. } => {
+                self.file(*file).actions.push(at)
+            }
             Action::Sync { file } => {
                 let record = self.record;
                 let later = self.file(*file);
                 let mut content = Vec::clone(&later.durable);
-                std::mem::take(&mut later.actions).into_iter().for_each(|at| apply(&mut content, &record.actions[at]));
+                std::mem::take(&mut later.actions)
+                    .into_iter()
+                    .for_each(|at| apply(&mut content, &record.actions[at]));
                 later.durable = Rc::new(content);
             }
             Action::Name { .. } => self.later_names.push(at),
@@ -126,9 +137,18 @@ impl Moment<'_> {
         let mut names = self.names.clone();
         // Names change one after the other, in any file system, with a journal or without.
         let kept = random.below(self.later_names.len() + 1);
-        self.later_names[..kept].iter().for_each(|at| rename(&mut names, &self.record.actions[*at]));
-        let files = names.into_iter().map(|(name, file)| (name, self.content(&self.files[file], random))).collect();
-        Image { at: self.at, done: self.done, files }
+        self.later_names[..kept]
+            .iter()
+            .for_each(|at| rename(&mut names, &self.record.actions[*at]));
+        let files = names
+            .into_iter()
+            .map(|(name, file)| (name, self.content(&self.files[file], random)))
+            .collect();
+        Image {
+            at: self.at,
+            done: self.done,
+            files,
+        }
     }
 
     /// One of the contents that a file can have.
@@ -136,15 +156,22 @@ impl Moment<'_> {
         let mut content = Vec::clone(&later.durable);
         let count = later.actions.len();
         let pick = random.below(count);
-        let (share, torn) = (random.below(5) * 25, if random.percent(40) { 30 } else { 0 });
+        let (share, torn) = (
+            random.below(5) * 25,
+            if random.percent(40) { 30 } else { 0 },
+        );
         let kind = random.below(5);
-        let chosen = later.actions.iter().enumerate().filter(|(index, _)| match kind {
-            // The first ones, all but one, one alone, or any.
-            0 => *index < pick,
-            1 => *index != pick,
-            2 => *index == pick,
-            _ => random.percent(share),
-        });
+        let chosen = later
+            .actions
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| match kind {
+                // The first ones, all but one, one alone, or any.
+                0 => *index < pick,
+                1 => *index != pick,
+                2 => *index == pick,
+                _ => random.percent(share),
+            });
         let chosen: Vec<usize> = chosen.map(|(_, at)| *at).collect();
         // Without a new length in its inode, a file keeps its old end.
         let grows = random.percent(50);
@@ -161,7 +188,11 @@ impl Moment<'_> {
                     let scattered = random.percent(50);
                     for (index, sector) in bytes.chunks(SECTOR).enumerate() {
                         let start = index * SECTOR;
-                        let is_kept = if scattered { random.percent(50) } else { (from..=to).contains(&start) };
+                        let is_kept = if scattered {
+                            random.percent(50)
+                        } else {
+                            (from..=to).contains(&start)
+                        };
                         let end = at + start + sector.len();
                         if (is_kept || !is_torn) && (grows || end <= content.len()) {
                             write(&mut content, at + start, sector);

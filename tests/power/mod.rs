@@ -42,12 +42,20 @@ fn survives(name: &str, cases: u64, history: fn(&mut Site, &mut Random)) {
         let record = site.into_record();
         for image in images(&record, IMAGES_PER_RUN.min(cases), &mut random) {
             examine(&record, &image, &mut random, &mut all).unwrap_or_else(|error| {
-                panic!("{name}, seed {seed}, after action {} of {}: {error}", image.at, record.actions.len())
+                panic!(
+                    "{name}, seed {seed}, after action {} of {}: {error}",
+                    image.at,
+                    record.actions.len()
+                )
             });
         }
     }
     let seconds = began.elapsed().as_secs_f64();
-    let Examined { images, different, second } = all;
+    let Examined {
+        images,
+        different,
+        second,
+    } = all;
     println!(
         "{name}: {images} images, {} different, {second} of a second power loss, in {seconds:.1} s",
         different.len()
@@ -85,7 +93,10 @@ fn a_replica_survives_a_power_loss() {
 fn a_bucket_in_a_folder_survives_a_power_loss() {
     let cases = variable("MEDFEED_CASES").unwrap_or(600);
     let images = objects::examine(cases, variable("MEDFEED_SEED").unwrap_or(1), |_| true);
-    counted(images.unwrap_or_else(|error| panic!("{error}")), "images of power losses");
+    counted(
+        images.unwrap_or_else(|error| panic!("{error}")),
+        "images of power losses",
+    );
     assert!(objects::is_noticed_without_folder_syncs());
 }
 
@@ -97,13 +108,19 @@ fn a_disk_that_does_not_sync_is_noticed() {
     histories::commits(&mut site, &mut random);
     let mut record = site.into_record();
     let whole = record.actions.clone();
-    let kinds: [fn(&Action) -> bool; 2] =
-        [|action| matches!(action, Action::Sync { .. }), |action| matches!(action, Action::SyncFolder)];
+    let kinds: [fn(&Action) -> bool; 2] = [
+        |action| matches!(action, Action::Sync { .. }),
+        |action| matches!(action, Action::SyncFolder),
+    ];
     for is_lost in kinds {
         record.actions = whole.clone();
         record.actions.retain(|action| !is_lost(action));
         let images = images(&record, 20, &mut random);
         let mut all = Examined::default();
-        assert!(images.iter().any(|image| examine(&record, image, &mut random, &mut all).is_err()));
+        assert!(
+            images
+                .iter()
+                .any(|image| examine(&record, image, &mut random, &mut all).is_err())
+        );
     }
 }

@@ -22,9 +22,15 @@ pub enum Step {
     /// The names in a folder become durable.
     SyncFolder { name: String },
     /// An object is being written, replaced or (without content) deleted.
-    Begun { name: String, bytes: Option<Vec<u8>> },
+    Begun {
+        name: String,
+        bytes: Option<Vec<u8>>,
+    },
     /// The begun write was reported as done.
-    Done { name: String, bytes: Option<Vec<u8>> },
+    Done {
+        name: String,
+        bytes: Option<Vec<u8>>,
+    },
 }
 
 /// The file or folder behind a name.
@@ -59,7 +65,11 @@ struct Inodes {
 
 impl Inodes {
     fn new() -> Inodes {
-        Inodes { seen: [(String::new(), 0)].into(), durable: vec![BTreeMap::new()], later: Vec::new() }
+        Inodes {
+            seen: [(String::new(), 0)].into(),
+            durable: vec![BTreeMap::new()],
+            later: Vec::new(),
+        }
     }
 
     fn change(&mut self, name: &str, entry: Option<Entry>) {
@@ -70,24 +80,34 @@ impl Inodes {
             self.durable.push(BTreeMap::new());
             self.seen.insert(name.to_owned(), inode);
         }
-        self.later.push(Change { folder, name: name.to_owned(), entry: entry.map(|entry| (entry, inode)) });
+        self.later.push(Change {
+            folder,
+            name: name.to_owned(),
+            entry: entry.map(|entry| (entry, inode)),
+        });
     }
 
     /// Makes those of the first `count` changes durable that are picked.
     fn keep(&mut self, count: usize, is_picked: impl Fn(usize) -> bool) {
         let mut left = count;
         let Inodes { durable, later, .. } = self;
-        later.retain(|Change { folder, name, entry }| {
-            let is_kept = left > 0 && is_picked(*folder);
-            if is_kept {
-                left -= 1;
-                match entry {
-                    Some(entry) => durable[*folder].insert(name.clone(), entry.clone()),
-                    None => durable[*folder].remove(name),
-                };
-            }
-            !is_kept
-        });
+        later.retain(
+            |Change {
+                 folder,
+                 name,
+                 entry,
+             }| {
+                let is_kept = left > 0 && is_picked(*folder);
+                if is_kept {
+                    left -= 1;
+                    match entry {
+                        Some(entry) => durable[*folder].insert(name.clone(), entry.clone()),
+                        None => durable[*folder].remove(name),
+                    };
+                }
+                !is_kept
+            },
+        );
     }
 
     /// Adds everything that can be reached from a folder.
@@ -112,20 +132,43 @@ impl Recorder {
         let (root, shared) = (root.to_owned(), Arc::clone(&steps));
         let synced = Mutex::new(BTreeMap::<u64, Vec<u8>>::new());
         let observer: DiskObserver = Arc::new(move |event| {
-            let name = |path: &Path| path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
-            let content = |file: &File| fs::read(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file)));
+            let name = |path: &Path| {
+                path.strip_prefix(&root)
+                    .unwrap()
+                    .to_str()
+                    .unwrap()
+                    .to_owned()
+            };
+            let content = |file: &File| {
+                fs::read(format!(
+                    "/proc/self/fd/{}",
+                    std::os::fd::AsRawFd::as_raw_fd(file)
+                ))
+            };
             let step = match event {
                 DiskEvent::Sync { file } => {
-                    synced.lock().unwrap().insert(file.metadata().unwrap().ino(), content(file).unwrap());
+                    synced
+                        .lock()
+                        .unwrap()
+                        .insert(file.metadata().unwrap().ino(), content(file).unwrap());
                     return;
                 }
-                DiskEvent::Name { to, .. } if to.is_dir() => Step::Name { name: name(to), entry: Some(Entry::Folder) },
+                DiskEvent::Name { to, .. } if to.is_dir() => Step::Name {
+                    name: name(to),
+                    entry: Some(Entry::Folder),
+                },
                 DiskEvent::Name { to, .. } => {
                     let (bytes, inode) = (fs::read(to).unwrap(), fs::metadata(to).unwrap().ino());
                     let is_synced = synced.lock().unwrap().get(&inode) == Some(&bytes);
-                    Step::Name { name: name(to), entry: Some(Entry::File { bytes, is_synced }) }
+                    Step::Name {
+                        name: name(to),
+                        entry: Some(Entry::File { bytes, is_synced }),
+                    }
                 }
-                DiskEvent::Remove { path } => Step::Name { name: name(path), entry: None },
+                DiskEvent::Remove { path } => Step::Name {
+                    name: name(path),
+                    entry: None,
+                },
                 DiskEvent::SyncFolder { folder } => Step::SyncFolder { name: name(folder) },
                 other => panic!("{other:?}"),
             };
@@ -146,7 +189,11 @@ impl Recorder {
 }
 
 fn bucket_in(folder: &Path) -> Bucket {
-    Bucket::open(&format!("file://{}", folder.display()).parse().unwrap(), None).unwrap()
+    Bucket::open(
+        &format!("file://{}", folder.display()).parse().unwrap(),
+        None,
+    )
+    .unwrap()
 }
 
 /// A folder of objects that are replaced again and again.
@@ -177,22 +224,40 @@ fn history(random: &mut Random) -> Vec<Step> {
         let bytes = format!("{name} {number} {}", "x".repeat(random.below(3000))).into_bytes();
         if random.percent(15) {
             let made = root.join(&name).parent().unwrap().to_owned();
-            for above in made.ancestors().take_while(|above| *above != root).collect::<Vec<_>>().into_iter().rev() {
+            for above in made
+                .ancestors()
+                .take_while(|above| *above != root)
+                .collect::<Vec<_>>()
+                .into_iter()
+                .rev()
+            {
                 if !above.exists() {
                     fs::create_dir(above).unwrap();
-                    report(DiskEvent::Name { from: None, to: above });
+                    report(DiskEvent::Name {
+                        from: None,
+                        to: above,
+                    });
                 }
             }
             let path = root.join(&name);
             if random.percent(50) && !path.exists() {
-                recorder.push(Step::Begun { name: name.clone(), bytes: Some(b"of the other".to_vec()) });
+                recorder.push(Step::Begun {
+                    name: name.clone(),
+                    bytes: Some(b"of the other".to_vec()),
+                });
                 fs::write(&path, "of the other").unwrap();
                 disk::sync(&File::open(&path).unwrap()).unwrap();
-                report(DiskEvent::Name { from: None, to: &path });
+                report(DiskEvent::Name {
+                    from: None,
+                    to: &path,
+                });
             }
         }
         let is_deleted = random.below(4) == 0;
-        recorder.push(Step::Begun { name: name.clone(), bytes: (!is_deleted).then(|| bytes.clone()) });
+        recorder.push(Step::Begun {
+            name: name.clone(),
+            bytes: (!is_deleted).then(|| bytes.clone()),
+        });
         if is_deleted {
             bucket.delete(&name).unwrap();
         } else if random.percent(50) {
@@ -201,7 +266,10 @@ fn history(random: &mut Random) -> Vec<Step> {
             bucket.create(&name, &bytes).unwrap();
         }
         let written = bucket.get(&name).unwrap().map(|object| object.bytes);
-        recorder.push(Step::Done { name, bytes: written });
+        recorder.push(Step::Done {
+            name,
+            bytes: written,
+        });
     }
     recorder.into_steps()
 }
@@ -226,7 +294,11 @@ fn image(steps: &[Step], random: &mut Random) -> Tree {
     } else {
         let folders: BTreeSet<usize> = inodes.later.iter().map(|change| change.folder).collect();
         for chosen in folders {
-            let count = inodes.later.iter().filter(|change| change.folder == chosen).count();
+            let count = inodes
+                .later
+                .iter()
+                .filter(|change| change.folder == chosen)
+                .count();
             inodes.keep(random.below(count + 1), |folder| folder == chosen);
         }
     }
@@ -242,7 +314,11 @@ fn unpack(tree: &Tree, root: &Path, random: &mut Random) {
             Entry::Folder => fs::create_dir(path).unwrap(),
             Entry::File { bytes, is_synced } => {
                 // Without a sync, a part of the content may be there, or none.
-                let kept = if *is_synced { bytes.len() } else { random.below(bytes.len() + 1) };
+                let kept = if *is_synced {
+                    bytes.len()
+                } else {
+                    random.below(bytes.len() + 1)
+                };
                 fs::write(path, &bytes[..kept]).unwrap();
             }
         }
@@ -255,11 +331,18 @@ fn allowed(steps: &[Step]) -> BTreeMap<String, BTreeSet<Option<Vec<u8>>>> {
     for step in steps {
         match step {
             Step::Begun { name, bytes } => {
-                allowed.entry(name.clone()).or_insert_with(|| [None].into()).insert(bytes.clone());
+                allowed
+                    .entry(name.clone())
+                    .or_insert_with(|| [None].into())
+                    .insert(bytes.clone());
             }
             // A deletion may be lost: then the old content is there again.
-            Step::Done { name, bytes: None } => drop(allowed.entry(name.clone()).or_default().insert(None)),
-            Step::Done { name, bytes } => drop(allowed.insert(name.clone(), [bytes.clone()].into())),
+            Step::Done { name, bytes: None } => {
+                drop(allowed.entry(name.clone()).or_default().insert(None))
+            }
+            Step::Done { name, bytes } => {
+                drop(allowed.insert(name.clone(), [bytes.clone()].into()))
+            }
             _ => {}
         }
     }
@@ -279,8 +362,9 @@ pub fn examine(cases: u64, seed: u64, keep: impl Fn(&Step) -> bool) -> Result<u6
             let folder = tempfile::tempdir_in(memory()).unwrap();
             let tree = image(&steps[..at], &mut random);
             unpack(&tree, folder.path(), &mut random);
-            is_as_reported(&steps[..at], folder.path(), &mut random)
-                .map_err(|error| format!("seed {seed}, after step {at} of {}: {error}", steps.len()))?;
+            is_as_reported(&steps[..at], folder.path(), &mut random).map_err(|error| {
+                format!("seed {seed}, after step {at} of {}: {error}", steps.len())
+            })?;
             count += 1;
         }
     }
@@ -294,8 +378,13 @@ fn is_as_reported(steps: &[Step], folder: &Path, random: &mut Random) -> Result<
     for (name, allowed) in allowed(steps) {
         let found = bucket.get(&name).unwrap().map(|object| object.bytes);
         if !allowed.contains(&found) {
-            let found = found.map_or("missing".to_owned(), |bytes| format!("{} bytes", bytes.len()));
-            return Err(format!("{name} is {found}, and not one of {}", allowed.len()));
+            let found = found.map_or("missing".to_owned(), |bytes| {
+                format!("{} bytes", bytes.len())
+            });
+            return Err(format!(
+                "{name} is {found}, and not one of {}",
+                allowed.len()
+            ));
         }
         there.extend(found.is_some().then_some(name));
     }
@@ -304,12 +393,19 @@ fn is_as_reported(steps: &[Step], folder: &Path, random: &mut Random) -> Result<
         .flat_map(|folder| bucket.list(folder, None).unwrap())
         .map(|object| object.name);
     let expected = there.iter().filter(|name| name.contains('/')).cloned();
-    assert_eq!(listed.collect::<BTreeSet<_>>(), expected.collect::<BTreeSet<_>>());
+    assert_eq!(
+        listed.collect::<BTreeSet<_>>(),
+        expected.collect::<BTreeSet<_>>()
+    );
     // The next writer.
     let name = name(random);
     let created = bucket.create(&name, b"next").unwrap();
     assert_eq!(created == Created::Exists, there.contains(&name), "{name}");
-    assert_eq!(bucket.get(&name).unwrap().unwrap().bytes == b"next", created == Created::New, "{name}");
+    assert_eq!(
+        bucket.get(&name).unwrap().unwrap().bytes == b"next",
+        created == Created::New,
+        "{name}"
+    );
     Ok(())
 }
 

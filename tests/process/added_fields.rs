@@ -44,7 +44,9 @@ fn rewrite(db: &Path, dataset: u8, change: impl Fn(&str) -> String) {
             })
             .collect();
         for (key, id, text) in rows {
-            let hash = blake3::hash(text.as_bytes()).as_bytes()[..16].try_into().unwrap();
+            let hash = blake3::hash(text.as_bytes()).as_bytes()[..16]
+                .try_into()
+                .unwrap();
             log.insert(key, (id, hash, text.as_bytes())).unwrap();
         }
     }
@@ -57,7 +59,8 @@ fn rewrite_fields(db: &Path, change: impl Fn(&str) -> String) {
     let transaction = database.begin_write().unwrap();
     {
         let mut meta = transaction.open_table(META).unwrap();
-        let fields = change(std::str::from_utf8(meta.get("fields").unwrap().unwrap().value()).unwrap());
+        let fields =
+            change(std::str::from_utf8(meta.get("fields").unwrap().unwrap().value()).unwrap());
         meta.insert("fields", fields.as_bytes()).unwrap();
     }
     transaction.commit().unwrap();
@@ -88,7 +91,16 @@ impl OlderFile {
         let site = Site::new();
         site.import("conferences.jsonl", conferences_of_version(30, 7));
         site.import("journals.jsonl", JOURNAL);
-        site.json(["license", "set", "all", "--create", "--dataset", "conferences", "--dataset", "journals"]);
+        site.json([
+            "license",
+            "set",
+            "all",
+            "--create",
+            "--dataset",
+            "conferences",
+            "--dataset",
+            "journals",
+        ]);
         let (_, key) = site.key("all", &[]);
         for rows in ["conferences.jsonl", "journals.jsonl"] {
             fs::remove_file(site.path(rows)).unwrap();
@@ -105,7 +117,10 @@ impl OlderFile {
 
     /// Fails unless the database is the old one, byte for byte.
     pub fn is_untouched(&self, what: &str) {
-        assert!(fs::read(self.site.db()).unwrap() == self.bytes, "{what}: the file changed");
+        assert!(
+            fs::read(self.site.db()).unwrap() == self.bytes,
+            "{what}: the file changed"
+        );
     }
 
     /// Runs `medfeed upgrade`, which must succeed.
@@ -123,13 +138,19 @@ pub fn has_field(file: &Path) -> bool {
     fs::copy(file, &copy).unwrap();
     let meta = open(&copy).begin_read().unwrap().open_table(META).unwrap();
     let fields = meta.get("fields").unwrap().unwrap().value().to_vec();
-    String::from_utf8(fields).unwrap().lines().any(|field| field == FIELD)
+    String::from_utf8(fields)
+        .unwrap()
+        .lines()
+        .any(|field| field == FIELD)
 }
 
 /// The records of an export, and the token of its state.
 fn export(client: &mut Client, dataset: &str) -> (Vec<Value>, String) {
     let export = client.get(&format!("/v1/exports/{dataset}"));
-    (export.lines(), export.header("x-sync-token").unwrap().to_owned())
+    (
+        export.lines(),
+        export.header("x-sync-token").unwrap().to_owned(),
+    )
 }
 
 /// The changes since a token, up to the end of the feed, and the token there.
@@ -140,7 +161,10 @@ fn walk(client: &mut Client, dataset: &str, since: &str) -> (Vec<Value>, String)
         assert_eq!(page.status, 200);
         items.extend(page.items());
         let page = page.json();
-        page["next_sync_token"].as_str().unwrap().clone_into(&mut token);
+        page["next_sync_token"]
+            .as_str()
+            .unwrap()
+            .clone_into(&mut token);
         if page["has_more"] == false {
             return (items, token);
         }
@@ -152,33 +176,72 @@ fn records_that_gain_a_field_come_once_by_the_feed() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(30, 7));
     site.import("journals.jsonl", JOURNAL);
-    site.json(["license", "set", "all", "--create", "--dataset", "conferences", "--dataset", "journals"]);
-    site.json(["license", "set", "hearts", "--dataset", "conferences", "--therapy-area", "Cardiology"]);
+    site.json([
+        "license",
+        "set",
+        "all",
+        "--create",
+        "--dataset",
+        "conferences",
+        "--dataset",
+        "journals",
+    ]);
+    site.json([
+        "license",
+        "set",
+        "hearts",
+        "--dataset",
+        "conferences",
+        "--therapy-area",
+        "Cardiology",
+    ]);
     let keys = [site.key("all", &[]).1, site.key("hearts", &[]).1];
     // The records have a time long ago.
     let time = "2020-02-03T04:05:06Z";
-    rewrite(&site.db(), CONFERENCES, |text| format!("{}{time}\"}}", &text[..text.len() - time.len() - 2]));
+    rewrite(&site.db(), CONFERENCES, |text| {
+        format!("{}{time}\"}}", &text[..text.len() - time.len() - 2])
+    });
     let server = site.serve();
-    let exports: Vec<(Vec<Value>, String)> =
-        keys.iter().map(|key| export(&mut server.client(key), "conferences")).collect();
+    let exports: Vec<(Vec<Value>, String)> = keys
+        .iter()
+        .map(|key| export(&mut server.client(key), "conferences"))
+        .collect();
     let (_, journals_token) = export(&mut server.client(&keys[0]), "journals");
     server.stop();
     take_field(&site.db());
 
     let done = site.run(["upgrade"]);
-    assert!(done.code == Some(0) && done.stdout.contains(FIELD), "{done:?}");
+    assert!(
+        done.code == Some(0) && done.stdout.contains(FIELD),
+        "{done:?}"
+    );
     site.check();
-    assert!(site.run(["log"]).stdout.contains("rows gained conferences.venue"));
+    assert!(
+        site.run(["log"])
+            .stdout
+            .contains("rows gained conferences.venue")
+    );
     assert!(site.run(["upgrade"]).stdout.contains("nothing to upgrade"));
 
     let server = site.serve();
     for (key, (mut expected, token)) in keys.iter().zip(exports) {
         let (items, now) = walk(&mut server.client(key), "conferences", &token);
-        assert!(expected.iter().all(|record| record["updated_at"] == time), "{expected:?}");
-        expected.iter_mut().for_each(|record| record["venue"] = Value::Null);
-        assert_eq!(items, expected, "each once, with the field, and `updated_at` as before");
+        assert!(
+            expected.iter().all(|record| record["updated_at"] == time),
+            "{expected:?}"
+        );
+        expected
+            .iter_mut()
+            .for_each(|record| record["venue"] = Value::Null);
+        assert_eq!(
+            items, expected,
+            "each once, with the field, and `updated_at` as before"
+        );
         assert_eq!(export(&mut server.client(key), "conferences").0, expected);
-        assert_eq!(walk(&mut server.client(key), "conferences", &now).0, Vec::<Value>::new());
+        assert_eq!(
+            walk(&mut server.client(key), "conferences", &now).0,
+            Vec::<Value>::new()
+        );
     }
     let (items, _) = walk(&mut server.client(&keys[0]), "journals", &journals_token);
     assert_eq!(items, Vec::<Value>::new(), "journals have no new field");
@@ -199,25 +262,43 @@ fn fields_of_a_newer_program_are_refused() {
     assert_eq!(site.json(["upgrade"])["upgraded"], true);
     site.check();
     site.import("conferences.jsonl", conferences_of_version(2, 0));
-    rewrite_fields(&site.db(), |fields| format!("{fields}conferences.acronym\n"));
+    rewrite_fields(&site.db(), |fields| {
+        format!("{fields}conferences.acronym\n")
+    });
     let expected = ["was written by a newer medfeed", "conferences.acronym"];
-    are_refused(&["check", "upgrade", "upgrade --if-needed", "export out"], &site, "a newer field", &expected);
+    are_refused(
+        &["check", "upgrade", "upgrade --if-needed", "export out"],
+        &site,
+        "a newer field",
+        &expected,
+    );
 }
 
 #[test]
 fn a_backup_replaces_one_of_an_older_release() {
     let site = Site::with(2);
     let other = Site::with(3);
-    let (target, bucket) = (other.db(), format!("file://{}", other.path("bucket").display()));
+    let (target, bucket) = (
+        other.db(),
+        format!("file://{}", other.path("bucket").display()),
+    );
     assert_eq!(other.run(["publish", &bucket, "--once"]).code, Some(0));
     take_field(&target);
     let backup = || site.run(["backup".as_ref(), target.as_os_str()]);
     let refused = backup();
-    assert!(refused.code == Some(1) && refused.stderr.contains("it exists and is no backup"), "{refused:?}");
+    assert!(
+        refused.code == Some(1) && refused.stderr.contains("it exists and is no backup"),
+        "{refused:?}"
+    );
     // A backup never has this row.
     let database = open(&target);
     let transaction = database.begin_write().unwrap();
-    transaction.open_table(META).unwrap().remove("publish").unwrap().expect("a published database");
+    transaction
+        .open_table(META)
+        .unwrap()
+        .remove("publish")
+        .unwrap()
+        .expect("a published database");
     transaction.commit().unwrap();
     drop(database);
     let done = backup();
@@ -231,7 +312,8 @@ fn a_backup_replaces_one_of_an_older_release() {
 fn an_upgraded_database_continues_in_its_bucket() {
     type Step = fn(&Site, &Path);
     let nothing: Step = |_, _| {};
-    let restore: Step = |site, backup| drop(site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]));
+    let restore: Step =
+        |site, backup| drop(site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]));
     // The second case restores a backup of the older release. Only the upgraded file has its id.
     let unnoted: Step = |site, backup| {
         fs::remove_file(site.path("feed.redb.published")).unwrap();
@@ -252,7 +334,10 @@ fn an_upgraded_database_continues_in_its_bucket() {
         commit(&site, 3);
         place.once(&site);
         let copy = site.path("copy.redb");
-        place.json(&site, &["backup", copy.to_str().unwrap(), "--from", &place.url]);
+        place.json(
+            &site,
+            &["backup", copy.to_str().unwrap(), "--from", &place.url],
+        );
         assert_eq!(site.conferences_in(&copy), site.conferences_in(&site.db()));
     }
 }

@@ -132,7 +132,10 @@ pub struct Exchange<'a> {
 impl Fault {
     /// Whether the server gets the request.
     pub fn is_forwarded(self) -> bool {
-        !matches!(self, Fault::NotForwarded | Fault::Portal | Fault::PortalRedirect)
+        !matches!(
+            self,
+            Fault::NotForwarded | Fault::Portal | Fault::PortalRedirect
+        )
     }
 
     /// Whether proxies may change a response in this way (RFC 9110 and 9112).
@@ -154,27 +157,55 @@ impl Fault {
 
     /// The answer that the client receives; `None` if the fault changes nothing of this exchange.
     pub fn apply(self, exchange: Exchange<'_>) -> Option<Received> {
-        let Exchange { sent, answer, previous, other } = exchange;
+        let Exchange {
+            sent,
+            answer,
+            previous,
+            other,
+        } = exchange;
         let is_read = sent.is("GET") || sent.is("HEAD");
         let has_body = !answer.body.is_empty();
         let half = answer.body.len() / 2;
-        let whole = |answer: &Answer| Received { bytes: text_of(sent, answer), is_closed: false };
+        let whole = |answer: &Answer| Received {
+            bytes: text_of(sent, answer),
+            is_closed: false,
+        };
         let cut = |answer: &Answer, left: usize| {
             let mut bytes = text_of(sent, answer);
             bytes.truncate(bytes.len() - left);
-            Received { bytes, is_closed: true }
+            Received {
+                bytes,
+                is_closed: true,
+            }
         };
-        let with_body = |body: Vec<u8>| whole(&Answer { body, ..answer.clone() });
+        let with_body = |body: Vec<u8>| {
+            whole(&Answer {
+                body,
+                ..answer.clone()
+            })
+        };
         Some(match self {
-            Fault::NotForwarded | Fault::NoAnswer => Received { bytes: Vec::new(), is_closed: true },
+            Fault::NotForwarded | Fault::NoAnswer => Received {
+                bytes: Vec::new(),
+                is_closed: true,
+            },
             Fault::CutHead => {
                 let bytes = text_of(sent, answer);
-                Received { bytes: bytes[..bytes.len().min(40)].to_vec(), is_closed: true }
+                Received {
+                    bytes: bytes[..bytes.len().min(40)].to_vec(),
+                    is_closed: true,
+                }
             }
             Fault::CutMiddle if has_body => cut(answer, answer.body.len() - half),
             Fault::ShortHalf if has_body => with_body(answer.body[..half].to_vec()),
-            Fault::ShortLast if has_body => with_body(answer.body[..answer.body.len() - 1].to_vec()),
-            Fault::Bare => whole(&Answer { status: 200, headers: Vec::new(), body: Vec::new() }),
+            Fault::ShortLast if has_body => {
+                with_body(answer.body[..answer.body.len() - 1].to_vec())
+            }
+            Fault::Bare => whole(&Answer {
+                status: 200,
+                headers: Vec::new(),
+                body: Vec::new(),
+            }),
             Fault::Flipped if has_body => {
                 let mut body = answer.body.clone();
                 body[half] ^= 1;
@@ -184,16 +215,28 @@ impl Fault {
             Fault::Late if is_read => whole(previous?),
             Fault::Freshened if is_read && has_body => with_body(previous?.body.clone()),
             Fault::Crossed if is_read => whole(other?),
-            Fault::AnswerTwice => Received { bytes: text_of(sent, answer).repeat(2), is_closed: false },
+            Fault::AnswerTwice => Received {
+                bytes: text_of(sent, answer).repeat(2),
+                is_closed: false,
+            },
             Fault::WeakTag => whole(&with_tag(answer, |tag| Some(format!("W/{tag}")))?),
             Fault::NoTag => whole(&with_tag(answer, |_| None)?),
             Fault::OtherTag => whole(&with_tag(answer, |_| Some("\"another\"".to_owned()))?),
-            Fault::WeakTagCut if has_body => cut(&with_tag(answer, |tag| Some(format!("W/{tag}")))?, half),
+            Fault::WeakTagCut if has_body => {
+                cut(&with_tag(answer, |tag| Some(format!("W/{tag}")))?, half)
+            }
             Fault::OtherRange if answer.status == 206 => {
                 let (first, last, total) = range_of(answer)?;
                 let range = format!("bytes {}-{last}/{total}", first + half.max(1));
                 let body = answer.body[half.max(1)..].to_vec();
-                whole(&with_header(&Answer { body, ..answer.clone() }, "content-range", &range))
+                whole(&with_header(
+                    &Answer {
+                        body,
+                        ..answer.clone()
+                    },
+                    "content-range",
+                    &range,
+                ))
             }
             Fault::ClaimedRange if answer.status == 206 => {
                 let mut body = answer.body.clone();
@@ -206,81 +249,144 @@ impl Fault {
                 _ => {
                     let (first, _, _) = range_of(answer)?;
                     let body = [vec![0; first], answer.body.clone()].concat();
-                    let mut all = Answer { status: 200, body, ..answer.clone() };
-                    all.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-range"));
+                    let mut all = Answer {
+                        status: 200,
+                        body,
+                        ..answer.clone()
+                    };
+                    all.headers
+                        .retain(|(name, _)| !name.eq_ignore_ascii_case("content-range"));
                     whole(&all)
                 }
             },
-            Fault::PartForWhole if answer.status == 200 && has_body && sent.is("GET") && !sent.has_range() => {
+            Fault::PartForWhole
+                if answer.status == 200 && has_body && sent.is("GET") && !sent.has_range() =>
+            {
                 let range = format!("bytes 0-{}/{}", half.max(1) - 1, answer.body.len());
                 let body = answer.body[..half.max(1)].to_vec();
-                whole(&with_header(&Answer { status: 206, body, ..answer.clone() }, "content-range", &range))
+                whole(&with_header(
+                    &Answer {
+                        status: 206,
+                        body,
+                        ..answer.clone()
+                    },
+                    "content-range",
+                    &range,
+                ))
             }
             Fault::Unsatisfiable if sent.has_range() => whole(&page(416)),
             Fault::Page(status) => whole(&page(status)),
-            Fault::NotModified if is_read => whole(&Answer { status: 304, body: Vec::new(), ..answer.clone() }),
+            Fault::NotModified if is_read => whole(&Answer {
+                status: 304,
+                body: Vec::new(),
+                ..answer.clone()
+            }),
             Fault::Portal => whole(&page(200)),
-            Fault::PortalRedirect => whole(&with_header(&page(302), "location", "http://127.0.0.1:1/login")),
+            Fault::PortalRedirect => whole(&with_header(
+                &page(302),
+                "location",
+                "http://127.0.0.1:1/login",
+            )),
             Fault::OtherHeadersLast => {
                 let headers = [&answer.headers[..], &other_headers(answer, previous?)?].concat();
-                whole(&Answer { headers, ..answer.clone() })
+                whole(&Answer {
+                    headers,
+                    ..answer.clone()
+                })
             }
             Fault::UpperCase => {
-                let upper = |(name, value): &(String, String)| (name.to_ascii_uppercase(), value.clone());
-                whole(&Answer { headers: answer.headers.iter().map(upper).collect(), ..answer.clone() })
+                let upper =
+                    |(name, value): &(String, String)| (name.to_ascii_uppercase(), value.clone());
+                whole(&Answer {
+                    headers: answer.headers.iter().map(upper).collect(),
+                    ..answer.clone()
+                })
             }
             Fault::NoOwnHeaders => {
                 let mut less = answer.clone();
-                less.headers.retain(|(name, _)| !name.to_ascii_lowercase().starts_with("x-"));
+                less.headers
+                    .retain(|(name, _)| !name.to_ascii_lowercase().starts_with("x-"));
                 (less.headers.len() < answer.headers.len()).then(|| whole(&less))?
             }
             Fault::GzipRemoved if has_body => {
                 let mut body = Vec::new();
-                MultiGzDecoder::new(&answer.body[..]).read_to_end(&mut body).ok()?;
-                let mut plain = Answer { body, ..answer.clone() };
-                plain.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-encoding"));
+                MultiGzDecoder::new(&answer.body[..])
+                    .read_to_end(&mut body)
+                    .ok()?;
+                let mut plain = Answer {
+                    body,
+                    ..answer.clone()
+                };
+                plain
+                    .headers
+                    .retain(|(name, _)| !name.eq_ignore_ascii_case("content-encoding"));
                 whole(&plain)
             }
             Fault::GzipClaimed if has_body && answer.header("content-encoding").is_none() => {
                 whole(&with_header(answer, "content-encoding", "gzip"))
             }
             Fault::GzipUpperCase => {
-                answer.header("content-encoding").filter(|coding| *coding == "gzip")?;
+                answer
+                    .header("content-encoding")
+                    .filter(|coding| *coding == "gzip")?;
                 whole(&with_header(answer, "content-encoding", "GZIP"))
             }
-            Fault::Chunked if has_body => Received { bytes: in_chunks(answer), is_closed: false },
+            Fault::Chunked if has_body => Received {
+                bytes: in_chunks(answer),
+                is_closed: false,
+            },
             Fault::ChunkedCut if has_body => {
                 let mut bytes = in_chunks(answer);
                 bytes.truncate(bytes.len() - half - 5);
-                Received { bytes, is_closed: true }
+                Received {
+                    bytes,
+                    is_closed: true,
+                }
             }
-            Fault::UntilClosed if has_body => {
-                Received { bytes: [head_of(answer, "1.1"), answer.body.clone()].concat(), is_closed: true }
-            }
-            Fault::UntilClosedCut if has_body => {
-                Received { bytes: [head_of(answer, "1.1"), answer.body[..half].to_vec()].concat(), is_closed: true }
-            }
+            Fault::UntilClosed if has_body => Received {
+                bytes: [head_of(answer, "1.1"), answer.body.clone()].concat(),
+                is_closed: true,
+            },
+            Fault::UntilClosedCut if has_body => Received {
+                bytes: [head_of(answer, "1.1"), answer.body[..half].to_vec()].concat(),
+                is_closed: true,
+            },
             Fault::Hints => {
                 let hints = b"HTTP/1.1 103 Early Hints\r\nlink: </style.css>; rel=preload\r\n\r\n";
-                Received { bytes: [&hints[..], &text_of(sent, answer)].concat(), is_closed: false }
+                Received {
+                    bytes: [&hints[..], &text_of(sent, answer)].concat(),
+                    is_closed: false,
+                }
             }
-            Fault::Http10 => {
-                Received { bytes: [head_of(answer, "1.0"), answer.body.clone()].concat(), is_closed: true }
-            }
+            Fault::Http10 => Received {
+                bytes: [head_of(answer, "1.0"), answer.body.clone()].concat(),
+                is_closed: true,
+            },
             _ => return None,
         })
     }
 }
 
 fn page(status: u16) -> Answer {
-    let body = format!("<html><head><title>{status}</title></head><body>A page of a proxy.</body></html>\n");
-    let headers = vec![("Content-Type".to_owned(), "text/html; charset=utf-8".to_owned())];
-    Answer { status, headers, body: body.into_bytes() }
+    let body = format!(
+        "<html><head><title>{status}</title></head><body>A page of a proxy.</body></html>\n"
+    );
+    let headers = vec![(
+        "Content-Type".to_owned(),
+        "text/html; charset=utf-8".to_owned(),
+    )];
+    Answer {
+        status,
+        headers,
+        body: body.into_bytes(),
+    }
 }
 
 fn with_header(answer: &Answer, name: &str, value: &str) -> Answer {
     let mut changed = answer.clone();
-    changed.headers.retain(|(other, _)| !other.eq_ignore_ascii_case(name));
+    changed
+        .headers
+        .retain(|(other, _)| !other.eq_ignore_ascii_case(name));
     changed.headers.push((name.to_owned(), value.to_owned()));
     changed
 }
@@ -289,8 +395,12 @@ fn with_header(answer: &Answer, name: &str, value: &str) -> Answer {
 fn with_tag(answer: &Answer, change: impl Fn(&str) -> Option<String>) -> Option<Answer> {
     let tag = change(answer.header("etag")?);
     let mut changed = answer.clone();
-    changed.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("etag"));
-    changed.headers.extend(tag.map(|tag| ("etag".to_owned(), tag)));
+    changed
+        .headers
+        .retain(|(name, _)| !name.eq_ignore_ascii_case("etag"));
+    changed
+        .headers
+        .extend(tag.map(|tag| ("etag".to_owned(), tag)));
     Some(changed)
 }
 
@@ -306,23 +416,37 @@ fn other_headers(answer: &Answer, previous: &Answer) -> Option<Vec<(String, Stri
 
 /// The first and last byte, and the length of the whole, from `Content-Range`.
 fn range_of(answer: &Answer) -> Option<(usize, usize, usize)> {
-    let (range, total) = answer.header("content-range")?.strip_prefix("bytes ")?.split_once('/')?;
+    let (range, total) = answer
+        .header("content-range")?
+        .strip_prefix("bytes ")?
+        .split_once('/')?;
     let (first, last) = range.split_once('-')?;
     Some((first.parse().ok()?, last.parse().ok()?, total.parse().ok()?))
 }
 
 fn head_of(answer: &Answer, version: &str) -> Vec<u8> {
     let mut head = format!("HTTP/{version} {} Status\r\n", answer.status);
-    head.extend(answer.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")));
+    head.extend(
+        answer
+            .headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}\r\n")),
+    );
     (head + "\r\n").into_bytes()
 }
 
 /// The bytes of an answer whose length fits its body.
 fn text_of(sent: &Sent, answer: &Answer) -> Vec<u8> {
     let has_no_body = sent.is("HEAD") || [204, 304].contains(&answer.status);
-    let length = if has_no_body { None } else { Some(answer.body.len()) };
+    let length = if has_no_body {
+        None
+    } else {
+        Some(answer.body.len())
+    };
     let mut sized = answer.clone();
-    sized.headers.extend(length.map(|length| ("Content-Length".to_owned(), length.to_string())));
+    sized
+        .headers
+        .extend(length.map(|length| ("Content-Length".to_owned(), length.to_string())));
     let mut bytes = head_of(&sized, "1.1");
     if !has_no_body {
         bytes.extend_from_slice(&answer.body);

@@ -33,7 +33,11 @@ fn each_backup_is_one_state_while_imports_run() {
             let file = site.path(&format!("backup-{number}.redb"));
             let report = site.json(["backup".as_ref(), file.as_os_str()]);
             assert_eq!(report["records"]["conferences"], COUNT, "{report}");
-            assert_eq!(report["bytes"], fs::metadata(&file).unwrap().len(), "{report}");
+            assert_eq!(
+                report["bytes"],
+                fs::metadata(&file).unwrap().len(),
+                "{report}"
+            );
             assert_eq!(report["file"], file.to_str().unwrap());
             site.check_file(&file);
             let records = site.conferences_in(&file);
@@ -44,8 +48,17 @@ fn each_backup_is_one_state_while_imports_run() {
         (versions, importer.join().expect("no import was disturbed"))
     });
     assert!(versions.is_sorted(), "{versions:?}");
-    assert!(versions[9] > versions[0] && versions[9] <= imported, "{versions:?}, {imported} imports");
-    assert!(site.files().iter().all(|name| !name.starts_with(".medfeed")), "{:?}", site.files());
+    assert!(
+        versions[9] > versions[0] && versions[9] <= imported,
+        "{versions:?}, {imported} imports"
+    );
+    assert!(
+        site.files()
+            .iter()
+            .all(|name| !name.starts_with(".medfeed")),
+        "{:?}",
+        site.files()
+    );
     site.check();
 }
 
@@ -54,7 +67,11 @@ fn a_backup_is_a_database() {
     let (site, key) = Site::open(20);
     let server = site.serve();
     let mut client = server.client(&key);
-    let token = client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
+    let token = client
+        .get("/v1/exports/conferences")
+        .header("x-sync-token")
+        .unwrap()
+        .to_owned();
     let page = client.get("/v1/conferences?limit=5").json();
     let cursor = page["next_cursor"].as_str().expect("a cursor").to_owned();
     server.stop();
@@ -67,12 +84,21 @@ fn a_backup_is_a_database() {
     let feed = client.get(&format!("/v1/conferences/changes?since={token}"));
     assert_eq!(feed.items().len(), 20, "an old token continues");
     assert_eq!(version_of(&feed.items()), 1);
-    let next = client.get(&format!("/v1/conferences?limit=5&cursor={cursor}")).items();
-    assert_eq!(next.iter().map(|item| item["id"].as_u64().unwrap()).collect::<Vec<_>>(), [6, 7, 8, 9, 10]);
+    let next = client
+        .get(&format!("/v1/conferences?limit=5&cursor={cursor}"))
+        .items();
+    assert_eq!(
+        next.iter()
+            .map(|item| item["id"].as_u64().unwrap())
+            .collect::<Vec<_>>(),
+        [6, 7, 8, 9, 10]
+    );
     elsewhere.import("conferences.jsonl", conferences_of_version(21, 1));
     let newest = feed.json()["next_sync_token"].as_str().unwrap().to_owned();
     super::site::wait_until("the next import in the feed", super::site::SOON, || {
-        let items = client.get(&format!("/v1/conferences/changes?since={newest}")).items();
+        let items = client
+            .get(&format!("/v1/conferences/changes?since={newest}"))
+            .items();
         (items.len() == 1 && items[0]["id"] == 21).then_some(())
     });
     server.stop();
@@ -96,7 +122,9 @@ fn importing_a_backup_undoes_an_import_and_keeps_all_tokens() {
     site.json(["export", "before", "--db", "backup.redb"]);
     site.json(["import", "before", "--replace", "--allow-removals", "100"]);
     let content = |rows: Vec<serde_json::Value>| -> Vec<serde_json::Value> {
-        rows.into_iter().map(|row| serde_json::json!([row["id"], row["name"], row["venue"]])).collect()
+        rows.into_iter()
+            .map(|row| serde_json::json!([row["id"], row["name"], row["venue"]]))
+            .collect()
     };
     assert_eq!(content(site.conferences_in(&site.db())), content(before));
     let since = format!("/v1/conferences/changes?since={token}");
@@ -106,7 +134,14 @@ fn importing_a_backup_undoes_an_import_and_keeps_all_tokens() {
     });
     assert_eq!(feed.status, 200, "the token continues");
     assert_eq!(feed.items().len(), 23);
-    assert_eq!(feed.items().iter().filter(|item| item["deleted"] == true).count(), 3, "the added ones are removed");
+    assert_eq!(
+        feed.items()
+            .iter()
+            .filter(|item| item["deleted"] == true)
+            .count(),
+        3,
+        "the added ones are removed"
+    );
     server.stop();
     site.check();
 }
@@ -123,7 +158,10 @@ fn a_backup_replaces_only_backups() {
     site.write("cut short", &whole[..whole.len() / 2]);
     let files = site.files();
     let contents = |names: &[String]| -> Vec<Option<Vec<u8>>> {
-        names.iter().map(|name| fs::read(site.path(name)).ok()).collect()
+        names
+            .iter()
+            .map(|name| fs::read(site.path(name)).ok())
+            .collect()
     };
     let before = contents(&files);
     let cases = [
@@ -140,7 +178,10 @@ fn a_backup_replaces_only_backups() {
     for (target, expected) in cases {
         let done = site.run(["backup", target, "--json"]);
         assert_eq!(done.code, Some(1), "{target}: {done:?}");
-        assert!(done.json()["error"].as_str().unwrap().contains(expected), "{target}: {done:?}");
+        assert!(
+            done.json()["error"].as_str().unwrap().contains(expected),
+            "{target}: {done:?}"
+        );
         assert_eq!(site.files(), files, "{target}");
         assert!(contents(&files) == before, "{target}: a file changed");
     }
@@ -150,7 +191,11 @@ fn a_backup_replaces_only_backups() {
     set_format(&first, SCHEMA - 1);
     site.import("conferences.jsonl", conferences_of_version(5, 1));
     site.backup("backup.redb");
-    assert_eq!(version_of(&site.conferences_in(&first)), 1, "an older backup is replaced");
+    assert_eq!(
+        version_of(&site.conferences_in(&first)),
+        1,
+        "an older backup is replaced"
+    );
 }
 
 #[test]
@@ -158,10 +203,22 @@ fn backup_and_restore_replace_no_folder_and_no_pipe() {
     let site = Site::with(5);
     site.backup("backup.redb");
     fs::create_dir(site.path("folder")).unwrap();
-    assert!(Command::new("mkfifo").arg(site.path("pipe")).status().unwrap().success());
+    assert!(
+        Command::new("mkfifo")
+            .arg(site.path("pipe"))
+            .status()
+            .unwrap()
+            .success()
+    );
     let files = site.files();
-    for (target, expected) in [("folder", "it is a folder"), ("pipe", "it is not a regular file")] {
-        for command in [&["backup", target][..], &["restore", "backup.redb", "--yes", "--db", target]] {
+    for (target, expected) in [
+        ("folder", "it is a folder"),
+        ("pipe", "it is not a regular file"),
+    ] {
+        for command in [
+            &["backup", target][..],
+            &["restore", "backup.redb", "--yes", "--db", target],
+        ] {
             let done = site.ends(command);
             assert_eq!(done.code, Some(1), "{command:?}: {done:?}");
             let expected = format!("{target} cannot be used: {expected}");
@@ -189,7 +246,12 @@ fn a_backup_replaces_no_replica_and_no_published_database() {
         (&site, from, replica.db(), "it exists and is no backup"),
         (&site, from, elsewhere.db(), "it exists and is no backup"),
         (&replica, from, replica.db(), "it is the database itself"),
-        (&Site::new(), from, replica.db(), "it exists and is no backup"),
+        (
+            &Site::new(),
+            from,
+            replica.db(),
+            "it exists and is no backup",
+        ),
         (&Site::new(), from, site.db(), "it exists and is no backup"),
         (&site, plain, replica.db(), "it exists and is no backup"),
         (&replica, plain, site.db(), "it exists and is no backup"),
@@ -197,8 +259,14 @@ fn a_backup_replaces_no_replica_and_no_published_database() {
     for (db, command, target, expected) in cases {
         let before = fs::read(&target).unwrap();
         let done = db.run([command, &[target.to_str().unwrap()]].concat());
-        assert!(done.code == Some(1) && done.stderr.contains(expected), "{command:?}, {expected}: {done:?}");
-        assert!(fs::read(&target).unwrap() == before, "{command:?}, {expected}");
+        assert!(
+            done.code == Some(1) && done.stderr.contains(expected),
+            "{command:?}, {expected}: {done:?}"
+        );
+        assert!(
+            fs::read(&target).unwrap() == before,
+            "{command:?}, {expected}"
+        );
     }
     // Older backups are replaced, also of the database before it was published.
     let of_bucket = site.path("of-bucket.redb");

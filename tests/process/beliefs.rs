@@ -35,7 +35,9 @@ fn serve(node: &Site, place: &Place) -> (Server, Client) {
 }
 
 fn wait_for_status(client: &mut Client, status: u16) {
-    wait_for(&format!("status {status}"), || client.get(TARGET).status == status);
+    wait_for(&format!("status {status}"), || {
+        client.get(TARGET).status == status
+    });
 }
 
 #[test]
@@ -56,13 +58,23 @@ fn a_replica_behind_a_missing_entry_answers_503() {
 
     let (server, mut admin) = serve(&node, &place);
     let mut client = server.client(&doomed);
-    assert_eq!(client.get(TARGET).status, 503, "the end of the log is unconfirmed");
+    assert_eq!(
+        client.get(TARGET).status,
+        503,
+        "the end of the log is unconfirmed"
+    );
     let (status, told) = readyz(&mut admin);
-    assert!(status == 503 && told.contains("slot 2 (`log/00000000000000000002`)"), "{told}");
+    assert!(
+        status == 503 && told.contains("slot 2 (`log/00000000000000000002`)"),
+        "{told}"
+    );
     assert!(told.contains("--start-over"), "{told}");
     let fresh = Site::new();
     let refused = fresh.ends(["serve", "--listen", "127.0.0.1:0", "--from", &place.url]);
-    assert!(refused.code == Some(1) && refused.stderr.contains("slot 2 ("), "{refused:?}");
+    assert!(
+        refused.code == Some(1) && refused.stderr.contains("slot 2 ("),
+        "{refused:?}"
+    );
     assert!(!fresh.db().exists());
     // The entry is put back: the replica is ready, and the key is revoked.
     fs::write(&entry, &kept).unwrap();
@@ -90,16 +102,49 @@ fn a_replica_that_contradicts_the_heartbeat_answers_503() {
     // Heartbeats, and a part of the message. Each time the replica answers 503, and then recovers.
     let cases = [
         (
-            Some(Heartbeat { slot: 3, hash: [7; 32], at: later(10), ..sound.clone() }),
+            Some(Heartbeat {
+                slot: 3,
+                hash: [7; 32],
+                at: later(10),
+                ..sound.clone()
+            }),
             "slot 3 (`log/00000000000000000003`)",
         ),
-        (Some(Heartbeat { slot: 1, hash: first, at: later(-60), ..sound.clone() }), "went back: from slot 2 at"),
-        (Some(Heartbeat { hash: [7; 32], at: later(30), ..sound.clone() }), "names another entry of slot 2"),
-        (Some(Heartbeat { id: DatabaseId([7; 16]), at: later(40), ..sound.clone() }), "is of another database"),
+        (
+            Some(Heartbeat {
+                slot: 1,
+                hash: first,
+                at: later(-60),
+                ..sound.clone()
+            }),
+            "went back: from slot 2 at",
+        ),
+        (
+            Some(Heartbeat {
+                hash: [7; 32],
+                at: later(30),
+                ..sound.clone()
+            }),
+            "names another entry of slot 2",
+        ),
+        (
+            Some(Heartbeat {
+                id: DatabaseId([7; 16]),
+                at: later(40),
+                ..sound.clone()
+            }),
+            "is of another database",
+        ),
         (None, "heartbeat (`alive`) is not in the bucket"),
         // Another publisher continues an earlier copy of the bucket, and the last entry is missing.
         (
-            Some(Heartbeat { slot: 1, hash: first, seq: 1, at: later(60), ..sound.clone() }),
+            Some(Heartbeat {
+                slot: 1,
+                hash: first,
+                seq: 1,
+                at: later(60),
+                ..sound.clone()
+            }),
             "ends at slot 1, seq 1, before seq",
         ),
     ];
@@ -117,15 +162,37 @@ fn a_replica_that_contradicts_the_heartbeat_answers_503() {
         let (status, told) = readyz(&mut admin);
         assert!(status == 503 && told.contains(piece), "{alive:?}: {told}");
         fs::write(&last, &kept).unwrap();
-        fs::write(&path, Heartbeat { at: later(at), ..sound.clone() }.encode().unwrap()).unwrap();
+        fs::write(
+            &path,
+            Heartbeat {
+                at: later(at),
+                ..sound.clone()
+            }
+            .encode()
+            .unwrap(),
+        )
+        .unwrap();
         wait_for_status(&mut client, 200);
     }
     // A heartbeat that is older than the last entry is usual, because entries come more often.
     commit(&site, 2);
     place.once(&site);
-    fs::write(&path, Heartbeat { at: later(100), ..sound.clone() }.encode().unwrap()).unwrap();
-    wait_for("the entry", || scrape(&mut admin)["medfeed_replica_slot"] == 3.0);
-    wait_for("it is ready", || readyz(&mut admin) == (200, "ok\n".to_owned()));
+    fs::write(
+        &path,
+        Heartbeat {
+            at: later(100),
+            ..sound.clone()
+        }
+        .encode()
+        .unwrap(),
+    )
+    .unwrap();
+    wait_for("the entry", || {
+        scrape(&mut admin)["medfeed_replica_slot"] == 3.0
+    });
+    wait_for("it is ready", || {
+        readyz(&mut admin) == (200, "ok\n".to_owned())
+    });
     server.stop();
 }
 
@@ -147,41 +214,81 @@ fn key_revoke_succeeds_only_if_this_very_file_is_published() {
     fs::copy(&older, site.db()).unwrap();
     let imported = site.run(["import", site.path("conferences.jsonl").to_str().unwrap()]);
     assert!(imported.code == Some(0), "{imported:?}");
-    assert!(imported.stderr.contains("with a commit, at seq"), "{imported:?}");
+    assert!(
+        imported.stderr.contains("with a commit, at seq"),
+        "{imported:?}"
+    );
     for json in [&[][..], &["--json"]] {
         let done = site.run([&["key", "create", "--license", "all"], json].concat());
-        assert!(done.code == Some(0) && done.stderr.starts_with("warning: "), "{done:?}");
+        assert!(
+            done.code == Some(0) && done.stderr.starts_with("warning: "),
+            "{done:?}"
+        );
         assert_eq!(done.stdout.starts_with('{'), !json.is_empty(), "{done:?}");
     }
     let revoked = site.run(["key", "revoke", &first, "--publish-wait", "1ms"]);
-    assert!(revoked.code == Some(3) && revoked.stderr.contains(late), "{revoked:?}");
-    assert!(revoked.stderr.contains("the file was replaced by another copy"), "{revoked:?}");
+    assert!(
+        revoked.code == Some(3) && revoked.stderr.contains(late),
+        "{revoked:?}"
+    );
+    assert!(
+        revoked
+            .stderr
+            .contains("the file was replaced by another copy"),
+        "{revoked:?}"
+    );
     let told = place.run(&site, "--once");
-    assert!(told.code == Some(1) && told.stderr.contains("does not contain the last entry of "), "{told:?}");
+    assert!(
+        told.code == Some(1) && told.stderr.contains("does not contain the last entry of "),
+        "{told:?}"
+    );
     assert_eq!(place.once_with(&site, "--start-over"), 1);
     let revoked = site.run(["key", "create", "--license", "all"]);
-    assert!(!revoked.stderr.contains("this file does not contain"), "{revoked:?}");
+    assert!(
+        !revoked.stderr.contains("this file does not contain"),
+        "{revoked:?}"
+    );
 
     // A database moved without its note.
     let moved = copy_of(&site);
     let revoked = moved.run(["key", "revoke", &second]);
-    assert!(revoked.code == Some(3) && revoked.stderr.contains(late), "{revoked:?}");
-    assert!(revoked.stderr.contains("`medfeed publish URL`"), "{revoked:?}");
+    assert!(
+        revoked.code == Some(3) && revoked.stderr.contains(late),
+        "{revoked:?}"
+    );
+    assert!(
+        revoked.stderr.contains("`medfeed publish URL`"),
+        "{revoked:?}"
+    );
     place.once(&moved);
     let (third, _) = moved.key("all", &[]);
     place.once(&moved);
     let waited = moved.run(["key", "revoke", &third, "--publish-wait", "1ms"]);
-    assert!(waited.code == Some(3) && waited.stderr.contains("is not in file://"), "{waited:?}");
+    assert!(
+        waited.code == Some(3) && waited.stderr.contains("is not in file://"),
+        "{waited:?}"
+    );
 
     // A note about another database.
     let other = curated();
     let (key, _) = other.key("all", &[]);
-    fs::copy(site.path("feed.redb.published"), other.path("feed.redb.published")).unwrap();
+    fs::copy(
+        site.path("feed.redb.published"),
+        other.path("feed.redb.published"),
+    )
+    .unwrap();
     let revoked = other.run(["key", "revoke", &key]);
-    assert!(revoked.code == Some(3) && revoked.stderr.contains("is about another database"), "{revoked:?}");
+    assert!(
+        revoked.code == Some(3) && revoked.stderr.contains("is about another database"),
+        "{revoked:?}"
+    );
     fs::remove_file(other.path("feed.redb.published")).unwrap();
     let (key, _) = other.key("all", &[]);
-    assert_eq!(other.run(["key", "revoke", &key]).code, Some(0), "it was never published");
+    assert_eq!(
+        other.run(["key", "revoke", &key]).code,
+        Some(0),
+        "it was never published"
+    );
 }
 
 #[test]
@@ -189,25 +296,70 @@ fn a_narrowed_license_warns_that_replicas_do_not_have_it_yet() {
     let site = curated();
     let place = Place::folder(&site);
     place.once(&site);
-    let narrow =
-        ["license", "set", "all", "--yes", "--dataset", "conferences", "--dataset", "journals", "--country", "Japan"];
+    let narrow = [
+        "license",
+        "set",
+        "all",
+        "--yes",
+        "--dataset",
+        "conferences",
+        "--dataset",
+        "journals",
+        "--country",
+        "Japan",
+    ];
     let done = site.run(narrow);
-    assert!(done.code == Some(0) && done.stderr.contains("replicas do not have the change yet"), "{done:?}");
-    let wide = ["license", "set", "all", "--yes", "--dataset", "conferences", "--dataset", "journals", "--widen"];
+    assert!(
+        done.code == Some(0) && done.stderr.contains("replicas do not have the change yet"),
+        "{done:?}"
+    );
+    let wide = [
+        "license",
+        "set",
+        "all",
+        "--yes",
+        "--dataset",
+        "conferences",
+        "--dataset",
+        "journals",
+        "--widen",
+    ];
     let done = site.run(wide);
-    assert!(done.code == Some(0) && !done.stderr.contains("replicas do not have"), "{done:?}");
+    assert!(
+        done.code == Some(0) && !done.stderr.contains("replicas do not have"),
+        "{done:?}"
+    );
     // The same number of records enter and leave.
     site.license("area", "--dataset conferences --therapy-area Oncology");
-    let exchange =
-        site.run(["license", "set", "area", "--yes", "--dataset", "conferences", "--therapy-area", "Cardiology"]);
-    assert!(exchange.stdout.contains("records entering: 10, leaving: 10"), "{exchange:?}");
+    let exchange = site.run([
+        "license",
+        "set",
+        "area",
+        "--yes",
+        "--dataset",
+        "conferences",
+        "--therapy-area",
+        "Cardiology",
+    ]);
     assert!(
-        exchange.code == Some(0) && exchange.stderr.contains("replicas do not have the change yet"),
+        exchange
+            .stdout
+            .contains("records entering: 10, leaving: 10"),
+        "{exchange:?}"
+    );
+    assert!(
+        exchange.code == Some(0)
+            && exchange
+                .stderr
+                .contains("replicas do not have the change yet"),
         "{exchange:?}"
     );
     let _publisher = place.start(&site, LIVELY);
     let done = site.run(narrow);
-    assert!(done.code == Some(0) && !done.stderr.contains("replicas do not have"), "{done:?}");
+    assert!(
+        done.code == Some(0) && !done.stderr.contains("replicas do not have"),
+        "{done:?}"
+    );
 }
 
 #[test]
@@ -218,20 +370,35 @@ fn a_server_of_a_fenced_database_answers_503_after_max_staleness() {
     let publisher = place.start(&site, LIVELY);
     let other = replica_of(&place);
     let serve_origin = |staleness: &str| {
-        start_watched(&site, site.serve_command(&format!("--admin-listen 127.0.0.1:0 --log info {staleness}")))
+        start_watched(
+            &site,
+            site.serve_command(&format!(
+                "--admin-listen 127.0.0.1:0 --log info {staleness}"
+            )),
+        )
     };
     let (lasting, mut lasting_admin) = serve_origin("--max-staleness 1h");
     let (server, mut admin) = serve_origin("--max-staleness 1s");
     let (mut client, mut lasting_client) = (server.client(&key), lasting.client(&key));
-    assert_eq!((readyz(&mut admin).0, client.get(TARGET).status), (200, 200));
+    assert_eq!(
+        (readyz(&mut admin).0, client.get(TARGET).status),
+        (200, 200)
+    );
     assert_eq!(scrape(&mut admin)["medfeed_fenced"], 0.0);
     let promoted = place.json(&other, &["promote", &place.url, "--yes"]);
     assert_eq!(promoted["promoted"], true);
 
     wait_for("it is not ready", || readyz(&mut lasting_admin).0 == 503);
     let told = readyz(&mut lasting_admin).1;
-    assert!(told.contains("another publisher took over") && told.contains(" published slot "), "{told}");
-    assert_eq!(lasting_client.get(TARGET).status, 200, "callers have time to go elsewhere");
+    assert!(
+        told.contains("another publisher took over") && told.contains(" published slot "),
+        "{told}"
+    );
+    assert_eq!(
+        lasting_client.get(TARGET).status,
+        200,
+        "callers have time to go elsewhere"
+    );
     assert_eq!(scrape(&mut lasting_admin)["medfeed_fenced"], 1.0);
     lasting.wait_for_log("another publisher took over from this database");
     wait_for_status(&mut client, 503);
@@ -240,7 +407,10 @@ fn a_server_of_a_fenced_database_answers_503_after_max_staleness() {
     server.stop();
     // A restart does not restart the time limit.
     let (server, mut admin) = serve_origin("--max-staleness 1s");
-    assert_eq!((server.client(&key).get(TARGET).status, readyz(&mut admin).0), (503, 503));
+    assert_eq!(
+        (server.client(&key).get(TARGET).status, readyz(&mut admin).0),
+        (503, 503)
+    );
     server.stop();
     // Without the note, or with a note about another database, it answers again.
     let unfenced = site.path("feed.redb.published");
@@ -248,10 +418,18 @@ fn a_server_of_a_fenced_database_answers_503_after_max_staleness() {
     wait_for("it is ready again", || readyz(&mut lasting_admin).0 == 200);
     lasting.stop();
     let note = note(&other);
-    let foreign = PublishedNote { id: DatabaseId([9; 16]), fenced: Some("x".to_owned()), ..note };
+    let foreign = PublishedNote {
+        id: DatabaseId([9; 16]),
+        fenced: Some("x".to_owned()),
+        ..note
+    };
     foreign.write(&site.db()).unwrap();
     let (server, mut admin) = serve_origin("--max-staleness 1s");
-    assert_eq!((server.client(&key).get(TARGET).status, readyz(&mut admin).0), (200, 200), "a note about another");
+    assert_eq!(
+        (server.client(&key).get(TARGET).status, readyz(&mut admin).0),
+        (200, 200),
+        "a note about another"
+    );
     server.stop();
 }
 
@@ -267,10 +445,16 @@ fn lose(path: &Path) {
     };
     for path in paths {
         wait_until("it is removed", SOON, || {
-            let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+            let removed = if path.is_dir() {
+                fs::remove_dir_all(&path)
+            } else {
+                fs::remove_file(&path)
+            };
             match removed {
                 Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => None,
-                Err(error) if error.kind() != ErrorKind::NotFound => panic!("{}: {error}", path.display()),
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    panic!("{}: {error}", path.display())
+                }
                 _ => Some(()),
             }
         });
@@ -282,7 +466,9 @@ fn a_bucket_that_loses_its_states_gets_another_at_once() {
     let site = curated();
     let place = Place::folder(&site);
     let mut publisher = place.watch(&site, LIVELY);
-    wait_until("the first state", SOON, || PublishedNote::read(&site.db()).unwrap());
+    wait_until("the first state", SOON, || {
+        PublishedNote::read(&site.db()).unwrap()
+    });
     // At the log's end, only the parts are lost. The manifest is there and cannot be replaced, so the next slot gets a
     // state.
     lose(&site.path("bucket").join("parts"));
@@ -298,7 +484,9 @@ fn a_bucket_that_loses_its_states_gets_another_at_once() {
     for name in ["states", "parts", "log", "alive"] {
         lose(&site.path("bucket").join(name));
     }
-    wait_for("it is reported", || publisher.logged().matches(GONE).count() > told_before);
+    wait_for("it is reported", || {
+        publisher.logged().matches(GONE).count() > told_before
+    });
     // A new replica can start, without another commit.
     let fresh = Site::new();
     wait_until("a state", SOON * 2, || {
@@ -330,11 +518,20 @@ fn a_replica_that_is_ahead_of_its_bucket_is_promoted_with_start_over() {
         place.bucket.delete(&layout::log(slot)).unwrap();
     }
     let refused = place.ends(&newest, &["promote", &place.url, "--yes"]);
-    assert!(refused.code == Some(1) && refused.stderr.contains("--start-over"), "{refused:?}");
+    assert!(
+        refused.code == Some(1) && refused.stderr.contains("--start-over"),
+        "{refused:?}"
+    );
     let refused = newest.run(["key", "create", "--license", "all"]);
-    assert!(refused.code == Some(1) && refused.stderr.contains("is a replica of"), "{refused:?}");
+    assert!(
+        refused.code == Some(1) && refused.stderr.contains("is a replica of"),
+        "{refused:?}"
+    );
     let done = place.json(&newest, &["promote", &place.url, "--yes", "--start-over"]);
-    assert_eq!((&done["promoted"], &done["slot"]), (&true.into(), &5.into()));
+    assert_eq!(
+        (&done["promoted"], &done["slot"]),
+        (&true.into(), &5.into())
+    );
     assert_eq!(follow(&place, &other.db()), (5, None));
     assert_eq!(rows_of(&other.db()), rows_of(&newest.db()));
     let checked = place.json(&newest, &["check", "--from", &place.url]);
@@ -362,8 +559,15 @@ fn publisher_ahead(site: &Site, s3: &S3) -> Option<(Place, Process, Site)> {
     clock.set(600);
     let mut command = place.command(site, LIVELY);
     clock.apply_to(&mut command);
-    let publisher = Process::spawn(command.args(["--log", "warn"]).stdout(Stdio::null()).stderr(Stdio::null()));
-    wait_until("a heartbeat", SOON, || place.bucket.get(layout::ALIVE).unwrap());
+    let publisher = Process::spawn(
+        command
+            .args(["--log", "warn"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null()),
+    );
+    wait_until("a heartbeat", SOON, || {
+        place.bucket.get(layout::ALIVE).unwrap()
+    });
     let next = replica_of(&place);
     Some((place, publisher, next))
 }
@@ -372,9 +576,14 @@ fn publisher_ahead(site: &Site, s3: &S3) -> Option<(Place, Process, Site)> {
 fn a_late_heartbeat_of_a_fenced_publisher_makes_no_replica_stale() {
     let (s3, site) = (S3::start(), curated());
     let key = site.key("all", &[]).1;
-    let Some((place, mut old, next)) = publisher_ahead(&site, &s3) else { return };
+    let Some((place, mut old, next)) = publisher_ahead(&site, &s3) else {
+        return;
+    };
     let node = replica_of(&place);
-    let command = place.serve_command(&node, &format!("{STRICT} --admin-listen 127.0.0.1:0 --log info"));
+    let command = place.serve_command(
+        &node,
+        &format!("{STRICT} --admin-listen 127.0.0.1:0 --log info"),
+    );
     let (server, mut admin) = start_watched(&node, command);
     let mut client = server.client(&key);
     wait_for_status(&mut client, 200);
@@ -383,15 +592,26 @@ fn a_late_heartbeat_of_a_fenced_publisher_makes_no_replica_stale() {
     s3.wait_for_held();
     promote(&place, &next);
     let publisher = place.start(&next, LIVELY);
-    let alive = || Heartbeat::decode(&place.bucket.get(layout::ALIVE).unwrap().unwrap().bytes).unwrap();
+    let alive =
+        || Heartbeat::decode(&place.bucket.get(layout::ALIVE).unwrap().unwrap().bytes).unwrap();
     wait_for("the next publisher's heartbeat", || alive().slot == 2);
-    wait_for("the promotion", || scrape(&mut admin)["medfeed_replica_slot"] == 2.0);
+    wait_for("the promotion", || {
+        scrape(&mut admin)["medfeed_replica_slot"] == 2.0
+    });
     publisher.signal("STOP");
     s3.release();
     wait_for("the late heartbeat", || alive().slot == 1);
-    assert_eq!(old.ended_within(SOON).and_then(|status| status.code()), Some(4));
+    assert_eq!(
+        old.ended_within(SOON).and_then(|status| status.code()),
+        Some(4)
+    );
     let name = format!("GET feed/some/prefix/{}", layout::ALIVE);
-    let reads = || s3.requests().iter().filter(|request| **request == name).count();
+    let reads = || {
+        s3.requests()
+            .iter()
+            .filter(|request| **request == name)
+            .count()
+    };
     let read_again = |count: usize| {
         let before = reads();
         wait_for("it is read", || reads() >= before + count);
@@ -408,18 +628,25 @@ fn a_late_heartbeat_of_a_fenced_publisher_makes_no_replica_stale() {
 #[test]
 fn a_heartbeat_is_not_repeated_after_a_takeover() {
     let (s3, site) = (S3::start(), curated());
-    let Some((place, mut old, next)) = publisher_ahead(&site, &s3) else { return };
+    let Some((place, mut old, next)) = publisher_ahead(&site, &s3) else {
+        return;
+    };
     s3.fail("PUT", "/alive", Fault::Status(503), usize::MAX);
     promote(&place, &next);
     // The publisher finds the promotion between two attempts.
-    assert_eq!(old.ended_within(SOON).and_then(|status| status.code()), Some(4));
+    assert_eq!(
+        old.ended_within(SOON).and_then(|status| status.code()),
+        Some(4)
+    );
 }
 
 #[test]
 fn an_instant_before_a_commit_of_a_clock_that_was_ahead_is_restored() {
     let site = curated();
     let place = Place::folder(&site);
-    let Some(clock) = Clock::new(&site) else { return };
+    let Some(clock) = Clock::new(&site) else {
+        return;
+    };
     place.once(&site);
     let before = rows_of(&site.db());
     clock.set(3600);
@@ -432,7 +659,14 @@ fn an_instant_before_a_commit_of_a_clock_that_was_ahead_is_restored() {
     // Half an hour from now: after both states were put, and before that commit's time.
     let at = medfeed::model::time::now().plus_s(1800).to_string();
     let file = site.path("then.redb");
-    let done = site.run(["backup", file.to_str().unwrap(), "--from", &place.url, "--at", &at]);
+    let done = site.run([
+        "backup",
+        file.to_str().unwrap(),
+        "--from",
+        &place.url,
+        "--at",
+        &at,
+    ]);
     assert_eq!(done.code, Some(0), "{done:?}");
     let view = medfeed::store::Reader::open(&file).unwrap();
     assert_eq!(view.newest().commit().head(), before.1);
@@ -451,13 +685,22 @@ fn tokens_of_a_lost_commit_get_410_after_later_heartbeats() {
     site.import("conferences.jsonl", conferences_of_version(3, 1));
     let serving = site.serve();
     let mut client = serving.client(&key);
-    let end = client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
-    let page = client.get("/v1/conferences/changes?updated_since=2000-01-01&limit=1").json();
-    let lost =
-        [&end, page["next_sync_token"].as_str().unwrap()].map(|token| format!("/v1/conferences/changes?since={token}"));
+    let end = client
+        .get("/v1/exports/conferences")
+        .header("x-sync-token")
+        .unwrap()
+        .to_owned();
+    let page = client
+        .get("/v1/conferences/changes?updated_since=2000-01-01&limit=1")
+        .json();
+    let lost = [&end, page["next_sync_token"].as_str().unwrap()]
+        .map(|token| format!("/v1/conferences/changes?since={token}"));
     serving.stop();
     fs::copy(&backup, site.db()).unwrap();
-    let node = Replica { site: Site::new(), url: place.url.clone() };
+    let node = Replica {
+        site: Site::new(),
+        url: place.url.clone(),
+    };
     let (server, _) = replicas::serve(&node, STRICT);
     let mut client = server.client(&key);
     for target in &lost {
@@ -477,17 +720,26 @@ fn a_replica_on_a_full_disk_serves_its_records_and_loads_rarely() {
     let place = Place::folder(&site);
     let key = site.key("all", &[]).1;
     place.once(&site);
-    let node = Replica { site: Site::new(), url: place.url.clone() };
-    let Some(disk) = Disk::mount(node.site.folder(), 24 << 20) else { return };
+    let node = Replica {
+        site: Site::new(),
+        url: place.url.clone(),
+    };
+    let Some(disk) = Disk::mount(node.site.folder(), 24 << 20) else {
+        return;
+    };
     let (server, mut admin) = replicas::serve(&node, "--poll 20ms");
     assert_eq!(server.client(&key).get(TARGET).status, 200);
     // An entry that does not fit on the disk is applied once there is room.
     disk.fill(0);
     site.import("conferences.jsonl", roomy_conferences(30, 1));
     place.once(&site);
-    wait_for("it is reported", || readyz(&mut admin).1.contains("no room left on the disk"));
+    wait_for("it is reported", || {
+        readyz(&mut admin).1.contains("no room left on the disk")
+    });
     disk.free_all();
-    wait_for("it is applied", || readyz(&mut admin) == (200, "ok\n".to_owned()));
+    wait_for("it is applied", || {
+        readyz(&mut admin) == (200, "ok\n".to_owned())
+    });
     // A whole state does not fit on the disk.
     disk.fill(64 << 10);
     let backup = site.backup("present.redb");
@@ -502,7 +754,9 @@ fn a_replica_on_a_full_disk_serves_its_records_and_loads_rarely() {
     assert_eq!(server.client(&key).get(TARGET).status, 200);
     // After many polls it has tried only a few loads.
     let seen = scrape(&mut admin)["medfeed_replica_stale_seconds"];
-    wait_for("three seconds", || scrape(&mut admin)["medfeed_replica_stale_seconds"] >= seen + 3.0);
+    wait_for("three seconds", || {
+        scrape(&mut admin)["medfeed_replica_stale_seconds"] >= seen + 3.0
+    });
     let loads = server.logged().matches("loading a whole state").count();
     assert!(loads <= 4, "{loads} loads within some seconds");
     server.stop();
@@ -513,7 +767,9 @@ fn a_replica_on_a_full_disk_serves_its_records_and_loads_rarely() {
     assert_eq!(server.client(&key).get("/docs").status, 200);
     assert_eq!(readyz(&mut admin).0, 503);
     disk.free_all();
-    wait_until("it is ready", SOON * 2, || (readyz(&mut admin).0 == 200).then_some(()));
+    wait_until("it is ready", SOON * 2, || {
+        (readyz(&mut admin).0 == 200).then_some(())
+    });
     server.stop();
 }
 
@@ -526,12 +782,19 @@ fn a_foreign_object_in_the_next_slot_and_a_missing_replica_are_reported() {
     fs::write(site.path("bucket").join(layout::log(2)), "<html>").unwrap();
     commit(&site, 1);
     let refused = place.run(&site, "--once");
-    assert!(refused.code == Some(1) && refused.stderr.contains("delete it"), "{refused:?}");
-    assert!(!refused.stderr.contains("took over") && note(&site).fenced.is_none(), "{refused:?}");
+    assert!(
+        refused.code == Some(1) && refused.stderr.contains("delete it"),
+        "{refused:?}"
+    );
+    assert!(
+        !refused.stderr.contains("took over") && note(&site).fenced.is_none(),
+        "{refused:?}"
+    );
     fs::remove_file(site.path("bucket").join(layout::log(2))).unwrap();
     assert_eq!(place.once(&site), 1);
     let nowhere = Site::new();
     let refused = nowhere.run(["promote", &place.url, "--yes"]);
-    let is_told = refused.stderr.contains("there is no replica at ") && !refused.stderr.contains("medfeed import");
+    let is_told = refused.stderr.contains("there is no replica at ")
+        && !refused.stderr.contains("medfeed import");
     assert!(refused.code == Some(1) && is_told, "{refused:?}");
 }

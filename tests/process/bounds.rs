@@ -31,8 +31,9 @@ fn cases() -> Vec<Case> {
     const MIB: usize = 1 << 20;
     let zeros = vec![0; MIB];
     let rows = "2,Journal of the unclosed quote\n".repeat(MIB / 32);
-    let names: String =
-        (0..100).map(|at| format!("{{\"id\":{},\"{}{at}\":1}}\n", at + 1, "n".repeat(100_000))).collect();
+    let names: String = (0..100)
+        .map(|at| format!("{{\"id\":{},\"{}{at}\":1}}\n", at + 1, "n".repeat(100_000)))
+        .collect();
     let columns: String = (0..100_000).map(|at| format!(",column{at}")).collect();
     let keys: String = (0..100_000).map(|at| format!(",\"key{at}\":1")).collect();
     vec![
@@ -42,7 +43,12 @@ fn cases() -> Vec<Case> {
             gzip(&zeros, 1_025),
             "journals.jsonl.gz: the file is too large: it has more than 1073741824 bytes",
         ),
-        ("zeros in a table", "journals.csv.gz", gzip(&zeros, 512), "begins with NUL bytes"),
+        (
+            "zeros in a table",
+            "journals.csv.gz",
+            gzip(&zeros, 512),
+            "begins with NUL bytes",
+        ),
         (
             "one line",
             "journals.jsonl.gz",
@@ -61,7 +67,12 @@ fn cases() -> Vec<Case> {
             gzip(&vec![b'\n'; MIB], 3),
             "tags.jsonl.gz:2000001: the file has more than 2000000 lines",
         ),
-        ("long names", "journals.jsonl", names.into_bytes(), "unknown field; known"),
+        (
+            "long names",
+            "journals.jsonl",
+            names.into_bytes(),
+            "unknown field; known",
+        ),
         (
             "columns",
             "journals.csv",
@@ -80,7 +91,12 @@ fn cases() -> Vec<Case> {
             format!("{{\"id\":1,\"organizations\":[0{}]}}", ",0".repeat(400_000)).into_bytes(),
             "400001 faults",
         ),
-        ("short rows", "journals.jsonl.gz", gzip("{\"id\":0}\n".repeat(MIB / 4).as_bytes(), 1), "and 262,141 more"),
+        (
+            "short rows",
+            "journals.jsonl.gz",
+            gzip("{\"id\":0}\n".repeat(MIB / 4).as_bytes(), 1),
+            "and 262,141 more",
+        ),
     ]
 }
 
@@ -92,13 +108,18 @@ pub fn refuse(what: &str, name: &str, content: &[u8], expected: &str, most_print
     // Every further arena of the allocator reserves 64 MiB of addresses, whatever is in it.
     import.env("MALLOC_ARENA_MAX", "1");
     let begun = Instant::now();
-    let done = Done::of(&mut site.in_shell(&format!("ulimit -v {MEMORY_KIB}; exec \"$@\""), &import));
+    let done =
+        Done::of(&mut site.in_shell(&format!("ulimit -v {MEMORY_KIB}; exec \"$@\""), &import));
     assert!(begun.elapsed() < SOON, "{what}: {:?}", begun.elapsed());
     let told = done.stderr;
     assert_eq!(done.code, Some(1), "{what}: {told:.500}");
     assert!(told.contains(expected), "{what}: {told:.700}");
     assert!(!told.contains("bug in medfeed"), "{what}: {told:.3000}");
-    assert!(told.len() < most_printed, "{what}: {} bytes are printed", told.len());
+    assert!(
+        told.len() < most_printed,
+        "{what}: {} bytes are printed",
+        told.len()
+    );
     assert!(!site.db().exists(), "{what}");
 }
 
@@ -112,8 +133,21 @@ fn a_hostile_import_is_refused_with_little_memory() {
 #[test]
 fn an_import_from_standard_input_is_bounded() {
     let site = Site::new();
-    let mut command = site.command(["import", "-", "--create", "--dataset", "tags", "--format", "csv", "--json"]);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut command = site.command([
+        "import",
+        "-",
+        "--create",
+        "--dataset",
+        "tags",
+        "--format",
+        "csv",
+        "--json",
+    ]);
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut input = child.stdin.take().unwrap();
     input.write_all(b"id,type,name\n1,T,ok\n").unwrap();
     // The program stops reading long before the end.
@@ -123,5 +157,9 @@ fn an_import_from_standard_input_is_bounded() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&told["errors"][0]["file"], &told["errors"][0]["line"]), (&"-".into(), &3.into()), "{told}");
+    assert_eq!(
+        (&told["errors"][0]["file"], &told["errors"][0]["line"]),
+        (&"-".into(), &3.into()),
+        "{told}"
+    );
 }

@@ -63,7 +63,14 @@ impl History {
             if slot > 1 && slot != STATE {
                 commit(&origin, slot);
             }
-            place.once_with(&origin, if slot == STATE { "--state-every 0s" } else { "" });
+            place.once_with(
+                &origin,
+                if slot == STATE {
+                    "--state-every 0s"
+                } else {
+                    ""
+                },
+            );
             assert_eq!(note(&origin).slot, slot);
             let kept = origin.path(&format!("bucket-{slot}"));
             fs::create_dir(&kept).unwrap();
@@ -75,7 +82,12 @@ impl History {
             replicas.insert(slot, kept);
         }
         assert_eq!(place.slots(layout::STATES), [1, STATE]);
-        History { origin, place, buckets, replicas }
+        History {
+            origin,
+            place,
+            buckets,
+            replicas,
+        }
     }
 
     fn bucket(&self) -> PathBuf {
@@ -101,7 +113,11 @@ impl History {
 
     /// Restores the whole bucket, or its content after a slot, and then removes something.
     fn lose(&self, loss: Loss) {
-        let from = if let Loss::Back(slot) = loss { slot } else { LAST };
+        let from = if let Loss::Back(slot) = loss {
+            slot
+        } else {
+            LAST
+        };
         self.fill_from(&self.buckets[&from]);
         let remove = |name: &str| fs::remove_file(self.bucket().join(name)).unwrap();
         let remove_parts = |slot: u64| {
@@ -118,7 +134,11 @@ impl History {
             Loss::Parts(slot) => remove_parts(slot),
             Loss::Alive => remove(layout::ALIVE),
             Loss::OldAlive(slot) => {
-                fs::copy(self.buckets[&slot].join(layout::ALIVE), self.bucket().join(layout::ALIVE)).unwrap();
+                fs::copy(
+                    self.buckets[&slot].join(layout::ALIVE),
+                    self.bucket().join(layout::ALIVE),
+                )
+                .unwrap();
             }
             Loss::Later(slot) => {
                 for later in slot + 1..=LAST {
@@ -164,7 +184,10 @@ impl TestReplica {
     fn start(log: LogReader, file: &Path) -> Result<TestReplica, String> {
         let status = Arc::new(ReplicaStatus::checking_every(Duration::ZERO, SOON));
         let replica = Replica::start(log, file, Arc::clone(&status), &|| true);
-        Ok(TestReplica { replica: replica.map_err(|trouble| trouble.to_string())?, status })
+        Ok(TestReplica {
+            replica: replica.map_err(|trouble| trouble.to_string())?,
+            status,
+        })
     }
 
     fn outcome(&self) -> Outcome {
@@ -180,7 +203,10 @@ impl TestReplica {
         let said = self.outcome();
         let (stale, looked) = (self.status.stale_for(), begun.elapsed());
         let has_seen = stale.is_some_and(|stale| stale + Duration::from_millis(1) < looked);
-        assert!(said.1.is_none() || !has_seen, "stale for {stale:?} after a poll of {looked:?}: {said:?}");
+        assert!(
+            said.1.is_none() || !has_seen,
+            "stale for {stale:?} after a poll of {looked:?}: {said:?}"
+        );
         said
     }
 }
@@ -200,7 +226,11 @@ const CASES: [Case; 22] = [
     (Loss::Manifest(3), [0, 0, 0, 0], ""),
     (Loss::Parts(1), [1, 0, 0, 0], "`parts/00000000000000000001-"),
     (Loss::Parts(3), [1, 0, 0, 0], "`parts/00000000000000000003-"),
-    (Loss::Alive, [1, 1, 1, 0], "heartbeat (`alive`) is not in the bucket"),
+    (
+        Loss::Alive,
+        [1, 1, 1, 0],
+        "heartbeat (`alive`) is not in the bucket",
+    ),
     (Loss::OldAlive(1), [0, 0, 0, 0], ""),
     (Loss::OldAlive(4), [0, 0, 0, 0], ""),
     // A copy of the whole bucket is consistent in itself. Only a replica or publisher with a later position notices it.
@@ -234,20 +264,31 @@ fn commands_refuse_a_bucket_that_lost_objects() {
         for (site, args, code) in cases {
             let done = history.place.ends(site, args);
             assert_eq!(done.code, Some(code), "{loss:?}: {args:?}: {done:?}");
-            assert!(code == 0 || done.stderr.contains(piece), "{loss:?}: {args:?}: {done:?}");
+            assert!(
+                code == 0 || done.stderr.contains(piece),
+                "{loss:?}: {args:?}: {done:?}"
+            );
             let remedy = match args[0] {
                 "backup" | "check" => "",
                 _ => "--start-over",
             };
-            assert!(code == 0 || loss == Loss::All || done.stderr.contains(remedy), "{loss:?}: {args:?}: {done:?}");
             assert!(
-                !done.stderr.contains("serves the last state") && !done.stderr.contains("for repair"),
+                code == 0 || loss == Loss::All || done.stderr.contains(remedy),
+                "{loss:?}: {args:?}: {done:?}"
+            );
+            assert!(
+                !done.stderr.contains("serves the last state")
+                    && !done.stderr.contains("for repair"),
                 "{args:?}: {done:?}"
             );
             if code == 0 && args[0] == "check" {
                 let gaps = if loss == Loss::Entry(2) { 1 } else { 0 };
                 let told = "missing from slot 2 to slot 2, before the whole state at slot 3";
-                assert_eq!(done.stdout.matches(told).count(), gaps, "{loss:?}: {done:?}");
+                assert_eq!(
+                    done.stdout.matches(told).count(),
+                    gaps,
+                    "{loss:?}: {done:?}"
+                );
             }
             if code == 0 && args[0] == "promote" {
                 // The publisher gets the bucket as it was before the promotion.
@@ -256,13 +297,29 @@ fn commands_refuse_a_bucket_that_lost_objects() {
         }
         if backup == 1 && loss != Loss::All {
             history.lose(loss);
-            let refused = history.place.ends(&copy, &["backup", &backup_file, "--from", url]);
-            let (_, reached) =
-                refused.stderr.rsplit_once("add --at ").unwrap_or_else(|| panic!("{loss:?}: {refused:?}"));
-            let salvage = ["backup", &backup_file, "--from", url, "--at", reached.trim(), "--json"];
+            let refused = history
+                .place
+                .ends(&copy, &["backup", &backup_file, "--from", url]);
+            let (_, reached) = refused
+                .stderr
+                .rsplit_once("add --at ")
+                .unwrap_or_else(|| panic!("{loss:?}: {refused:?}"));
+            let salvage = [
+                "backup",
+                &backup_file,
+                "--from",
+                url,
+                "--at",
+                reached.trim(),
+                "--json",
+            ];
             let salvaged = history.place.ends(&copy, &salvage);
             assert_eq!(salvaged.code, Some(0), "{loss:?}: {salvaged:?}");
-            assert_eq!(salvaged.json()["last_commit_at"], reached.trim(), "{loss:?}");
+            assert_eq!(
+                salvaged.json()["last_commit_at"],
+                reached.trim(),
+                "{loss:?}"
+            );
         }
         if publish == 1 {
             starts_over(&history, &copy, loss);
@@ -273,22 +330,39 @@ fn commands_refuse_a_bucket_that_lost_objects() {
 /// A publisher starts over after a loss. Then checks, backups and all replicas succeed.
 fn starts_over(history: &History, origin: &Site, loss: Loss) {
     let url = history.place.url.as_str();
-    let done = history.place.ends(origin, &["publish", url, "--once", "--start-over"]);
+    let done = history
+        .place
+        .ends(origin, &["publish", url, "--once", "--start-over"]);
     assert_eq!(done.code, Some(0), "{loss:?}: {done:?}");
     // The new entry is in no slot of a lost one, so none can be taken for the other.
     assert_eq!(note(origin).slot, LAST + 1, "{loss:?}");
     let rows = rows_of(&origin.db());
-    for args in [&["check", "--from", url][..], &["backup", "again.redb", "--from", url]] {
+    for args in [
+        &["check", "--from", url][..],
+        &["backup", "again.redb", "--from", url],
+    ] {
         let mut command = history.place.with_credentials(origin.command(args));
         command.current_dir(origin.folder());
         assert!(command.status().unwrap().success(), "{loss:?}: {args:?}");
     }
     let fresh = Site::new();
-    assert_eq!(follow(&history.place, &fresh.db()), (LAST + 1, None), "{loss:?}: a new replica");
+    assert_eq!(
+        follow(&history.place, &fresh.db()),
+        (LAST + 1, None),
+        "{loss:?}: a new replica"
+    );
     for slot in 1..=LAST {
         let replica = history.replica_at(slot);
-        assert_eq!(follow(&history.place, &replica.db()), (LAST + 1, None), "{loss:?}: a replica at slot {slot}");
-        assert_eq!(rows_of(&replica.db()), rows, "{loss:?}: a replica at slot {slot}");
+        assert_eq!(
+            follow(&history.place, &replica.db()),
+            (LAST + 1, None),
+            "{loss:?}: a replica at slot {slot}"
+        );
+        assert_eq!(
+            rows_of(&replica.db()),
+            rows,
+            "{loss:?}: a replica at slot {slot}"
+        );
     }
     // The next start, with the next commit, needs no option any more.
     commit(origin, 50);
@@ -309,15 +383,26 @@ fn replicas_notice_that_a_bucket_lost_objects() {
                 if runs && slot == 0 {
                     continue;
                 }
-                let file = if slot == 0 { Site::new() } else { history.replica_at(slot) };
+                let file = if slot == 0 {
+                    Site::new()
+                } else {
+                    history.replica_at(slot)
+                };
                 let before = if runs { Loss::Back(slot) } else { loss };
-                history.lose(if runs && slot == LAST { Loss::Nothing } else { before });
+                history.lose(if runs && slot == LAST {
+                    Loss::Nothing
+                } else {
+                    before
+                });
                 let what = format!("{loss:?}, at slot {slot}, runs {runs}");
                 let mut replica = match TestReplica::start(history.place.log(), &file.db()) {
                     Ok(replica) => replica,
                     Err(told) => {
                         let is_expected = slot == 0 || loss == Loss::All;
-                        assert!(!runs && is_expected && loss != Loss::Nothing, "{what}: {told}");
+                        assert!(
+                            !runs && is_expected && loss != Loss::Nothing,
+                            "{what}: {told}"
+                        );
                         assert_eq!(file.db().exists(), slot > 0, "{what}");
                         continue;
                     }
@@ -328,14 +413,21 @@ fn replicas_notice_that_a_bucket_lost_objects() {
                 history.lose(loss);
                 let (at, trouble) = replica.poll();
                 let could_know = tells || matches!(loss, Loss::Back(back) if rows_at(slot) > back);
-                assert!(trouble.is_some() || at == LAST || !could_know, "{what}: content at slot {at}");
+                assert!(
+                    trouble.is_some() || at == LAST || !could_know,
+                    "{what}: content at slot {at}"
+                );
                 if loss == Loss::Nothing {
                     assert_eq!((at, trouble), (LAST, None), "{what}");
                 }
                 // Once the bucket is whole again, the replica recovers.
                 history.lose(Loss::Nothing);
                 assert_eq!(replica.poll(), (LAST, None), "{what}");
-                assert_eq!(rows_of(&file.db()), rows_of(&history.replicas[&LAST]), "{what}");
+                assert_eq!(
+                    rows_of(&file.db()),
+                    rows_of(&history.replicas[&LAST]),
+                    "{what}"
+                );
             }
         }
     }

@@ -52,9 +52,15 @@ fn an_idle_publisher_costs_half_a_dollar_a_month() {
     let place = Place::s3(&s3);
     place.once(&site);
     let _publisher = place.start(&site, "--every 0s --heartbeat 100ms");
-    let heartbeats =
-        || s3.requests().iter().filter(|request| request.starts_with("PUT") && request.ends_with("/alive")).count();
-    let begun = wait_until("the first heartbeat", SOON, || Some(heartbeats()).filter(|heartbeats| *heartbeats >= 3));
+    let heartbeats = || {
+        s3.requests()
+            .iter()
+            .filter(|request| request.starts_with("PUT") && request.ends_with("/alive"))
+            .count()
+    };
+    let begun = wait_until("the first heartbeat", SOON, || {
+        Some(heartbeats()).filter(|heartbeats| *heartbeats >= 3)
+    });
     let before = s3.requests().len();
     wait_for("many heartbeats", || heartbeats() >= begun + HEARTBEATS);
     let requests = s3.requests().split_off(before);
@@ -62,8 +68,14 @@ fn an_idle_publisher_costs_half_a_dollar_a_month() {
     let all = Requests::of(&requests);
     let heartbeats_a_minute = 60.0 / HEARTBEAT_S;
     let dollars = all.dollars() / all.puts * heartbeats_a_minute * MINUTES_A_MONTH;
-    println!("an idle publisher, for {} heartbeats: {all:?}; ${dollars:.2} a month", all.puts);
-    assert!(all.lists <= 0.13 * all.puts && all.gets <= 4.4 * all.puts, "{all:?}: {requests:?}");
+    println!(
+        "an idle publisher, for {} heartbeats: {all:?}; ${dollars:.2} a month",
+        all.puts
+    );
+    assert!(
+        all.lists <= 0.13 * all.puts && all.gets <= 4.4 * all.puts,
+        "{all:?}: {requests:?}"
+    );
     assert!(dollars <= 0.50, "{dollars}");
 }
 
@@ -104,15 +116,25 @@ fn a_refused_start_puts_nothing_into_the_bucket() {
     commit(&site, 1);
     let again = requests_of(&site, "--once", 0);
     let cost = Requests::of(&again);
-    println!("the first start: {first:?}, ${:.5}; a further one: {cost:?}, ${:.6}", first.dollars(), cost.dollars());
+    println!(
+        "the first start: {first:?}, ${:.5}; a further one: {cost:?}, ${:.6}",
+        first.dollars(),
+        cost.dollars()
+    );
     // The start creates one name eight times at once.
     assert!(cost.puts <= 10.0 && cost.lists <= 4.0, "{again:?}");
     let first_put = again.iter().find(|request| request.starts_with("PUT"));
-    assert!(first_put.is_some_and(|request| request.contains("/probe/")), "{again:?}");
+    assert!(
+        first_put.is_some_and(|request| request.contains("/probe/")),
+        "{again:?}"
+    );
     // A refused publisher does not test the store.
     let other = curated();
     let refused = requests_of(&other, "--once", 1);
-    assert!(!refused.iter().any(|request| request.starts_with("PUT")), "{refused:?}");
+    assert!(
+        !refused.iter().any(|request| request.starts_with("PUT")),
+        "{refused:?}"
+    );
     // A start every 10 seconds, as systemd makes them, for a month.
     let month = cost.dollars() * 6.0 * MINUTES_A_MONTH;
     println!("a publisher that ends at once and is started every 10 s: ${month:.2} a month");
@@ -128,12 +150,20 @@ fn a_poll_of_a_replica_is_one_request() {
     let node = Site::new();
     let server = node.start(place.serve_command(&node, "--poll 20ms"));
     let next = layout::log(2);
-    let polls = || s3.requests().iter().filter(|request| request.ends_with(&next)).count();
+    let polls = || {
+        s3.requests()
+            .iter()
+            .filter(|request| request.ends_with(&next))
+            .count()
+    };
     let begun = wait_until("a poll", SOON, || Some(polls()).filter(|polls| *polls > 3));
     let before = s3.requests().len();
     wait_for("many polls", || polls() >= begun + POLLS);
     let requests = Requests::of(&s3.requests().split_off(before));
-    assert!(requests.lists + requests.puts + requests.others == 0.0, "{requests:?}");
+    assert!(
+        requests.lists + requests.puts + requests.others == 0.0,
+        "{requests:?}"
+    );
     // The heartbeat is also read every 15 s, whatever the interval.
     assert!(requests.gets <= 1.03 * 100.0 + 3.0, "{requests:?}");
     server.stop();

@@ -20,7 +20,11 @@ fn in_s3(s3: &S3, prefix: &str, seal: Option<SealKey>) -> Bucket {
     open(&format!("{}{prefix}", s3.url), seal, &s3.environment()).unwrap()
 }
 
-fn open(url: &str, seal: Option<SealKey>, environment: &[(String, String)]) -> Result<Bucket, BucketError> {
+fn open(
+    url: &str,
+    seal: Option<SealKey>,
+    environment: &[(String, String)],
+) -> Result<Bucket, BucketError> {
     Bucket::open_with(&url.parse().unwrap(), seal, environment)
 }
 
@@ -29,7 +33,12 @@ fn bytes(bucket: &Bucket, name: &str) -> Option<Vec<u8>> {
 }
 
 fn names(bucket: &Bucket, folder: &str, after: Option<&str>) -> Vec<String> {
-    bucket.list(folder, after).unwrap().into_iter().map(|listed| listed.name).collect()
+    bucket
+        .list(folder, after)
+        .unwrap()
+        .into_iter()
+        .map(|listed| listed.name)
+        .collect()
 }
 
 /// The name that tests of the store create.
@@ -47,7 +56,9 @@ fn with_each(test: impl Fn(&str, &Bucket)) {
         ("s3 below a prefix", in_s3(&s3, "/some/prefix", None)),
         ("sealed s3", in_s3(&s3, "/sealed", key())),
     ] {
-        bucket.probe(PROBE).unwrap_or_else(|error| panic!("{kind}: {error}"));
+        bucket
+            .probe(PROBE)
+            .unwrap_or_else(|error| panic!("{kind}: {error}"));
         test(kind, &bucket);
         if kind == "s3" {
             for name in s3.names() {
@@ -60,21 +71,45 @@ fn with_each(test: impl Fn(&str, &Bucket)) {
 #[test]
 fn a_bucket_returns_its_stored_objects() {
     with_each(|kind, bucket| {
-        assert_eq!(names(bucket, "probe", None), [""; 0], "{kind}: probing leaves nothing behind");
+        assert_eq!(
+            names(bucket, "probe", None),
+            [""; 0],
+            "{kind}: probing leaves nothing behind"
+        );
         assert_eq!(bytes(bucket, "log/1"), None, "{kind}");
         assert_eq!(bucket.contains("log/1"), Ok(false), "{kind}");
         assert_eq!(names(bucket, "log", None), [""; 0], "{kind}");
         let large: Vec<u8> = (0..300_000_u32).map(|at| at.to_le_bytes()[1]).collect();
         for (name, content) in [("log/1", &b"one"[..]), ("log/2", b""), ("log/3", &large)] {
-            assert_eq!(bucket.create(name, content), Ok(Created::New), "{kind}: {name}");
-            assert_eq!(bytes(bucket, name).as_deref(), Some(content), "{kind}: {name}");
+            assert_eq!(
+                bucket.create(name, content),
+                Ok(Created::New),
+                "{kind}: {name}"
+            );
+            assert_eq!(
+                bytes(bucket, name).as_deref(),
+                Some(content),
+                "{kind}: {name}"
+            );
             assert_eq!(bucket.contains(name), Ok(true), "{kind}: {name}");
-            assert_eq!(bucket.create(name, b"other"), Ok(Created::Exists), "{kind}: {name}");
-            assert_eq!(bytes(bucket, name).as_deref(), Some(content), "{kind}: {name}");
+            assert_eq!(
+                bucket.create(name, b"other"),
+                Ok(Created::Exists),
+                "{kind}: {name}"
+            );
+            assert_eq!(
+                bytes(bucket, name).as_deref(),
+                Some(content),
+                "{kind}: {name}"
+            );
         }
         for content in [b"first", b"again"] {
             bucket.put("alive", content).unwrap();
-            assert_eq!(bytes(bucket, "alive").as_deref(), Some(&content[..]), "{kind}");
+            assert_eq!(
+                bytes(bucket, "alive").as_deref(),
+                Some(&content[..]),
+                "{kind}"
+            );
         }
         for name in ["log/10", "log/4", "logs/1", "log/5/x"] {
             bucket.put(name, b"x").unwrap();
@@ -88,7 +123,11 @@ fn a_bucket_returns_its_stored_objects() {
         let listed = &bucket.list("log", None).unwrap()[3];
         let found = bucket.get("log/3").unwrap().unwrap();
         assert_eq!(listed.modified, found.modified, "{kind}");
-        assert_eq!(listed.bytes, large.len() as u64 + if bucket.is_sealed() { 33 } else { 0 }, "{kind}");
+        assert_eq!(
+            listed.bytes,
+            large.len() as u64 + if bucket.is_sealed() { 33 } else { 0 },
+            "{kind}"
+        );
         for name in all {
             bucket.delete(name).unwrap();
             bucket.delete(name).unwrap();
@@ -96,7 +135,10 @@ fn a_bucket_returns_its_stored_objects() {
         }
         assert_eq!(names(bucket, "log", None), [""; 0], "{kind}");
         assert_eq!(bucket.create("log/1", b"anew"), Ok(Created::New), "{kind}");
-        assert!(matches!(bucket.get("../x"), Err(BucketError::Refused(_))), "{kind}");
+        assert!(
+            matches!(bucket.get("../x"), Err(BucketError::Refused(_))),
+            "{kind}"
+        );
     });
 }
 
@@ -107,12 +149,26 @@ fn one_of_many_concurrent_creates_succeeds() {
             let name = format!("log/{round}");
             let racers: Vec<String> = (0..8).map(|racer| format!("racer {racer}")).collect();
             let won: Vec<&String> = thread::scope(|scope| {
-                let race = |racer: &String| bucket.create(&name, racer.as_bytes()).unwrap() == Created::New;
-                let threads: Vec<_> = racers.iter().map(|racer| (racer, scope.spawn(move || race(racer)))).collect();
-                threads.into_iter().filter_map(|(racer, thread)| thread.join().unwrap().then_some(racer)).collect()
+                let race = |racer: &String| {
+                    bucket.create(&name, racer.as_bytes()).unwrap() == Created::New
+                };
+                let threads: Vec<_> = racers
+                    .iter()
+                    .map(|racer| (racer, scope.spawn(move || race(racer))))
+                    .collect();
+                threads
+                    .into_iter()
+                    .filter_map(|(racer, thread)| thread.join().unwrap().then_some(racer))
+                    .collect()
             });
-            let [winner] = won[..] else { panic!("{kind}: {won:?} created {name}") };
-            assert_eq!(bytes(bucket, &name), Some(winner.clone().into_bytes()), "{kind}");
+            let [winner] = won[..] else {
+                panic!("{kind}: {won:?} created {name}")
+            };
+            assert_eq!(
+                bytes(bucket, &name),
+                Some(winner.clone().into_bytes()),
+                "{kind}"
+            );
         }
     });
 }
@@ -123,47 +179,77 @@ fn a_bucket_folder_is_private_and_must_stay_the_same() {
     let place = folder.path().join("some/bucket");
     let bucket = in_folder(&place, None);
     // Nothing is written if a disk may be missing.
-    for error in [bucket.get("log/1").unwrap_err(), bucket.create("log/1", b"x").unwrap_err()] {
-        assert!(matches!(&error, BucketError::Unreachable(text) if text.contains("there is no folder")), "{error}");
+    for error in [
+        bucket.get("log/1").unwrap_err(),
+        bucket.create("log/1", b"x").unwrap_err(),
+    ] {
+        assert!(
+            matches!(&error, BucketError::Unreachable(text) if text.contains("there is no folder")),
+            "{error}"
+        );
     }
     bucket.probe(PROBE).unwrap();
     bucket.create("log/1", b"x").unwrap();
     let mode = |path: &str| fs::metadata(place.join(path)).unwrap().permissions().mode() & 0o777;
-    assert_eq!([mode(""), mode("log"), mode("log/1")], [0o700, 0o700, 0o600]);
+    assert_eq!(
+        [mode(""), mode("log"), mode("log/1")],
+        [0o700, 0o700, 0o600]
+    );
     // The mode of an existing folder decides who may read new files.
     fs::set_permissions(&place, fs::Permissions::from_mode(0o750)).unwrap();
     bucket.put("replicas/a", b"x").unwrap();
     assert_eq!([mode("replicas"), mode("replicas/a")], [0o750, 0o640]);
     fs::set_permissions(&place, fs::Permissions::from_mode(0o770)).unwrap();
     bucket.put("parts/a/0", b"x").unwrap();
-    assert_eq!(["parts", "parts/a", "parts/a/0"].map(mode), [0o770, 0o770, 0o660]);
+    assert_eq!(
+        ["parts", "parts/a", "parts/a/0"].map(mode),
+        [0o770, 0o770, 0o660]
+    );
     // A draft that a killed program left is not listed, and is removed after a day.
     let draft = place.join(".draft-killed");
     fs::write(&draft, b"x").unwrap();
-    let two_days_ago = fs::metadata(&draft).unwrap().modified().unwrap() - std::time::Duration::from_secs(2 * 86_400);
+    let two_days_ago = fs::metadata(&draft).unwrap().modified().unwrap()
+        - std::time::Duration::from_secs(2 * 86_400);
     bucket.probe(PROBE).unwrap();
     assert!(draft.exists(), "another program may be writing it");
-    fs::File::options().write(true).open(&draft).unwrap().set_modified(two_days_ago).unwrap();
+    fs::File::options()
+        .write(true)
+        .open(&draft)
+        .unwrap()
+        .set_modified(two_days_ago)
+        .unwrap();
     bucket.probe(PROBE).unwrap();
-    let mut left: Vec<_> = fs::read_dir(&place).unwrap().map(|file| file.unwrap().file_name()).collect();
+    let mut left: Vec<_> = fs::read_dir(&place)
+        .unwrap()
+        .map(|file| file.unwrap().file_name())
+        .collect();
     left.sort();
     assert_eq!(left, ["log", "parts", "replicas"]);
     // Another folder under the path, such as the one below a mount.
     fs::rename(&place, folder.path().join("away")).unwrap();
     fs::create_dir(&place).unwrap();
     let error = bucket.create("log/2", b"x").unwrap_err();
-    assert!(matches!(&error, BucketError::Unreachable(text) if text.contains("another folder")), "{error}");
+    assert!(
+        matches!(&error, BucketError::Unreachable(text) if text.contains("another folder")),
+        "{error}"
+    );
     fs::remove_dir(&place).unwrap();
     fs::rename(folder.path().join("away"), &place).unwrap();
     assert_eq!(bucket.create("log/2", b"x"), Ok(Created::New));
     let file = in_folder(&place.join("log/1"), None);
-    assert!(matches!(file.get("log/1"), Err(BucketError::Refused(text)) if text.contains("is a file")));
+    assert!(
+        matches!(file.get("log/1"), Err(BucketError::Refused(text)) if text.contains("is a file"))
+    );
 }
 
 #[test]
 fn a_store_cannot_read_or_change_sealed_objects() {
     let (site, s3) = (Site::new(), S3::start());
-    let bucket = in_s3(&s3, "/x", Some(SealKey::load(&seal_key(&site, "seal-key", 0)).unwrap()));
+    let bucket = in_s3(
+        &s3,
+        "/x",
+        Some(SealKey::load(&seal_key(&site, "seal-key", 0)).unwrap()),
+    );
     bucket.create("log/1", b"secret text").unwrap();
     let stored = s3.object("x/log/1").unwrap();
     assert!(!stored.windows(6).any(|window| window == b"secret"));
@@ -171,13 +257,23 @@ fn a_store_cannot_read_or_change_sealed_objects() {
     bucket.create("log/2", b"another text").unwrap();
     let mut flipped = stored.clone();
     *flipped.last_mut().unwrap() ^= 1;
-    for wrong in [s3.object("x/log/2").unwrap(), flipped, b"secret text".to_vec()] {
+    for wrong in [
+        s3.object("x/log/2").unwrap(),
+        flipped,
+        b"secret text".to_vec(),
+    ] {
         s3.set_object("x/log/1", Some(wrong));
         let refused = bucket.get("log/1").unwrap_err();
-        assert!(matches!(&refused, BucketError::Damaged { name, .. } if name == "log/1"), "{refused}");
+        assert!(
+            matches!(&refused, BucketError::Damaged { name, .. } if name == "log/1"),
+            "{refused}"
+        );
     }
     s3.set_object("x/log/1", Some(stored));
-    assert_eq!(bytes(&bucket, "log/1").as_deref(), Some(&b"secret text"[..]));
+    assert_eq!(
+        bytes(&bucket, "log/1").as_deref(),
+        Some(&b"secret text"[..])
+    );
 }
 
 #[test]
@@ -196,7 +292,11 @@ fn temporary_and_lasting_faults_of_a_store_are_distinguished() {
         ("GET", Fault::Code(500, "InternalError")),
     ] {
         s3.fail(method, "log/1", fault, 1);
-        assert_eq!(bytes(&bucket, "log/1").as_deref(), Some(&b"first entry"[..]), "{fault:?}");
+        assert_eq!(
+            bytes(&bucket, "log/1").as_deref(),
+            Some(&b"first entry"[..]),
+            "{fault:?}"
+        );
     }
     s3.fail("PUT", "log/2", Fault::Status(503), 1);
     assert_eq!(bucket.create("log/2", b"second"), Ok(Created::New));
@@ -204,17 +304,34 @@ fn temporary_and_lasting_faults_of_a_store_are_distinguished() {
     // The answer to our own put is lost. It is sent again, and the name exists; its bytes are ours.
     s3.fail("PUT", "log/3", Fault::LostAnswer, 1);
     let created = bucket.create("log/3", b"third");
-    assert!(matches!(created, Ok(Created::Exists) | Err(BucketError::Unreachable(_))), "{created:?}");
+    assert!(
+        matches!(
+            created,
+            Ok(Created::Exists) | Err(BucketError::Unreachable(_))
+        ),
+        "{created:?}"
+    );
     assert_eq!(bytes(&bucket, "log/3").as_deref(), Some(&b"third"[..]));
     // A conflict does not mean that the object exists.
-    s3.fail("PUT", "log/4", Fault::Code(409, "ConditionalRequestConflict"), 1);
+    s3.fail(
+        "PUT",
+        "log/4",
+        Fault::Code(409, "ConditionalRequestConflict"),
+        1,
+    );
     assert_eq!(bucket.create("log/4", b"fourth"), Ok(Created::Exists));
     assert_eq!(bytes(&bucket, "log/4"), None);
     assert_eq!(bucket.create("log/4", b"fourth"), Ok(Created::New));
     // Other conflicts with a running request are temporary.
     for method in ["PUT", "DELETE"] {
         s3.fail(method, "alive", Fault::Code(409, "OperationAborted"), 1);
-        let done = || if method == "PUT" { bucket.put("alive", b"x") } else { bucket.delete("alive") };
+        let done = || {
+            if method == "PUT" {
+                bucket.put("alive", b"x")
+            } else {
+                bucket.delete("alive")
+            }
+        };
         let error = done().unwrap_err();
         assert!(
             error.is_transient() && error.to_string().contains("another request is in progress"),
@@ -227,7 +344,11 @@ fn temporary_and_lasting_faults_of_a_store_are_distinguished() {
     thread::scope(|scope| {
         let slow = scope.spawn(|| bucket.create("log/5", b"fifth"));
         s3.wait_for_held();
-        assert_eq!(bytes(&bucket, "log/5").as_deref(), Some(&b"fifth"[..]), "other requests are answered");
+        assert_eq!(
+            bytes(&bucket, "log/5").as_deref(),
+            Some(&b"fifth"[..]),
+            "other requests are answered"
+        );
         s3.release();
         assert_eq!(slow.join().unwrap(), Ok(Created::New));
     });
@@ -239,15 +360,55 @@ fn temporary_and_lasting_faults_of_a_store_are_distinguished() {
 
     // Failures that last through all attempts.
     let cases = [
-        ("GET", Fault::Status(503), true, "cannot be reached to read `log/1` (503"),
+        (
+            "GET",
+            Fault::Status(503),
+            true,
+            "cannot be reached to read `log/1` (503",
+        ),
         ("GET", Fault::HalfBody, true, "to read `log/1`"),
-        ("PUT", Fault::Code(500, "InternalError"), true, "cannot be reached to create `log/9` (500 InternalError"),
-        ("GET", Fault::Code(403, "AccessDenied"), false, "they permit s3:GetObject below the prefix and s3:ListBucket"),
-        ("PUT", Fault::Code(403, "AccessDenied"), false, "they permit s3:PutObject"),
-        ("PUT", Fault::Code(403, "RequestTimeTooSkewed"), false, "set its clock"),
-        ("PUT", Fault::Code(501, "NotImplemented"), false, "use a store that supports conditional puts"),
-        ("GET", Fault::Code(400, "AuthorizationHeaderMalformed"), false, "set AWS_REGION to the bucket's"),
-        ("GET", Fault::Code(404, "NoSuchBucket"), false, "there is no bucket `feed`"),
+        (
+            "PUT",
+            Fault::Code(500, "InternalError"),
+            true,
+            "cannot be reached to create `log/9` (500 InternalError",
+        ),
+        (
+            "GET",
+            Fault::Code(403, "AccessDenied"),
+            false,
+            "they permit s3:GetObject below the prefix and s3:ListBucket",
+        ),
+        (
+            "PUT",
+            Fault::Code(403, "AccessDenied"),
+            false,
+            "they permit s3:PutObject",
+        ),
+        (
+            "PUT",
+            Fault::Code(403, "RequestTimeTooSkewed"),
+            false,
+            "set its clock",
+        ),
+        (
+            "PUT",
+            Fault::Code(501, "NotImplemented"),
+            false,
+            "use a store that supports conditional puts",
+        ),
+        (
+            "GET",
+            Fault::Code(400, "AuthorizationHeaderMalformed"),
+            false,
+            "set AWS_REGION to the bucket's",
+        ),
+        (
+            "GET",
+            Fault::Code(404, "NoSuchBucket"),
+            false,
+            "there is no bucket `feed`",
+        ),
     ];
     for (method, fault, is_transient, expected) in cases {
         s3.fail(method, "log/", fault, always);
@@ -267,28 +428,63 @@ fn wrong_bucket_settings_are_refused_with_a_remedy() {
     let s3 = S3::start();
     let environment = s3.environment();
     let with = |name: &str, value: Option<&str>| {
-        let others = environment.iter().filter(|(other, _)| other != name).cloned();
-        others.chain(value.map(|value| (name.to_owned(), value.to_owned()))).collect::<Vec<_>>()
+        let others = environment
+            .iter()
+            .filter(|(other, _)| other != name)
+            .cloned();
+        others
+            .chain(value.map(|value| (name.to_owned(), value.to_owned())))
+            .collect::<Vec<_>>()
     };
     let cases = [
-        ("s3://other", environment.clone(), false, "there is no bucket `other` (404 NoSuchBucket"),
+        (
+            "s3://other",
+            environment.clone(),
+            false,
+            "there is no bucket `other` (404 NoSuchBucket",
+        ),
         (
             "s3://feed",
             with("AWS_SECRET_ACCESS_KEY", Some("wrong")),
             false,
             "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY",
         ),
-        ("s3://feed", with("AWS_ACCESS_KEY_ID", Some("wrong")), false, "check AWS_ACCESS_KEY_ID"),
-        ("s3://feed", with("AWS_SECRET_ACCESS_KEY", None), false, "s3://feed cannot be used: "),
-        ("s3://feed", with("AWS_ALLOW_HTTP", None), false, "needs AWS_ALLOW_HTTP=true"),
-        ("s3://feed", with("AWS_CONDITIONAL_PUT", Some("disabled")), false, "leave AWS_CONDITIONAL_PUT unset"),
+        (
+            "s3://feed",
+            with("AWS_ACCESS_KEY_ID", Some("wrong")),
+            false,
+            "check AWS_ACCESS_KEY_ID",
+        ),
+        (
+            "s3://feed",
+            with("AWS_SECRET_ACCESS_KEY", None),
+            false,
+            "s3://feed cannot be used: ",
+        ),
+        (
+            "s3://feed",
+            with("AWS_ALLOW_HTTP", None),
+            false,
+            "needs AWS_ALLOW_HTTP=true",
+        ),
+        (
+            "s3://feed",
+            with("AWS_CONDITIONAL_PUT", Some("disabled")),
+            false,
+            "leave AWS_CONDITIONAL_PUT unset",
+        ),
         (
             "s3://feed",
             with("AWS_ENDPOINT_URL", Some("http://127.0.0.1:1")),
             true,
             "check the network and the endpoint (AWS_ENDPOINT_URL",
         ),
-        ("az://feed", Vec::new(), false, "check AZURE_STORAGE_ACCOUNT_NAME"),
+        (
+            "az://feed",
+            Vec::new(),
+            false,
+            "check AZURE_STORAGE_ACCOUNT_NAME",
+        ),
     ];
     for (url, environment, is_transient, expected) in cases {
         let tried = open(url, None, &environment).and_then(|bucket| bucket.probe(PROBE));

@@ -22,12 +22,16 @@ pub struct Answer {
 impl Answer {
     /// The value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(other, _)| other.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
     }
 
     pub fn json(&self) -> Value {
         let text = String::from_utf8_lossy(&self.body);
-        serde_json::from_str(&text).unwrap_or_else(|error| panic!("no JSON ({error}): {} {text}", self.status))
+        serde_json::from_str(&text)
+            .unwrap_or_else(|error| panic!("no JSON ({error}): {} {text}", self.status))
     }
 
     /// The records of a page.
@@ -43,7 +47,9 @@ impl Answer {
     pub fn gunzip(&self) -> Vec<u8> {
         assert_eq!(self.status, 200, "{}", String::from_utf8_lossy(&self.body));
         let mut content = Vec::new();
-        MultiGzDecoder::new(self.body.as_slice()).read_to_end(&mut content).expect("a whole gzip file");
+        MultiGzDecoder::new(self.body.as_slice())
+            .read_to_end(&mut content)
+            .expect("a whole gzip file");
         content
     }
 
@@ -60,10 +66,17 @@ impl Answer {
             "vary",
             "cache-control",
         ];
-        let headers = headers.map(|name| format!("{name}: {}", self.header(name).unwrap_or("-"))).to_vec();
+        let headers = headers
+            .map(|name| format!("{name}: {}", self.header(name).unwrap_or("-")))
+            .to_vec();
         let kind = self.header("content-type").unwrap_or_default();
-        let is_packed = self.header("content-encoding") == Some("gzip") || kind == "application/gzip";
-        let content = if is_packed && self.status == 200 { self.gunzip() } else { self.body.clone() };
+        let is_packed =
+            self.header("content-encoding") == Some("gzip") || kind == "application/gzip";
+        let content = if is_packed && self.status == 200 {
+            self.gunzip()
+        } else {
+            self.body.clone()
+        };
         if !kind.contains("json") {
             return (self.status, headers, content);
         }
@@ -77,21 +90,41 @@ impl Answer {
     /// The records of a JSONL export. Their number must be the announced one.
     pub fn lines(&self) -> Vec<Value> {
         let content = String::from_utf8(self.gunzip()).expect("UTF-8");
-        let lines: Vec<Value> = content.lines().map(|line| serde_json::from_str(line).expect("JSON lines")).collect();
-        assert_eq!(self.header("x-record-count"), Some(lines.len().to_string().as_str()));
+        let lines: Vec<Value> = content
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("JSON lines"))
+            .collect();
+        assert_eq!(
+            self.header("x-record-count"),
+            Some(lines.len().to_string().as_str())
+        );
         lines
     }
 
     /// The error code. Checks the headers and members that every problem has.
     pub fn problem(&self) -> String {
         assert!(self.status >= 400, "{} is no error", self.status);
-        assert_eq!(self.header("content-type"), Some("application/problem+json"), "{self:?}");
+        assert_eq!(
+            self.header("content-type"),
+            Some("application/problem+json"),
+            "{self:?}"
+        );
         let problem = self.json();
         assert_eq!(problem["status"], self.status, "{problem}");
         let id = self.header("x-request-id").unwrap_or_default();
-        assert!(!id.is_empty() && problem["request_id"] == id, "{problem} {:?}", self.headers);
-        assert!(problem["title"].is_string() && problem["detail"].is_string(), "{problem}");
-        let (_, code) = problem["type"].as_str().and_then(|url| url.rsplit_once("/errors/")).expect("a type");
+        assert!(
+            !id.is_empty() && problem["request_id"] == id,
+            "{problem} {:?}",
+            self.headers
+        );
+        assert!(
+            problem["title"].is_string() && problem["detail"].is_string(),
+            "{problem}"
+        );
+        let (_, code) = problem["type"]
+            .as_str()
+            .and_then(|url| url.rsplit_once("/errors/"))
+            .expect("a type");
         code.to_owned()
     }
 }
@@ -110,7 +143,13 @@ pub struct Client {
 
 impl Client {
     pub fn new(address: SocketAddr, key: Option<&str>) -> Client {
-        Client { address, key: key.map(str::to_owned), headers: String::new(), from: None, connection: None }
+        Client {
+            address,
+            key: key.map(str::to_owned),
+            headers: String::new(),
+            from: None,
+            connection: None,
+        }
     }
 
     /// The server's address.
@@ -132,7 +171,8 @@ impl Client {
 
     /// Requests a path and query.
     pub fn get(&mut self, target: &str) -> Answer {
-        self.try_get(target).unwrap_or_else(|error| panic!("GET {target}: {error}"))
+        self.try_get(target)
+            .unwrap_or_else(|error| panic!("GET {target}: {error}"))
     }
 
     /// Requests a path and query, over the open connection if it is still open.
@@ -157,14 +197,23 @@ impl Client {
     }
 
     fn exchange(&self, connection: &mut BufReader<TcpStream>, target: &str) -> io::Result<Answer> {
-        connection.get_mut().write_all(self.request(target).as_bytes())?;
+        connection
+            .get_mut()
+            .write_all(self.request(target).as_bytes())?;
         read_answer(connection, false)
     }
 
     /// The text of a request.
     pub fn request(&self, target: &str) -> String {
-        let key = self.key.as_ref().map(|key| format!("authorization: Bearer {key}\r\n")).unwrap_or_default();
-        format!("GET {target} HTTP/1.1\r\nhost: {}\r\n{key}{}\r\n", self.address, self.headers)
+        let key = self
+            .key
+            .as_ref()
+            .map(|key| format!("authorization: Bearer {key}\r\n"))
+            .unwrap_or_default();
+        format!(
+            "GET {target} HTTP/1.1\r\nhost: {}\r\n{key}{}\r\n",
+            self.address, self.headers
+        )
     }
 }
 
@@ -174,7 +223,11 @@ pub fn connect(address: SocketAddr) -> io::Result<TcpStream> {
 }
 
 /// Connects from one of this machine's addresses, optionally with a receive buffer of `buffer` bytes.
-pub fn connect_from(source: IpAddr, address: SocketAddr, buffer: Option<usize>) -> io::Result<TcpStream> {
+pub fn connect_from(
+    source: IpAddr,
+    address: SocketAddr,
+    buffer: Option<usize>,
+) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     if let Some(bytes) = buffer {
         socket.set_recv_buffer_size(bytes)?;
@@ -194,9 +247,15 @@ fn prepared(stream: TcpStream) -> io::Result<TcpStream> {
 /// Reads one answer. Answers to HEAD (`to_head`) have no body, whatever their length says.
 pub fn read_answer(reader: &mut impl BufRead, to_head: bool) -> io::Result<Answer> {
     let (status, headers) = read_head(reader)?;
-    let mut answer = Answer { status, headers, body: Vec::new() };
+    let mut answer = Answer {
+        status,
+        headers,
+        body: Vec::new(),
+    };
     if !to_head && ![204, 304].contains(&status) {
-        let length = answer.header("content-length").and_then(|length| length.parse().ok());
+        let length = answer
+            .header("content-length")
+            .and_then(|length| length.parse().ok());
         answer.body = vec![0; length.ok_or_else(|| malformed("no content-length"))?];
         reader.read_exact(&mut answer.body)?;
     }
@@ -209,16 +268,26 @@ pub fn read_head(reader: &mut impl BufRead) -> io::Result<(u16, Vec<(String, Str
     if reader.read_line(&mut line)? == 0 {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    let status = line.strip_prefix("HTTP/1.1 ").or_else(|| line.strip_prefix("HTTP/1.0 "));
-    let status = status.and_then(|rest| rest.get(..3)?.parse().ok()).ok_or_else(|| malformed(&line))?;
+    let status = line
+        .strip_prefix("HTTP/1.1 ")
+        .or_else(|| line.strip_prefix("HTTP/1.0 "));
+    let status = status
+        .and_then(|rest| rest.get(..3)?.parse().ok())
+        .ok_or_else(|| malformed(&line))?;
     let mut headers = Vec::new();
     loop {
         line.clear();
         reader.read_line(&mut line)?;
-        let Some((name, value)) = line.trim_end().split_once(':') else { break };
+        let Some((name, value)) = line.trim_end().split_once(':') else {
+            break;
+        };
         headers.push((name.to_owned(), value.trim().to_owned()));
     }
-    if line == "\r\n" { Ok((status, headers)) } else { Err(malformed(&line)) }
+    if line == "\r\n" {
+        Ok((status, headers))
+    } else {
+        Err(malformed(&line))
+    }
 }
 
 /// Sends a request over a connection. Returns its answer.
@@ -247,5 +316,8 @@ pub fn is_closed(stream: &mut impl Read, within: Duration) -> bool {
 }
 
 fn malformed(line: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("not an answer: {line:?}"))
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        format!("not an answer: {line:?}"),
+    )
 }

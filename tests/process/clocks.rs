@@ -33,12 +33,18 @@ pub struct Clock {
 impl Clock {
     /// A clock in a site's folder, correct at first. `None`, with a message, if the library is missing.
     pub fn new(site: &Site) -> Option<Clock> {
-        let mut found = FOLDERS.iter().map(|folder| PathBuf::from(folder).join("libfaketimeMT.so.1"));
+        let mut found = FOLDERS
+            .iter()
+            .map(|folder| PathBuf::from(folder).join("libfaketimeMT.so.1"));
         let Some(library) = found.find(|library| library.exists()) else {
             println!("clocks that are wrong are left out: install libfaketime");
             return None;
         };
-        let clock = Clock { library, file: site.path("clock"), draft: site.path("clock.draft") };
+        let clock = Clock {
+            library,
+            file: site.path("clock"),
+            draft: site.path("clock.draft"),
+        };
         clock.set(0);
         Some(clock)
     }
@@ -51,10 +57,17 @@ impl Clock {
 
     /// Makes a command use this clock.
     pub fn apply_to(&self, command: &mut Command) {
-        command.env("LD_PRELOAD", &self.library).env("FAKETIME_TIMESTAMP_FILE", &self.file);
+        command
+            .env("LD_PRELOAD", &self.library)
+            .env("FAKETIME_TIMESTAMP_FILE", &self.file);
         // The file is read at each use of the clock. Clocks that count from the start, and the times of files, stay
         // right.
-        for name in ["FAKETIME_NO_CACHE", "FAKETIME_DONT_FAKE_MONOTONIC", "DONT_FAKE_MONOTONIC", "NO_FAKE_STAT"] {
+        for name in [
+            "FAKETIME_NO_CACHE",
+            "FAKETIME_DONT_FAKE_MONOTONIC",
+            "DONT_FAKE_MONOTONIC",
+            "NO_FAKE_STAT",
+        ] {
             command.env(name, "1");
         }
     }

@@ -12,8 +12,15 @@ fn conference(id: u64, name: &str, fields: &str) -> String {
 /// Twelve conferences of Oncology, and a license that names it.
 fn oncology() -> Site {
     let site = Site::new();
-    let rows: String =
-        (1..=12).map(|id| conference(id, &format!("Congress {id}"), "\"therapy_areas\":[\"Oncology\"],")).collect();
+    let rows: String = (1..=12)
+        .map(|id| {
+            conference(
+                id,
+                &format!("Congress {id}"),
+                "\"therapy_areas\":[\"Oncology\"],",
+            )
+        })
+        .collect();
     site.import("conferences.jsonl", rows);
     site.license("acme", "--dataset conferences --therapy-area Oncology");
     site
@@ -21,7 +28,12 @@ fn oncology() -> Site {
 
 /// The rules of findings.
 fn rules(findings: &Value) -> Vec<&str> {
-    findings.as_array().unwrap().iter().map(|finding| finding["rule"].as_str().unwrap()).collect()
+    findings
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|finding| finding["rule"].as_str().unwrap())
+        .collect()
 }
 
 #[test]
@@ -30,9 +42,17 @@ fn files_and_the_database_are_linted() {
     let log = || site.json(["log"])["commits"].as_array().unwrap().len();
     let commits = log();
     let clean = site.run(["lint"]);
-    assert_eq!((clean.code, clean.stdout.trim_end()), (Some(0), "No findings."), "{clean:?}");
+    assert_eq!(
+        (clean.code, clean.stdout.trim_end()),
+        (Some(0), "No findings."),
+        "{clean:?}"
+    );
 
-    let spoiled = conference(1, "Congress 1", "\"therapy_areas\":[\"Oncolgy\"],\"url\":\"www.a.example\",");
+    let spoiled = conference(
+        1,
+        "Congress 1",
+        "\"therapy_areas\":[\"Oncolgy\"],\"url\":\"www.a.example\",",
+    );
     let file = site.write("conferences.jsonl", spoiled);
     let file = file.to_str().unwrap();
     let linted = site.run(["lint", file]);
@@ -46,59 +66,112 @@ fn files_and_the_database_are_linted() {
         assert!(linted.stdout.contains(expected), "{expected}: {linted:?}");
     }
     let told = site.run(["lint", file, "--json"]).json();
-    assert_eq!((&told["ok"], rules(&told["findings"])), (&json!(false), vec!["no_address", "area_spelling"]), "{told}");
+    assert_eq!(
+        (&told["ok"], rules(&told["findings"])),
+        (&json!(false), vec!["no_address", "area_spelling"]),
+        "{told}"
+    );
 
     let strict = site.run(["import", file, "--strict"]);
     assert_eq!(strict.code, Some(1), "{strict:?}");
     assert!(
-        strict.stderr.contains("error: 2 warnings; nothing was changed, because --strict refuses warnings"),
+        strict
+            .stderr
+            .contains("error: 2 warnings; nothing was changed, because --strict refuses warnings"),
         "{strict:?}"
     );
     let strict = site.run(["import", file, "--strict", "--json"]).json();
-    assert_eq!((&strict["committed"], &strict["error_count"]), (&json!(false), &json!(2)), "{strict}");
+    assert_eq!(
+        (&strict["committed"], &strict["error_count"]),
+        (&json!(false), &json!(2)),
+        "{strict}"
+    );
     assert_eq!(log(), commits, "nothing was committed");
 
     // An import warns only about changes; lint also checks stored rows.
     site.json(["import", file]);
-    assert_eq!(site.json(["import", file, "--strict"])["warnings"], json!([]));
+    assert_eq!(
+        site.json(["import", file, "--strict"])["warnings"],
+        json!([])
+    );
     let told = site.run(["lint", "--json"]).json();
-    assert_eq!(rules(&told["findings"]), ["no_address", "area_spelling"], "{told}");
-    assert_eq!((&told["findings"][0]["kind"], &told["findings"][0]["id"]), (&json!("conferences"), &json!(1)));
+    assert_eq!(
+        rules(&told["findings"]),
+        ["no_address", "area_spelling"],
+        "{told}"
+    );
+    assert_eq!(
+        (&told["findings"][0]["kind"], &told["findings"][0]["id"]),
+        (&json!("conferences"), &json!(1))
+    );
     let text = site.run(["lint"]).stdout;
-    assert!(text.contains("conferences 1: url: `www.a.example` - is not a complete address"), "{text}");
+    assert!(
+        text.contains("conferences 1: url: `www.a.example` - is not a complete address"),
+        "{text}"
+    );
     let told = site.run(["lint", file, "--json"]).json();
-    assert_eq!(rules(&told["findings"]), ["no_address", "area_spelling"], "{told}");
+    assert_eq!(
+        rules(&told["findings"]),
+        ["no_address", "area_spelling"],
+        "{told}"
+    );
 
     // Lint removes nothing, so it needs no permission to remove many records.
-    let removals: String = (2..=12).map(|id| format!("{{\"id\":{id},\"deleted\":true}}\n")).collect();
+    let removals: String = (2..=12)
+        .map(|id| format!("{{\"id\":{id},\"deleted\":true}}\n"))
+        .collect();
     let removals = site.write("removals/conferences.jsonl", removals);
-    assert_eq!(site.run(["import".as_ref(), removals.as_os_str(), "--dry-run".as_ref()]).code, Some(1));
+    assert_eq!(
+        site.run([
+            "import".as_ref(),
+            removals.as_os_str(),
+            "--dry-run".as_ref()
+        ])
+        .code,
+        Some(1)
+    );
     let linted = site.run(["lint".as_ref(), removals.as_os_str()]);
-    assert_eq!((linted.code, linted.stdout.trim_end()), (Some(0), "No findings."), "{linted:?}");
+    assert_eq!(
+        (linted.code, linted.stdout.trim_end()),
+        (Some(0), "No findings."),
+        "{linted:?}"
+    );
 
     // Lint reports faults as an import reports them.
     let bad = site.write("journals.jsonl", "{\"id\":0}\n");
     let refused = site.run(["lint", bad.to_str().unwrap()]);
-    assert!(refused.code == Some(1) && refused.stderr.contains("journals.jsonl:1: id"), "{refused:?}");
+    assert!(
+        refused.code == Some(1) && refused.stderr.contains("journals.jsonl:1: id"),
+        "{refused:?}"
+    );
 }
 
 #[test]
 fn files_are_linted_without_a_database() {
     let site = Site::new();
-    let file = site.write("conferences.jsonl", conference(1, "TBD", "\"therapy_areas\":[\"Oncolgy\"],"));
+    let file = site.write(
+        "conferences.jsonl",
+        conference(1, "TBD", "\"therapy_areas\":[\"Oncolgy\"],"),
+    );
     let told = site.run(["lint", file.to_str().unwrap(), "--json"]);
     assert_eq!(told.code, Some(1));
-    assert_eq!(rules(&told.json()["findings"]), ["placeholder", "area_spelling"], "{told:?}");
+    assert_eq!(
+        rules(&told.json()["findings"]),
+        ["placeholder", "area_spelling"],
+        "{told:?}"
+    );
     assert!(!site.db().exists(), "lint makes no database");
     let none = site.run(["lint"]);
-    assert!(none.code == Some(1) && none.stderr.contains("there is no database"), "{none:?}");
+    assert!(
+        none.code == Some(1) && none.stderr.contains("there is no database"),
+        "{none:?}"
+    );
 }
 
 #[test]
 fn an_import_corrects_values_only_with_fix() {
     let site = oncology();
-    let rows =
-        "id,name,issn_print,issn_online\n1,Heart &amp; Lung ,00284793,\n2,SociÃ©tÃ©,0140–6736,0000-0000\n3,TBD,,\n";
+    let rows = "id,name,issn_print,issn_online\n1,Heart &amp; Lung ,00284793,\n2,SociÃ©tÃ©,0140–6736,0000-0000\n3,TBD,,\n";
     let file = site.write("journals.csv", rows);
     let file = file.to_str().unwrap();
     let dry = site.run(["import", file, "--fix", "--dry-run"]);
@@ -117,24 +190,52 @@ fn an_import_corrects_values_only_with_fix() {
     let fixes = told["fixes"].as_array().unwrap();
     assert_eq!(fixes.len(), 3, "{told}");
     assert_eq!(fixes[1]["file"], file);
-    let fix = json!([fixes[1]["line"], fixes[1]["field"], fixes[1]["value"], fixes[1]["to"]]);
+    let fix = json!([
+        fixes[1]["line"],
+        fixes[1]["field"],
+        fixes[1]["value"],
+        fixes[1]["to"]
+    ]);
     assert_eq!(fix, json!([3, "name", "SociÃ©tÃ©", "Société"]));
-    assert_eq!((fixes[2].get("to"), &fixes[2]["field"]), (Some(&Value::Null), &json!("issn_online")));
+    assert_eq!(
+        (fixes[2].get("to"), &fixes[2]["field"]),
+        (Some(&Value::Null), &json!("issn_online"))
+    );
     let linted = site.run(["lint", "--json"]).json();
     assert_eq!(rules(&linted["findings"]), ["placeholder"], "{linted}");
     // Without `--fix`, nothing is corrected.
     let told = site.json(["import", file]);
-    assert_eq!((&told["datasets"]["journals"]["changed"], &told["fixes"]), (&json!(2), &json!([])), "{told}");
+    assert_eq!(
+        (&told["datasets"]["journals"]["changed"], &told["fixes"]),
+        (&json!(2), &json!([])),
+        "{told}"
+    );
 }
 
 #[test]
 fn a_dry_run_shows_the_change() {
     let site = oncology();
     let rows = [
-        conference(1, "Congress 1", "\"city\":\"Paris\\u001b[2J\",\"therapy_areas\":[\"Cardiology\"],"),
-        conference(2, "Congress 2", "\"city\":\"Lyon\",\"therapy_areas\":[\"Cardiology\",\"Oncology\"],"),
+        conference(
+            1,
+            "Congress 1",
+            "\"city\":\"Paris\\u001b[2J\",\"therapy_areas\":[\"Cardiology\"],",
+        ),
+        conference(
+            2,
+            "Congress 2",
+            "\"city\":\"Lyon\",\"therapy_areas\":[\"Cardiology\",\"Oncology\"],",
+        ),
         "{\"id\":3,\"deleted\":true}\n".to_owned(),
-        (100..=125).map(|id| conference(id, &format!("New {id}"), "\"therapy_areas\":[\"Oncology\"],")).collect(),
+        (100..=125)
+            .map(|id| {
+                conference(
+                    id,
+                    &format!("New {id}"),
+                    "\"therapy_areas\":[\"Oncology\"],",
+                )
+            })
+            .collect(),
     ];
     let file = site.write("conferences.jsonl", rows.concat());
     let file = file.to_str().unwrap();
@@ -152,7 +253,14 @@ fn a_dry_run_shows_the_change() {
         assert!(text.contains(expected), "{expected}\n{text}");
     }
     let told = site.json(["import", file, "--dry-run"]);
-    assert_eq!((&told["committed"], told["changes"].as_array().unwrap().len()), (&json!(false), 29), "{told}");
+    assert_eq!(
+        (
+            &told["committed"],
+            told["changes"].as_array().unwrap().len()
+        ),
+        (&json!(false), 29),
+        "{told}"
+    );
     let first = json!({
         "dataset": "conferences", "id": 1, "name": "Congress 1", "change": "changed", "fields": [
             {"field": "city", "before": null, "after": "Paris\u{1b}[2J"},
@@ -161,13 +269,21 @@ fn a_dry_run_shows_the_change() {
     });
     assert_eq!(told["changes"][0], first);
     let acme = &told["license_changes"][0];
-    let lengths = ["entering", "changed", "leaving"].map(|list| acme[list].as_array().unwrap().len());
-    assert_eq!((&acme["license"], lengths), (&json!("acme"), [26, 1, 2]), "{acme}");
+    let lengths =
+        ["entering", "changed", "leaving"].map(|list| acme[list].as_array().unwrap().len());
+    assert_eq!(
+        (&acme["license"], lengths),
+        (&json!("acme"), [26, 1, 2]),
+        "{acme}"
+    );
     assert_eq!(acme["leaving"][1], json!({"id": 3, "name": "Congress 3"}));
     // The import then makes the shown changes.
     let done = site.json(["import", file]);
     assert_eq!(done["licenses"], told["licenses"], "{done}");
-    assert_eq!((&done["committed"], &done["changes"]), (&json!(true), &Value::Null));
+    assert_eq!(
+        (&done["committed"], &done["changes"]),
+        (&json!(true), &Value::Null)
+    );
 }
 
 #[test]
@@ -180,11 +296,16 @@ fn a_dry_run_shows_the_records_that_a_linked_row_changes() {
             "id,name\n1,ASCO Inc\n",
             "      name: ASCO → ASCO Inc\nconferences changed:\n  1 Congress 1\n      organizations: ASCO → ASCO Inc\n",
         ),
-        ("id,url\n1,https://asco.example\n", "  1 Congress 1\n      organizations: ASCO (a linked row changed)\n"),
+        (
+            "id,url\n1,https://asco.example\n",
+            "  1 Congress 1\n      organizations: ASCO (a linked row changed)\n",
+        ),
     ];
     for (rows, expected) in cases {
         let file = site.write("organizations.csv", rows);
-        let text = site.run(["import", file.to_str().unwrap(), "--dry-run"]).stdout;
+        let text = site
+            .run(["import", file.to_str().unwrap(), "--dry-run"])
+            .stdout;
         assert!(text.contains(expected), "{expected}\n{text}");
     }
 }
@@ -194,7 +315,9 @@ fn a_record_that_no_license_can_show_is_shown_to_its_curator() {
     let site = Site::new();
     site.import("journals.jsonl", "{\"id\":1,\"name\":\"Journal\"}\n");
     let shown = site.run(["show", "journals", "1"]);
-    let is_told = shown.stdout.ends_with("\nthere are no licenses yet, so nobody can see it\n");
+    let is_told = shown
+        .stdout
+        .ends_with("\nthere are no licenses yet, so nobody can see it\n");
     assert!(shown.code == Some(0) && is_told, "{shown:?}");
 }
 
@@ -212,23 +335,46 @@ fn a_record_is_shown_with_its_licenses_and_history() {
         "license `papers` does not show it:\n  the license does not include the dataset `conferences`\n",
     ];
     for expected in expected {
-        assert!(shown.code == Some(0) && shown.stdout.contains(expected), "{expected}\n{shown:?}");
+        assert!(
+            shown.code == Some(0) && shown.stdout.contains(expected),
+            "{expected}\n{shown:?}"
+        );
     }
     let told = site.json(["show", "conferences", "1"]);
-    assert_eq!((&told["record"]["id"], &told["record"]["formats"]["oral"]), (&json!(1), &Value::Null), "{told}");
-    assert_eq!((&told["last_change"]["seq"], &told["licenses"][0]["visible"]), (&json!(12), &json!(true)), "{told}");
+    assert_eq!(
+        (&told["record"]["id"], &told["record"]["formats"]["oral"]),
+        (&json!(1), &Value::Null),
+        "{told}"
+    );
+    assert_eq!(
+        (&told["last_change"]["seq"], &told["licenses"][0]["visible"]),
+        (&json!(12), &json!(true)),
+        "{told}"
+    );
     // In the words of `license explain`.
     let explained = site.json(["license", "explain", "hearts", "conferences", "1"]);
     assert_eq!(told["licenses"][1]["reasons"], explained["reasons"]);
 
-    site.import("conferences.jsonl", "{\"id\":2,\"deleted\":true}\n{\"id\":1,\"city\":\"Paris\"}\n");
+    site.import(
+        "conferences.jsonl",
+        "{\"id\":2,\"deleted\":true}\n{\"id\":1,\"city\":\"Paris\"}\n",
+    );
     let cases = [
-        ("2", "record 2 of conferences was removed; it left the last license that showed it at 20"),
-        ("77", "there is no record 77 of conferences, and none of the present licenses has shown one"),
+        (
+            "2",
+            "record 2 of conferences was removed; it left the last license that showed it at 20",
+        ),
+        (
+            "77",
+            "there is no record 77 of conferences, and none of the present licenses has shown one",
+        ),
     ];
     for (id, expected) in cases {
         let missing = site.run(["show", "conferences", id]);
-        assert!(missing.code == Some(1) && missing.stderr.contains(expected), "{missing:?}");
+        assert!(
+            missing.code == Some(1) && missing.stderr.contains(expected),
+            "{missing:?}"
+        );
     }
 
     let whats = |args: &[&str]| -> Vec<String> {
@@ -236,15 +382,35 @@ fn a_record_is_shown_with_its_licenses_and_history() {
         let commits = told["commits"].as_array().unwrap();
         commits
             .iter()
-            .map(|commit| commit["what"].as_str().unwrap().split(' ').take(3).collect::<Vec<_>>().join(" "))
+            .map(|commit| {
+                commit["what"]
+                    .as_str()
+                    .unwrap()
+                    .split(' ')
+                    .take(3)
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            })
             .collect()
     };
     let import = format!("import {}", site.path("conferences.jsonl").display());
     let cases: [(&[&str], Vec<&str>); 7] = [
-        (&["log", "--limit", "2"], vec![&import, "license set papers:"]),
-        (&["log", "conferences", "1"], vec![&import, "license set acme:"]),
-        (&["log", "conferences", "2"], vec![&import, "license set acme:"]),
-        (&["log", "conferences", "5"], vec!["license set acme:", &import]),
+        (
+            &["log", "--limit", "2"],
+            vec![&import, "license set papers:"],
+        ),
+        (
+            &["log", "conferences", "1"],
+            vec![&import, "license set acme:"],
+        ),
+        (
+            &["log", "conferences", "2"],
+            vec![&import, "license set acme:"],
+        ),
+        (
+            &["log", "conferences", "5"],
+            vec!["license set acme:", &import],
+        ),
         (&["log", "journals", "5"], vec![]),
         (&["log", "--since", "2999-01-01"], vec![]),
         (&["log", "--until", "2000-01-01"], vec![]),
@@ -267,19 +433,41 @@ fn a_record_is_shown_with_its_licenses_and_history() {
         assert!(text.contains(expected), "{expected}\n{text}");
     }
     // The limit counts the matching commits, from the newest on.
-    assert_eq!(whats(&["log", "conferences", "5", "--limit", "1"]), ["license set acme:"]);
+    assert_eq!(
+        whats(&["log", "conferences", "5", "--limit", "1"]),
+        ["license set acme:"]
+    );
     assert_eq!(whats(&["log", "--limit", "0"]).len(), 0);
-    let all = site.json(["log", "--limit", "999"])["commits"].as_array().unwrap().clone();
+    let all = site.json(["log", "--limit", "999"])["commits"]
+        .as_array()
+        .unwrap()
+        .clone();
     let text = |commit: &Value| commit["time"].as_str().unwrap().to_owned();
     let seqs = |args: &[&str]| -> Vec<Value> {
-        site.json(args)["commits"].as_array().unwrap().iter().map(|commit| commit["seq"].clone()).collect()
+        site.json(args)["commits"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|commit| commit["seq"].clone())
+            .collect()
     };
     for time in all.iter().map(text) {
         let of = |is_in: &dyn Fn(&str) -> bool| -> Vec<Value> {
-            all.iter().filter(|commit| is_in(&text(commit))).map(|commit| commit["seq"].clone()).collect()
+            all.iter()
+                .filter(|commit| is_in(&text(commit)))
+                .map(|commit| commit["seq"].clone())
+                .collect()
         };
-        assert_eq!(seqs(&["log", "--since", &time]), of(&|own| own >= time.as_str()), "since {time}");
-        assert_eq!(seqs(&["log", "--until", &time]), of(&|own| own < time.as_str()), "until {time}");
+        assert_eq!(
+            seqs(&["log", "--since", &time]),
+            of(&|own| own >= time.as_str()),
+            "since {time}"
+        );
+        assert_eq!(
+            seqs(&["log", "--until", &time]),
+            of(&|own| own < time.as_str()),
+            "until {time}"
+        );
     }
     let none = site.run(["log", "conferences"]);
     assert_eq!(none.code, Some(2), "{none:?}");
@@ -291,8 +479,18 @@ fn a_removed_record_is_shown_with_the_commit_by_which_it_left_its_last_license()
     site.license("all", "--dataset conferences");
     // Two records leave `acme`, one by its own change and one by another scope. Then both are removed.
     let steps: [&dyn Fn(); 4] = [
-        &|| drop(site.import("conferences.jsonl", "{\"id\":1,\"therapy_areas\":[\"Cardiology\"]}\n")),
-        &|| drop(site.license("acme", "--dataset conferences --therapy-area Oncology --year 2027")),
+        &|| {
+            drop(site.import(
+                "conferences.jsonl",
+                "{\"id\":1,\"therapy_areas\":[\"Cardiology\"]}\n",
+            ))
+        },
+        &|| {
+            drop(site.license(
+                "acme",
+                "--dataset conferences --therapy-area Oncology --year 2027",
+            ))
+        },
         &|| drop(site.import("conferences.jsonl", "{\"id\":1,\"deleted\":true}\n")),
         &|| drop(site.import("conferences.jsonl", "{\"id\":2,\"deleted\":true}\n")),
     ];
@@ -312,7 +510,10 @@ fn a_removed_record_is_shown_with_the_commit_by_which_it_left_its_last_license()
             removal["who"].as_str().unwrap(),
             removal["what"].as_str().unwrap()
         );
-        assert!(missing.code == Some(1) && missing.stderr.contains(&expected), "{expected}: {missing:?}");
+        assert!(
+            missing.code == Some(1) && missing.stderr.contains(&expected),
+            "{expected}: {missing:?}"
+        );
     }
 }
 
@@ -322,7 +523,16 @@ fn skipped_files_of_a_folder_are_named_and_are_not_in_the_history() {
     site.write("lists/conferences.jsonl", conferences_of_version(2, 0));
     site.write("lists/journals (1).csv", "id,name\n1,A\n");
     let done = site.run(["import", "lists", "--create"]);
-    assert!(done.code == Some(0) && done.stderr.contains("lists/journals (1).csv: is skipped, since"), "{done:?}");
-    assert_eq!(site.json(["log"])["commits"][0]["what"], "import lists/conferences.jsonl");
+    assert!(
+        done.code == Some(0)
+            && done
+                .stderr
+                .contains("lists/journals (1).csv: is skipped, since"),
+        "{done:?}"
+    );
+    assert_eq!(
+        site.json(["log"])["commits"][0]["what"],
+        "import lists/conferences.jsonl"
+    );
     assert_eq!(site.run(["import", "lists", "--strict"]).code, Some(1));
 }

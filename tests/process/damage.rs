@@ -51,20 +51,29 @@ fn build() -> (Site, [String; 2]) {
         };
         ids.map(line).collect()
     };
-    let organizations: String = (1..=40).map(|id| format!("{{\"id\":{id},\"name\":\"Society {id}\"}}\n")).collect();
+    let organizations: String = (1..=40)
+        .map(|id| format!("{{\"id\":{id},\"name\":\"Society {id}\"}}\n"))
+        .collect();
     site.import("organizations.jsonl", organizations);
     site.import("conferences.jsonl", lines(1..=RECORDS, "a hall"));
     site.import(
         "journals.jsonl",
-        (1..=90).map(|id| format!("{{\"id\":{id},\"name\":\"J{id}\"}}\n")).collect::<String>(),
+        (1..=90)
+            .map(|id| format!("{{\"id\":{id},\"name\":\"J{id}\"}}\n"))
+            .collect::<String>(),
     );
     site.license("all", "--dataset conferences --dataset journals");
-    site.license("some", "--dataset conferences --dataset journals --therapy-area Oncology");
+    site.license(
+        "some",
+        "--dataset conferences --dataset journals --therapy-area Oncology",
+    );
     let keys = ["all", "some"].map(|license| site.key(license, &[]).1);
     site.import("conferences.jsonl", lines(200..=260, "another hall"));
     site.import(
         "conferences.jsonl",
-        (90..=99).map(|id| format!("{{\"id\":{id},\"deleted\":true}}\n")).collect::<String>(),
+        (90..=99)
+            .map(|id| format!("{{\"id\":{id},\"deleted\":true}}\n"))
+            .collect::<String>(),
     );
     (site, keys)
 }
@@ -78,10 +87,15 @@ fn walk(client: &mut Client, first: &str) -> Vec<Answer> {
         let next = if answer.status == 200 && !first.contains("exports") {
             let page = answer.json();
             let base = first.split_once('?').map_or(first, |(path, _)| path);
-            let limit = first.split('&').find(|pair| pair.contains("limit=")).unwrap_or("limit=200");
+            let limit = first
+                .split('&')
+                .find(|pair| pair.contains("limit="))
+                .unwrap_or("limit=200");
             let limit = limit.rsplit_once('?').map_or(limit, |(_, pair)| pair);
             let cursor = page["next_cursor"].as_str();
-            let token = page["next_sync_token"].as_str().filter(|_| page["has_more"] == true);
+            let token = page["next_sync_token"]
+                .as_str()
+                .filter(|_| page["has_more"] == true);
             match (cursor, token) {
                 (Some(cursor), _) => Some(format!("{first}&cursor={cursor}")),
                 (_, Some(token)) => Some(format!("{base}?since={token}&{limit}")),
@@ -106,7 +120,10 @@ fn serve(site: &Site, case: &str) -> Option<Server> {
         Ok(server) => Some(server),
         Err(Done { code, stderr, .. }) => {
             assert_eq!(code, Some(1), "{case}: {stderr}");
-            assert!(stderr.contains("error: ") && !stderr.contains("panicked"), "{case}: {stderr}");
+            assert!(
+                stderr.contains("error: ") && !stderr.contains("panicked"),
+                "{case}: {stderr}"
+            );
             None
         }
     }
@@ -120,11 +137,20 @@ fn a_server_of_a_damaged_file_gives_right_answers_or_errors() {
     let expected: Vec<Vec<_>> = keys
         .iter()
         .flat_map(|key| {
-            TARGETS.map(|target| walk(&mut server.client(key), target).iter().map(Answer::comparable).collect())
+            TARGETS.map(|target| {
+                walk(&mut server.client(key), target)
+                    .iter()
+                    .map(Answer::comparable)
+                    .collect()
+            })
         })
         .collect();
     server.stop();
-    let asked = || keys.iter().flat_map(|key| TARGETS.map(|target| (key, target))).zip(&expected);
+    let asked = || {
+        keys.iter()
+            .flat_map(|key| TARGETS.map(|target| (key, target)))
+            .zip(&expected)
+    };
 
     let first = variable("MEDFEED_SEED").unwrap_or(1);
     let (mut refused, mut failed, mut same) = (0, 0, 0);
@@ -150,7 +176,11 @@ fn a_server_of_a_damaged_file_gives_right_answers_or_errors() {
                     // The engine may have gone back to an earlier commit, which is whole. Then the check finds no
                     // fault.
                     _ => {
-                        assert!(is_sound(&site, &content), "{case}: {target} is answered otherwise: {}", answer.status)
+                        assert!(
+                            is_sound(&site, &content),
+                            "{case}: {target} is answered otherwise: {}",
+                            answer.status
+                        )
                     }
                 }
             }
@@ -159,7 +189,9 @@ fn a_server_of_a_damaged_file_gives_right_answers_or_errors() {
         assert_eq!(ended, None, "{case}: the server ended: {}", server.logged());
         server.stop();
     }
-    println!("{refused} files refused; of the other servers' answers {failed} failed and {same} were right");
+    println!(
+        "{refused} files refused; of the other servers' answers {failed} failed and {same} were right"
+    );
     counted(variable("MEDFEED_CASES").unwrap_or(CASES), "damaged files");
 }
 

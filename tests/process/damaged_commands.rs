@@ -57,12 +57,21 @@ pub fn damage(whole: &[u8], random: &mut Random) -> (&'static str, Vec<u8>) {
 fn assert_reported(what: &str, done: &Done) {
     assert!(matches!(done.code, Some(0 | 1)), "{what}: {done:?}");
     for noise in ["panicked", "RUST_BACKTRACE", "stack backtrace"] {
-        assert!(!done.stdout.contains(noise) && !done.stderr.contains(noise), "{what}: {done:?}");
+        assert!(
+            !done.stdout.contains(noise) && !done.stderr.contains(noise),
+            "{what}: {done:?}"
+        );
     }
     if done.code == Some(1) {
         let told = done.json();
-        assert!(told["error"].is_string() || told["ok"] == false, "{what}: {done:?}");
-        assert!(!told["error"].to_string().contains("report it"), "{what}: {done:?}");
+        assert!(
+            told["error"].is_string() || told["ok"] == false,
+            "{what}: {done:?}"
+        );
+        assert!(
+            !told["error"].to_string().contains("report it"),
+            "{what}: {done:?}"
+        );
     }
 }
 
@@ -92,16 +101,29 @@ fn commands_on_a_damaged_file_report_an_error() {
         let damaged = checked.code == Some(1);
         found += u32::from(damaged);
         // Commands do not panic on the damaged file as the check left it either.
-        assert_reported(&format!("{what}, listing after the check"), &site.run(["key", "list", "--json"]));
-        let mut commands =
-            vec![&["key", "create", "--license", "all"][..], &["key", "list"], &["import", "conferences.jsonl"]];
+        assert_reported(
+            &format!("{what}, listing after the check"),
+            &site.run(["key", "list", "--json"]),
+        );
+        let mut commands = vec![
+            &["key", "create", "--license", "all"][..],
+            &["key", "list"],
+            &["import", "conferences.jsonl"],
+        ];
         if case % 4 == 0 {
-            commands.extend([&["compact"][..], &["export", "out"], &["backup", "copy.redb"]]);
+            commands.extend([
+                &["compact"][..],
+                &["export", "out"],
+                &["backup", "copy.redb"],
+            ]);
         }
         for args in commands {
             let done = run(args);
             failed += u32::from(done.code == Some(1));
-            assert!(done.code == Some(0) || damaged, "{what}: {args:?} fails, and the check is content: {done:?}");
+            assert!(
+                done.code == Some(0) || damaged,
+                "{what}: {args:?} fails, and the check is content: {done:?}"
+            );
         }
         // A restore works after any damage.
         if case % 4 == 0 {

@@ -13,16 +13,24 @@ use super::site::{Process, SOON, Server, Site, wait_for, wait_until_every};
 /// Sends the request of a printed curl line.
 pub fn curl(line: &str, server: &Server) -> Answer {
     let (url, key) = curl_of(line);
-    let target = url.strip_prefix(&server.url()).unwrap_or_else(|| panic!("no URL of this server: {line}"));
+    let target = url
+        .strip_prefix(&server.url())
+        .unwrap_or_else(|| panic!("no URL of this server: {line}"));
     Client::new(server.address, key.as_deref()).get(target)
 }
 
 /// The lines that a demo prints before its first edit.
 fn introduction(server: &mut Server) -> Vec<String> {
     let mut lines = Vec::new();
-    while !lines.last().is_some_and(|line: &String| line.contains("Ctrl-C")) {
+    while !lines
+        .last()
+        .is_some_and(|line: &String| line.contains("Ctrl-C"))
+    {
         let mut line = String::new();
-        assert!(server.stdout.read_line(&mut line).unwrap() > 0, "the last line says how to stop: {lines:?}");
+        assert!(
+            server.stdout.read_line(&mut line).unwrap() > 0,
+            "the last line says how to stop: {lines:?}"
+        );
         lines.push(line.trim().to_owned());
     }
     lines
@@ -37,36 +45,70 @@ fn demo_edits_reach_the_feeds_of_both_licenses() {
     let clients = [0, 1].map(|at| told["licenses"][at]["key"].as_str().unwrap().to_owned());
     let [mut full, mut narrow] = clients.map(|key| Client::new(server.address, Some(&key)));
     let token = |client: &mut Client| {
-        client.get("/v1/conferences/changes").json()["next_sync_token"].as_str().unwrap().to_owned()
+        client.get("/v1/conferences/changes").json()["next_sync_token"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     };
     // Read from the start each time. A caller that sees an edit in the list of edits finds it in the feed by then.
     let (since_full, since_narrow) = (token(&mut full), token(&mut narrow));
-    let first = anyone().get("/demo.json").json()["edits"].as_array().unwrap().len();
+    let first = anyone().get("/demo.json").json()["edits"]
+        .as_array()
+        .unwrap()
+        .len();
 
     // Reads the feeds of both licenses until each kind of edit has come: changed in both, changed in one, left one.
     let mut seen = std::collections::BTreeSet::new();
     let mut number = first;
     let expected = ["live live", "live -", "live tombstone"];
-    wait_until_every(Duration::from_millis(100), "all kinds of edits", SOON * 3, || {
-        let edits = anyone().get("/demo.json").json()["edits"].take();
-        let edit =
-            edits.as_array().unwrap().iter().find(|edit| edit["number"].as_u64() > u64::try_from(number).ok())?.clone();
-        number = usize::try_from(edit["number"].as_u64().unwrap()).unwrap();
-        assert!(
-            edit["words"].as_str().unwrap().ends_with('.') && edit["at"].as_str().unwrap().ends_with('Z'),
-            "{edit}"
-        );
-        let read = |client: &mut Client, since: &str| {
-            let page = client.get(&format!("/v1/conferences/changes?since={since}")).json();
-            let ids = edit["ids"].as_array().unwrap();
-            let mut items = page["data"].as_array().unwrap().iter().filter(|item| ids.contains(&item["id"]));
-            items.next().map_or("-", |item| if item["deleted"] == true { "tombstone" } else { "live" })
-        };
-        let (wide, narrow) = (read(&mut full, &since_full), read(&mut narrow, &since_narrow));
-        assert_ne!(wide, "-", "each listed edit is in the feed: {edit}");
-        seen.insert(format!("{wide} {narrow}"));
-        expected.iter().all(|kind| seen.contains(*kind)).then_some(())
-    });
+    wait_until_every(
+        Duration::from_millis(100),
+        "all kinds of edits",
+        SOON * 3,
+        || {
+            let edits = anyone().get("/demo.json").json()["edits"].take();
+            let edit = edits
+                .as_array()
+                .unwrap()
+                .iter()
+                .find(|edit| edit["number"].as_u64() > u64::try_from(number).ok())?
+                .clone();
+            number = usize::try_from(edit["number"].as_u64().unwrap()).unwrap();
+            assert!(
+                edit["words"].as_str().unwrap().ends_with('.')
+                    && edit["at"].as_str().unwrap().ends_with('Z'),
+                "{edit}"
+            );
+            let read = |client: &mut Client, since: &str| {
+                let page = client
+                    .get(&format!("/v1/conferences/changes?since={since}"))
+                    .json();
+                let ids = edit["ids"].as_array().unwrap();
+                let mut items = page["data"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .filter(|item| ids.contains(&item["id"]));
+                items.next().map_or("-", |item| {
+                    if item["deleted"] == true {
+                        "tombstone"
+                    } else {
+                        "live"
+                    }
+                })
+            };
+            let (wide, narrow) = (
+                read(&mut full, &since_full),
+                read(&mut narrow, &since_narrow),
+            );
+            assert_ne!(wide, "-", "each listed edit is in the feed: {edit}");
+            seen.insert(format!("{wide} {narrow}"));
+            expected
+                .iter()
+                .all(|kind| seen.contains(*kind))
+                .then_some(())
+        },
+    );
     assert!(has_curator(&server));
     end(&mut server.process, "TERM", site.folder());
 }
@@ -74,8 +116,9 @@ fn demo_edits_reach_the_feeds_of_both_licenses() {
 /// Whether the server has the thread that makes edits.
 fn has_curator(server: &Server) -> bool {
     let threads = std::fs::read_dir(format!("/proc/{}/task", server.process.id())).unwrap();
-    let mut names =
-        threads.map(|thread| std::fs::read_to_string(thread.unwrap().path().join("comm")).unwrap_or_default());
+    let mut names = threads.map(|thread| {
+        std::fs::read_to_string(thread.unwrap().path().join("comm")).unwrap_or_default()
+    });
     names.any(|name| name.trim() == "curator")
 }
 
@@ -88,15 +131,27 @@ fn demo_inside(site: &Site, folder: &Path, options: &[&str]) -> Command {
 
 fn has_database(folder: &Path) -> bool {
     let mut entries = std::fs::read_dir(folder).unwrap();
-    entries.any(|entry| entry.unwrap().file_name().to_string_lossy().starts_with("medfeed-demo-"))
+    entries.any(|entry| {
+        entry
+            .unwrap()
+            .file_name()
+            .to_string_lossy()
+            .starts_with("medfeed-demo-")
+    })
 }
 
 /// Ends a demo by a signal. Its temporary folder vanishes.
 fn end(process: &mut Process, signal: &str, folder: &Path) {
     assert!(has_database(folder));
     process.signal(signal);
-    let status = process.ended_within(SOON).unwrap_or_else(|| panic!("SIG{signal}: it is still running"));
-    assert_eq!((status.code(), has_database(folder)), (Some(0), false), "SIG{signal}");
+    let status = process
+        .ended_within(SOON)
+        .unwrap_or_else(|| panic!("SIG{signal}: it is still running"));
+    assert_eq!(
+        (status.code(), has_database(folder)),
+        (Some(0), false),
+        "SIG{signal}"
+    );
 }
 
 #[test]
@@ -123,7 +178,12 @@ fn a_server_that_is_no_demo_shows_no_keys() {
 /// Runs lines in a shell, in an empty folder. Returns the names of the files that they made there.
 fn made_by_shell(lines: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
-    let done = std::process::Command::new("sh").arg("-c").arg(lines).current_dir(&folder).output().unwrap();
+    let done = std::process::Command::new("sh")
+        .arg("-c")
+        .arg(lines)
+        .current_dir(&folder)
+        .output()
+        .unwrap();
     assert!(done.status.success(), "{lines}: {done:?}");
     let mut made: Vec<String> = std::fs::read_dir(&folder)
         .unwrap()
@@ -140,9 +200,15 @@ fn a_quiet_demo_edits_nothing_and_works_in_any_folder() {
     std::fs::create_dir(&folder).unwrap();
     let mut server = site.start(demo_inside(&site, &folder, &["--quiet-data"]));
     let lines = introduction(&mut server);
-    assert!(!lines.iter().any(|line| line.contains("curator")) && !has_curator(&server), "{lines:?}");
+    assert!(
+        !lines.iter().any(|line| line.contains("curator")) && !has_curator(&server),
+        "{lines:?}"
+    );
     let told = Client::new(server.address, None).get("/demo.json").json();
-    assert_eq!((&told["edits"], &told["curating"]), (&serde_json::json!([]), &false.into()));
+    assert_eq!(
+        (&told["edits"], &told["curating"]),
+        (&serde_json::json!([]), &false.into())
+    );
 
     let port = server.address.port();
     let cases = [
@@ -162,7 +228,10 @@ fn a_quiet_demo_edits_nothing_and_works_in_any_folder() {
             assert_eq!(has_keys, status == 200, "{host} {path}");
             if status != 200 {
                 assert!(
-                    answer.json()["detail"].as_str().unwrap().contains("with this machine's address"),
+                    answer.json()["detail"]
+                        .as_str()
+                        .unwrap()
+                        .contains("with this machine's address"),
                     "{answer:?}"
                 );
             }
@@ -171,11 +240,23 @@ fn a_quiet_demo_edits_nothing_and_works_in_any_folder() {
         assert_eq!(get_from(server.address, &host, "/").status, 200, "{host}");
     }
 
-    let line = |part: &str| lines.iter().find(|line| line.contains(part)).expect("a line").as_str();
-    assert_eq!(made_by_shell(&[line("echo "), line(" import ")].join("\n")), <[&str; 0]>::default());
+    let line = |part: &str| {
+        lines
+            .iter()
+            .find(|line| line.contains(part))
+            .expect("a line")
+            .as_str()
+    };
+    assert_eq!(
+        made_by_shell(&[line("echo "), line(" import ")].join("\n")),
+        <[&str; 0]>::default()
+    );
     let (_, key) = curl_of(line("/v1/conferences/1"));
     wait_for("the change is served", || {
-        let shown = server.client(key.as_ref().unwrap()).get("/v1/conferences?q=ASCO").items();
+        let shown = server
+            .client(key.as_ref().unwrap())
+            .get("/v1/conferences?q=ASCO")
+            .items();
         shown.iter().any(|record| record["venue"] == "Hall 7")
     });
     end(&mut server.process, "HUP", &folder);
@@ -191,38 +272,77 @@ fn the_lines_that_a_demo_prints_work() {
         "the link comes first: {lines:?}"
     );
 
-    let curls: Vec<&String> = lines.iter().filter(|line| line.starts_with("curl ")).collect();
-    assert!(curls.len() >= 7 && curls.iter().any(|line| line.contains("changes?since=")), "{lines:?}");
+    let curls: Vec<&String> = lines
+        .iter()
+        .filter(|line| line.starts_with("curl "))
+        .collect();
+    assert!(
+        curls.len() >= 7 && curls.iter().any(|line| line.contains("changes?since=")),
+        "{lines:?}"
+    );
     for line in &curls {
         let answer = curl(line, &server);
         assert_eq!(answer.status, 200, "{line}: {answer:?}");
         if line.contains("/exports/") {
-            assert!(!answer.lines().is_empty() && answer.header("x-sync-token").is_some(), "{line}");
+            assert!(
+                !answer.lines().is_empty() && answer.header("x-sync-token").is_some(),
+                "{line}"
+            );
         } else if line.contains("since=") && !line.contains("limit=") {
             assert!(answer.json()["next_sync_token"].is_string(), "{line}");
         } else if line.contains("limit=") {
             assert!(!answer.items().is_empty(), "{line} finds nothing");
         }
     }
-    let narrow = curls.iter().find(|line| line.contains("therapy-areas")).expect("the narrow license");
-    assert!(curl(narrow, &server).json()["data"].to_string().contains("Oncology"), "{narrow}");
+    let narrow = curls
+        .iter()
+        .find(|line| line.contains("therapy-areas"))
+        .expect("the narrow license");
+    assert!(
+        curl(narrow, &server).json()["data"]
+            .to_string()
+            .contains("Oncology"),
+        "{narrow}"
+    );
 
     // Changes the data while it is served.
-    let echo = lines.iter().find(|line| line.starts_with("echo ")).expect("a change");
-    let import = lines.iter().find(|line| line.contains(" import ")).expect("an import");
-    assert_eq!(words(import)[0], env!("CARGO_BIN_EXE_medfeed"), "the program that runs");
+    let echo = lines
+        .iter()
+        .find(|line| line.starts_with("echo "))
+        .expect("a change");
+    let import = lines
+        .iter()
+        .find(|line| line.contains(" import "))
+        .expect("an import");
+    assert_eq!(
+        words(import)[0],
+        env!("CARGO_BIN_EXE_medfeed"),
+        "the program that runs"
+    );
     assert_eq!(
         made_by_shell(&[echo.as_str(), import].join("\n")),
         <[&str; 0]>::default(),
         "no file is written to the current folder"
     );
-    let record = curls.iter().find(|line| line.contains("/v1/conferences/")).expect("a single record");
-    wait_for("the change is served", || curl(record, &server).json()["data"]["venue"] == "Hall 7");
+    let record = curls
+        .iter()
+        .find(|line| line.contains("/v1/conferences/"))
+        .expect("a single record");
+    wait_for("the change is served", || {
+        curl(record, &server).json()["data"]["venue"] == "Hall 7"
+    });
 
-    let database = words(import).into_iter().find(|word| word.ends_with(".redb")).map(PathBuf::from).unwrap();
+    let database = words(import)
+        .into_iter()
+        .find(|word| word.ends_with(".redb"))
+        .map(PathBuf::from)
+        .unwrap();
     assert!(database.exists());
     server.process.signal("INT");
     let status = server.process.ended_within(SOON).expect("it ends");
     assert_eq!(status.code(), Some(0));
-    assert!(!database.exists() && !database.parent().unwrap().exists(), "the database is thrown away");
+    assert!(
+        !database.exists() && !database.parent().unwrap().exists(),
+        "the database is thrown away"
+    );
 }

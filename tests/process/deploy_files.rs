@@ -16,36 +16,72 @@ fn read(name: &str) -> String {
 
 /// The words of a list such as `[serve, --from, "file:///feed"]`.
 fn words(list: &str) -> Vec<String> {
-    let inner = list.trim().strip_prefix('[').and_then(|list| list.strip_suffix(']')).expect("a list in one line");
-    inner.split(',').map(|word| word.trim().trim_matches('"').to_owned()).collect()
+    let inner = list
+        .trim()
+        .strip_prefix('[')
+        .and_then(|list| list.strip_suffix(']'))
+        .expect("a list in one line");
+    inner
+        .split(',')
+        .map(|word| word.trim().trim_matches('"').to_owned())
+        .collect()
 }
 
 /// The variables that the image sets.
 fn image_variables() -> BTreeMap<String, String> {
     let image = read("Dockerfile");
     let (_, last_stage) = image.split_once("FROM scratch").unwrap();
-    let line = last_stage.lines().find_map(|line| line.strip_prefix("ENV ")).unwrap();
-    line.split_whitespace().map(|pair| pair.split_once('=').unwrap()).map(|(a, b)| (a.into(), b.into())).collect()
+    let line = last_stage
+        .lines()
+        .find_map(|line| line.strip_prefix("ENV "))
+        .unwrap();
+    line.split_whitespace()
+        .map(|pair| pair.split_once('=').unwrap())
+        .map(|(a, b)| (a.into(), b.into()))
+        .collect()
 }
 
 /// The further variables of replicas.
 fn replica_variables(compose: &str) -> BTreeMap<String, String> {
     let (_, block) = compose.split_once("x-environment: &environment\n").unwrap();
-    let lines = block.lines().take_while(|line| line.starts_with("  ")).map(str::trim);
-    let pairs = lines.filter(|line| !line.starts_with('#')).map(|line| line.split_once(": ").unwrap());
-    pairs.map(|(name, value)| (name.to_owned(), value.replace("${MEDFEED_HOST:-localhost}", "localhost"))).collect()
+    let lines = block
+        .lines()
+        .take_while(|line| line.starts_with("  "))
+        .map(str::trim);
+    let pairs = lines
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| line.split_once(": ").unwrap());
+    pairs
+        .map(|(name, value)| {
+            (
+                name.to_owned(),
+                value.replace("${MEDFEED_HOST:-localhost}", "localhost"),
+            )
+        })
+        .collect()
 }
 
 #[test]
 fn every_variable_is_one_of_the_program() {
     let site = Site::new();
-    let helps = ["serve", "publish", "import"].map(|command| site.run(["help", command]).stdout).concat();
+    let helps = ["serve", "publish", "import"]
+        .map(|command| site.run(["help", command]).stdout)
+        .concat();
     let mut found = 0;
-    for name in ["Dockerfile", "compose.yaml", "compose.replicas.yaml", "medfeed.service"] {
+    for name in [
+        "Dockerfile",
+        "compose.yaml",
+        "compose.replicas.yaml",
+        "medfeed.service",
+    ] {
         let text = read(name);
         let words = text.split(|letter: char| !(letter.is_ascii_uppercase() || letter == '_'));
-        for variable in words.filter(|word| word.starts_with("MEDFEED_") && *word != "MEDFEED_HOST") {
-            assert!(helps.contains(&format!("[env: {variable}=")), "{name}: {variable}");
+        for variable in words.filter(|word| word.starts_with("MEDFEED_") && *word != "MEDFEED_HOST")
+        {
+            assert!(
+                helps.contains(&format!("[env: {variable}=")),
+                "{name}: {variable}"
+            );
             found += 1;
         }
     }
@@ -55,16 +91,32 @@ fn every_variable_is_one_of_the_program() {
 #[test]
 fn composed_replicas_follow_the_composed_publisher() {
     let compose = read("compose.replicas.yaml");
-    let commands: Vec<_> =
-        compose.lines().filter_map(|line| line.trim().strip_prefix("command: ")).map(words).collect();
-    let of = |name: &str| commands.iter().find(|words| words[0] == name).expect("a command").clone();
+    let commands: Vec<_> = compose
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("command: "))
+        .map(words)
+        .collect();
+    let of = |name: &str| {
+        commands
+            .iter()
+            .find(|words| words[0] == name)
+            .expect("a command")
+            .clone()
+    };
     let (origin, replica) = (Site::new(), Site::new());
     let url = url_of(&origin.path("feed"));
     let command = |site: &Site, name: &str, variables: &BTreeMap<String, String>| -> Command {
-        let mut command = site.command(of(name).iter().map(|word| word.replace("file:///feed", &url)));
+        let mut command = site.command(
+            of(name)
+                .iter()
+                .map(|word| word.replace("file:///feed", &url)),
+        );
         command.envs(image_variables()).envs(variables);
         // Each container has a database, a port and a temporary folder of its own.
-        command.env("MEDFEED_DB", site.db()).env("MEDFEED_LISTEN", "127.0.0.1:0").env("TMPDIR", site.folder());
+        command
+            .env("MEDFEED_DB", site.db())
+            .env("MEDFEED_LISTEN", "127.0.0.1:0")
+            .env("TMPDIR", site.folder());
         if variables.contains_key("MEDFEED_ADMIN_LISTEN") {
             command.env("MEDFEED_ADMIN_LISTEN", "127.0.0.1:0");
         }
@@ -76,28 +128,72 @@ fn composed_replicas_follow_the_composed_publisher() {
     let variables = replica_variables(&compose);
     let of_origin = "    environment: *environment\n    command: [publish";
     assert!(compose.contains(of_origin), "{of_origin}");
-    let published = command(&origin, "publish", &variables).arg("--once").output().unwrap();
-    assert!(published.status.success(), "{}", String::from_utf8_lossy(&published.stderr));
+    let published = command(&origin, "publish", &variables)
+        .arg("--once")
+        .output()
+        .unwrap();
+    assert!(
+        published.status.success(),
+        "{}",
+        String::from_utf8_lossy(&published.stderr)
+    );
     let server = replica.start(command(&replica, "serve", &variables));
-    assert_eq!(server.client(&key).get("/v1/conferences/1").json()["data"]["venue"], "version 0");
+    assert_eq!(
+        server.client(&key).get("/v1/conferences/1").json()["data"]["venue"],
+        "version 0"
+    );
     // It logs in the format that the image sets.
     server.wait_for_log("\"replica_of\"");
-    let admin = wait_until("the log names the address of monitoring", SOON, || admin_address(&server.logged()));
+    let admin = wait_until("the log names the address of monitoring", SOON, || {
+        admin_address(&server.logged())
+    });
 
     // The balancer's replicas are those of the compose file, and it checks their readiness at their monitoring port.
     let balancer = read("Caddyfile.replicas");
-    let asked: Vec<_> = balancer.split_whitespace().filter_map(|word| word.strip_suffix(":8080")).collect();
-    assert_eq!(asked, ["replica-1", "replica-2", "replica-2", "replica-1", "replica-1", "replica-2"]);
+    let asked: Vec<_> = balancer
+        .split_whitespace()
+        .filter_map(|word| word.strip_suffix(":8080"))
+        .collect();
+    assert_eq!(
+        asked,
+        [
+            "replica-1",
+            "replica-2",
+            "replica-2",
+            "replica-1",
+            "replica-1",
+            "replica-2"
+        ]
+    );
     for name in asked {
-        assert!(compose.contains(&format!("\n  {name}:\n    <<: *replica\n")), "{name}");
+        assert!(
+            compose.contains(&format!("\n  {name}:\n    <<: *replica\n")),
+            "{name}"
+        );
     }
-    let (_, ready) = balancer.split_once("health_uri /readyz\n\t\thealth_port ").unwrap();
+    let (_, ready) = balancer
+        .split_once("health_uri /readyz\n\t\thealth_port ")
+        .unwrap();
     let port = ready.lines().next().unwrap();
-    for (name, status) in [("replica-1", 200), ("replica-2", 200), ("evil.example", 421)] {
-        assert_eq!(get_from(admin, &format!("{name}:{port}"), "/readyz").status, status, "{name}");
+    for (name, status) in [
+        ("replica-1", 200),
+        ("replica-2", 200),
+        ("evil.example", 421),
+    ] {
+        assert_eq!(
+            get_from(admin, &format!("{name}:{port}"), "/readyz").status,
+            status,
+            "{name}"
+        );
     }
     server.stop();
-    assert_eq!(variables["MEDFEED_ADMIN_LISTEN"].rsplit_once(':').unwrap().1, port);
+    assert_eq!(
+        variables["MEDFEED_ADMIN_LISTEN"]
+            .rsplit_once(':')
+            .unwrap()
+            .1,
+        port
+    );
 }
 
 #[test]
@@ -106,21 +202,35 @@ fn the_units_hide_no_file_that_the_program_reads() {
         assert!(read(unit).contains("\nProcSubset=pid\n"), "{unit}");
     }
     let sources: String = all_sources().into_values().collect();
-    let names: Vec<_> = sources.split("\"/proc/").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
+    let names: Vec<_> = sources
+        .split("\"/proc/")
+        .skip(1)
+        .map(|rest| rest.split('"').next().unwrap())
+        .collect();
     assert!(names.len() >= 4, "{names:?}");
     // These units leave only the processes in /proc.
-    assert!(names.iter().all(|name| name.starts_with("self/")), "{names:?}");
+    assert!(
+        names.iter().all(|name| name.starts_with("self/")),
+        "{names:?}"
+    );
 }
 
 #[test]
 fn containers_have_an_init() {
     // Process 1 ignores signals that it does not catch, so Ctrl-C would not stop a command.
-    for line in read("Dockerfile").lines().filter(|line| line.contains("docker run ")) {
+    for line in read("Dockerfile")
+        .lines()
+        .filter(|line| line.contains("docker run "))
+    {
         assert!(line.contains("docker run --init "), "{line}");
     }
     for name in ["compose.yaml", "compose.replicas.yaml"] {
         let text = read(name);
-        let [images, inits] = ["  image: medfeed\n", "  init: true\n"].map(|line| text.matches(line).count());
-        assert!(images > 0 && images == inits, "{name}: {images} services, {inits} with `init`");
+        let [images, inits] =
+            ["  image: medfeed\n", "  init: true\n"].map(|line| text.matches(line).count());
+        assert!(
+            images > 0 && images == inits,
+            "{name}: {images} services, {inits} with `init`"
+        );
     }
 }

@@ -27,7 +27,10 @@ impl Follower {
             Python => "python3 -c 'import sqlite3, json'",
             Shell => "curl --version && jq --version",
         };
-        let is_installed = Command::new("sh").args(["-c", script]).output().is_ok_and(|done| done.status.success());
+        let is_installed = Command::new("sh")
+            .args(["-c", script])
+            .output()
+            .is_ok_and(|done| done.status.success());
         if !is_installed {
             eprintln!("`{script}` fails: the example for {self:?} is not tried");
         }
@@ -36,13 +39,21 @@ impl Follower {
 
     /// A copy of a service, in the folder of a site.
     pub fn copy<'a>(self, site: &'a Site, url: &str, key: &str) -> Copy<'a> {
-        Copy { follower: self, site, url: url.to_owned(), key: key.to_owned(), file: site.path("copy") }
+        Copy {
+            follower: self,
+            site,
+            url: url.to_owned(),
+            key: key.to_owned(),
+            file: site.path("copy"),
+        }
     }
 }
 
 /// The clients whose programs are installed.
 fn installed() -> impl Iterator<Item = Follower> {
-    [Python, Shell].into_iter().filter(|follower| follower.is_installed())
+    [Python, Shell]
+        .into_iter()
+        .filter(|follower| follower.is_installed())
 }
 
 /// A copy that a client keeps.
@@ -62,7 +73,11 @@ impl Copy<'_> {
             Shell => ("sh", "shell/follow.sh"),
         };
         let mut command = self.site.command_of(program);
-        command.arg(format!("{EXAMPLES}/{script}")).args([&self.url, dataset]).arg(&self.file).args(more);
+        command
+            .arg(format!("{EXAMPLES}/{script}"))
+            .args([&self.url, dataset])
+            .arg(&self.file)
+            .args(more);
         command.env("MEDFEED_KEY", &self.key).env("NO_PROXY", "*");
         command
     }
@@ -85,8 +100,14 @@ impl Copy<'_> {
             return text.lines().map(str::to_owned).collect();
         }
         let copy = rusqlite::Connection::open(&self.file).unwrap();
-        let mut query = copy.prepare("SELECT json FROM records ORDER BY id").unwrap();
-        query.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+        let mut query = copy
+            .prepare("SELECT json FROM records ORDER BY id")
+            .unwrap();
+        query
+            .query_map([], |row| row.get(0))
+            .unwrap()
+            .map(Result::unwrap)
+            .collect()
     }
 }
 
@@ -108,7 +129,15 @@ fn requests_broken_by_a_restart_are_retried() {
         let page = Reply::page("{\"id\":7,\"deleted\":true},{\"id\":8}", false, "u");
         let whole = export().without("x-records-digest");
         // No answer, a part of an answer, a refusal, and then the file; two refusals, and then a page.
-        let replies = vec![Reply::new(0, ""), export().cut_after(5), busy(503), whole, busy(429), busy(503), page];
+        let replies = vec![
+            Reply::new(0, ""),
+            export().cut_after(5),
+            busy(503),
+            whole,
+            busy(429),
+            busy(503),
+            page,
+        ];
         let service = answering(replies);
         let copy = follower.copy(&site, &service.url(), "mfk_x");
         let mut told = copy.update();
@@ -126,8 +155,14 @@ fn a_failure_is_one_line_and_changes_nothing() {
     let body = r#"{"type":"http://x/errors/invalid_api_key","status":401,"detail":"No such key.","request_id":"r"}"#;
     let (page, gone) = (Reply::new(200, "<html>"), Reply::new(410, "{}"));
     let cases = [
-        (changed("x-record-count", "2"), "the export holds 1 records instead of 2"),
-        (changed("x-records-digest", "sha-256=:AAAA:"), "was changed on its way"),
+        (
+            changed("x-record-count", "2"),
+            "the export holds 1 records instead of 2",
+        ),
+        (
+            changed("x-records-digest", "sha-256=:AAAA:"),
+            "was changed on its way",
+        ),
         (vec![page.clone()], "check the URL"),
         (vec![Reply::new(401, body)], "401 No such key. (request r)"),
         (vec![gone.clone(), page], "check the URL"),
@@ -135,15 +170,33 @@ fn a_failure_is_one_line_and_changes_nothing() {
     ];
     for follower in installed() {
         let site = Site::new();
-        let bare = (vec![Reply::new(302, "")], if follower == Python { ": 302 X" } else { "check the URL" });
+        let bare = (
+            vec![Reply::new(302, "")],
+            if follower == Python {
+                ": 302 X"
+            } else {
+                "check the URL"
+            },
+        );
         for (replies, expected) in cases.iter().chain([&bare]) {
             let service = answering(replies.clone());
             let copy = follower.copy(&site, &service.url(), "mfk_x");
             let done = copy.run("journals");
             let is_told = done.stderr.starts_with("error: ") && done.stderr.contains(expected);
-            assert!(done.code == Some(1) && is_told, "{follower:?}: {expected}: {done:?}");
+            assert!(
+                done.code == Some(1) && is_told,
+                "{follower:?}: {expected}: {done:?}"
+            );
             assert_eq!(done.stderr.lines().count(), 1, "{follower:?}: {done:?}");
-            assert_eq!(site.files(), if follower == Python { &["copy"][..] } else { &[] }, "{expected}");
+            assert_eq!(
+                site.files(),
+                if follower == Python {
+                    &["copy"][..]
+                } else {
+                    &[]
+                },
+                "{expected}"
+            );
             assert_eq!(copy.records(), [""; 0], "{follower:?}: {expected}");
         }
     }
@@ -154,7 +207,11 @@ fn the_key_is_sent_to_no_other_host() {
     for follower in installed() {
         let site = Site::new();
         // A user may have configured curl to follow redirects.
-        for curlrc in if follower == Shell { &["", "location\n"][..] } else { &[""] } {
+        for curlrc in if follower == Shell {
+            &["", "location\n"][..]
+        } else {
+            &[""]
+        } {
             site.write(".curlrc", curlrc);
             for status in [301, 302, 303, 307, 308] {
                 let what = format!("{follower:?} {status} {curlrc}");
@@ -163,11 +220,23 @@ fn the_key_is_sent_to_no_other_host() {
                 let first = Scripted::new(move |asked, _| Reply::redirect(status, &to, asked));
                 let copy = follower.copy(&site, &first.url(), "mfk_secret");
                 let done = Done::of(copy.command("journals", &[]).env("HOME", site.folder()));
-                let expected = format!("the service redirects to {}; use that address if you trust it\n", second.url());
-                assert!(done.code == Some(1) && done.stderr.ends_with(&expected), "{what}: {done:?}");
+                let expected = format!(
+                    "the service redirects to {}; use that address if you trust it\n",
+                    second.url()
+                );
+                assert!(
+                    done.code == Some(1) && done.stderr.ends_with(&expected),
+                    "{what}: {done:?}"
+                );
                 let asked = first.take();
-                assert!(asked.len() == 1 && asked[0].header("x-api-key") == Some("mfk_secret"), "{what}: {asked:?}");
-                assert!(second.take().is_empty(), "{what}: the second host got a request");
+                assert!(
+                    asked.len() == 1 && asked[0].header("x-api-key") == Some("mfk_secret"),
+                    "{what}: {asked:?}"
+                );
+                assert!(
+                    second.take().is_empty(),
+                    "{what}: the second host got a request"
+                );
             }
         }
     }
@@ -176,18 +245,35 @@ fn the_key_is_sent_to_no_other_host() {
 #[test]
 fn a_key_is_sent_without_blanks_around_it_and_is_not_shown() {
     for follower in installed() {
-        let odd = if follower == Python { "mfk_secret\rx" } else { "mfk_secret\u{7}" };
-        for (key, is_valid) in [("mfk_secret\r\n", true), (" mfk_secret", true), (odd, false), ("mfk_secreté", false)]
-        {
+        let odd = if follower == Python {
+            "mfk_secret\rx"
+        } else {
+            "mfk_secret\u{7}"
+        };
+        for (key, is_valid) in [
+            ("mfk_secret\r\n", true),
+            (" mfk_secret", true),
+            (odd, false),
+            ("mfk_secreté", false),
+        ] {
             let service = Scripted::new(|asked, _| match asked.header("x-api-key") {
-                Some("mfk_secret") if asked.line.contains("/changes") => Reply::page("", false, "t"),
+                Some("mfk_secret") if asked.line.contains("/changes") => {
+                    Reply::page("", false, "t")
+                }
                 Some("mfk_secret") => export(),
                 _ => Reply::new(401, ""),
             });
             let site = Site::new();
             let done = follower.copy(&site, &service.url(), key).run("journals");
-            assert_eq!(done.code == Some(0), is_valid, "{follower:?} {key:?}: {done:?}");
-            assert!(!done.stderr.contains("secret"), "{follower:?} {key:?}: {done:?}");
+            assert_eq!(
+                done.code == Some(0),
+                is_valid,
+                "{follower:?} {key:?}: {done:?}"
+            );
+            assert!(
+                !done.stderr.contains("secret"),
+                "{follower:?} {key:?}: {done:?}"
+            );
             assert_eq!(service.take().is_empty(), !is_valid, "{follower:?} {key:?}");
         }
     }
@@ -201,9 +287,18 @@ fn a_file_with_other_tables_is_not_written() {
     let site = Site::new();
     let copy = Python.copy(&site, "http://127.0.0.1:1", "k");
     let own = rusqlite::Connection::open(&copy.file).unwrap();
-    own.execute_batch("CREATE TABLE records (id INTEGER, json TEXT); INSERT INTO records VALUES (1, 'own')").unwrap();
+    own.execute_batch(
+        "CREATE TABLE records (id INTEGER, json TEXT); INSERT INTO records VALUES (1, 'own')",
+    )
+    .unwrap();
     let done = copy.run("conferences");
-    assert!(done.code == Some(1) && done.stderr.contains("holds other tables; give another file"), "{done:?}");
+    assert!(
+        done.code == Some(1)
+            && done
+                .stderr
+                .contains("holds other tables; give another file"),
+        "{done:?}"
+    );
     assert_eq!(copy.records(), ["own"]);
 }
 
@@ -217,12 +312,20 @@ fn a_follower_continues_after_a_reader_has_locked_the_copy() {
     let copy = Python.copy(&site, &server.url(), &key);
     copy.update();
     let reader = rusqlite::Connection::open(&copy.file).unwrap();
-    reader.execute_batch("BEGIN; SELECT count(*) FROM records").unwrap();
+    reader
+        .execute_batch("BEGIN; SELECT count(*) FROM records")
+        .unwrap();
     let log = site.path("follower.log");
     let mut command = copy.command("conferences", &["--every", "1"]);
-    let _follower = Process::spawn(command.stdout(Stdio::null()).stderr(File::create(&log).unwrap()));
+    let _follower = Process::spawn(
+        command
+            .stdout(Stdio::null())
+            .stderr(File::create(&log).unwrap()),
+    );
     let locked = "error: the copy cannot be written: database is locked\n";
-    wait_for("locked", || fs::read_to_string(&log).unwrap().contains(locked));
+    wait_for("locked", || {
+        fs::read_to_string(&log).unwrap().contains(locked)
+    });
     reader.execute_batch("COMMIT").unwrap();
     site.import("conferences.jsonl", conferences_of_version(3, 1));
     wait_for("followed", || copy.records()[0].contains("version 1"));
@@ -236,16 +339,34 @@ fn retry_after_with_a_time_pauses_until_then() {
     const NOW: &str = "Wed, 21 Oct 2026 07:28:00 GMT";
     let site = Site::new();
     // The time is the present one by the service's clock.
-    let mut replies = vec![Reply::new(503, "").with("date", NOW).with("retry-after", NOW); 6];
+    let mut replies = vec![
+        Reply::new(503, "")
+            .with("date", NOW)
+            .with("retry-after", NOW);
+        6
+    ];
     replies.push(export());
     let (service, begun) = (answering(replies), std::time::Instant::now());
-    assert_eq!(Python.copy(&site, &service.url(), "mfk_x").update(), "1 records loaded");
+    assert_eq!(
+        Python.copy(&site, &service.url(), "mfk_x").update(),
+        "1 records loaded"
+    );
     // Without the time, the pauses are 1, 2, 4, 8, 16 and 32 seconds.
     assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
     const PAUSES: &str = "import sys; sys.path.insert(0, sys.argv[1]); sys.dont_write_bytecode = True; import follow\n\
         for after in sys.argv[3:]: print(follow.asked_pause_s({'Retry-After': after, 'Date': sys.argv[2]}, -1))";
-    let cases = ["7", "Wed, 21 Oct 2026 07:28:09 GMT", "Wed, 21 Oct 2026 07:27:00 GMT", "", "soon"];
-    let done = Done::of(site.command_of("python3").args(["-c", PAUSES, EXAMPLES, NOW]).args(cases));
+    let cases = [
+        "7",
+        "Wed, 21 Oct 2026 07:28:09 GMT",
+        "Wed, 21 Oct 2026 07:27:00 GMT",
+        "",
+        "soon",
+    ];
+    let done = Done::of(
+        site.command_of("python3")
+            .args(["-c", PAUSES, EXAMPLES, NOW])
+            .args(cases),
+    );
     assert_eq!(done.stdout, "7\n9\n0\n-1\n-1\n", "{done:?}");
 }
 
@@ -258,11 +379,17 @@ fn a_dataset_that_leaves_the_license_leaves_the_copy() {
         assert_eq!(copy.update(), "300 records loaded");
         let other = copy.run("journals");
         let told = "is a copy of conferences, not of journals; give another file";
-        assert!(other.code == Some(1) && other.stderr.contains(told), "{other:?}");
+        assert!(
+            other.code == Some(1) && other.stderr.contains(told),
+            "{other:?}"
+        );
         // Another refusal, and one that is not repeated, remove nothing.
         let refusal = |status, code: &str| {
             let kind = format!("http://x/docs/errors/{code}");
-            Reply::new(status, format!(r#"{{"type":"{kind}","status":1,"detail":"No.","request_id":"r"}}"#))
+            Reply::new(
+                status,
+                format!(r#"{{"type":"{kind}","status":1,"detail":"No.","request_id":"r"}}"#),
+            )
         };
         let lacks = refusal(403, "dataset_not_licensed");
         for replies in [
@@ -270,8 +397,13 @@ fn a_dataset_that_leaves_the_license_leaves_the_copy() {
             vec![refusal(403, "ip_not_allowed")],
             vec![lacks, refusal(401, "revoked_api_key")],
         ] {
-            let done = follower.copy(&site, &answering(replies).url(), "mfk_x").run("conferences");
-            assert!(done.code == Some(1) && done.stderr.contains("No. (request r)"), "{done:?}");
+            let done = follower
+                .copy(&site, &answering(replies).url(), "mfk_x")
+                .run("conferences");
+            assert!(
+                done.code == Some(1) && done.stderr.contains("No. (request r)"),
+                "{done:?}"
+            );
             assert_eq!(copy.records().len(), 300, "{done:?}");
         }
         let mut client = server.client(&key);
@@ -279,8 +411,15 @@ fn a_dataset_that_leaves_the_license_leaves_the_copy() {
         wait_for("narrowed", || client.get("/v1/conferences").status == 403);
         for told_of in [true, false] {
             let done = copy.run("conferences");
-            assert!(done.code == Some(1) && done.stderr.lines().count() == 1, "{done:?}");
-            assert_eq!(done.stderr.contains("; 300 records removed from "), told_of, "{done:?}");
+            assert!(
+                done.code == Some(1) && done.stderr.lines().count() == 1,
+                "{done:?}"
+            );
+            assert_eq!(
+                done.stderr.contains("; 300 records removed from "),
+                told_of,
+                "{done:?}"
+            );
             assert_eq!(copy.records(), [""; 0]);
         }
         site.license("all", "--dataset conferences --dataset journals --widen");
@@ -294,16 +433,25 @@ fn an_assistant_queries_a_copy() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let installed = folder.join("target/recipes/mcp/bin/python");
     let has_package = |python: &&Path| {
-        let found = "from importlib.metadata import version; assert int(version('mcp').split('.')[0]) >= 2";
-        Command::new(python).args(["-c", found]).output().is_ok_and(|found| found.status.success())
+        let found =
+            "from importlib.metadata import version; assert int(version('mcp').split('.')[0]) >= 2";
+        Command::new(python)
+            .args(["-c", found])
+            .output()
+            .is_ok_and(|found| found.status.success())
     };
-    let Some(python) = [installed.as_path(), Path::new("python3")].into_iter().find(has_package) else {
+    let Some(python) = [installed.as_path(), Path::new("python3")]
+        .into_iter()
+        .find(has_package)
+    else {
         eprintln!("the Python package mcp is not installed: examples/mcp is not tried");
         return;
     };
     let mut check = Command::new(python);
-    let done =
-        check.arg(folder.join("examples/mcp/check.py")).env("MEDFEED_BIN", env!("CARGO_BIN_EXE_medfeed")).output();
+    let done = check
+        .arg(folder.join("examples/mcp/check.py"))
+        .env("MEDFEED_BIN", env!("CARGO_BIN_EXE_medfeed"))
+        .output();
     let done = done.unwrap();
     let told = [done.stdout, done.stderr].concat();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&told));
@@ -324,25 +472,47 @@ fn a_copy_follows_the_feed() {
     };
     assert_eq!(copy.update(), "300 records loaded");
     let mut client = Client::new(server.address, Some(&key));
-    let mut exported = || String::from_utf8(client.get("/v1/exports/conferences").gunzip()).unwrap();
-    let copied = || copy.records().iter().map(|line| format!("{line}\n")).collect::<String>();
+    let mut exported =
+        || String::from_utf8(client.get("/v1/exports/conferences").gunzip()).unwrap();
+    let copied = || {
+        copy.records()
+            .iter()
+            .map(|line| format!("{line}\n"))
+            .collect::<String>()
+    };
 
     assert_eq!(copy.update(), "0 changes applied");
-    site.import("conferences.jsonl", conferences_of_version(250, 1) + "{\"id\":300,\"deleted\":true}\n");
+    site.import(
+        "conferences.jsonl",
+        conferences_of_version(250, 1) + "{\"id\":300,\"deleted\":true}\n",
+    );
     wait_for("the import is served", || exported().contains("version 1"));
     assert_eq!(copy.update(), "251 changes applied");
     assert_eq!(copied(), exported());
     assert_eq!(verify(), "0 changes applied; equal to the service's\n");
-    for sql in ["UPDATE records SET json = json || ' ' WHERE id = 9", "DELETE FROM records WHERE id = 9"] {
-        rusqlite::Connection::open(&copy.file).unwrap().execute(sql, []).unwrap();
-        assert_eq!(verify(), "0 changes applied; the copy differs: 299 records loaded anew\n", "{sql}");
+    for sql in [
+        "UPDATE records SET json = json || ' ' WHERE id = 9",
+        "DELETE FROM records WHERE id = 9",
+    ] {
+        rusqlite::Connection::open(&copy.file)
+            .unwrap()
+            .execute(sql, [])
+            .unwrap();
+        assert_eq!(
+            verify(),
+            "0 changes applied; the copy differs: 299 records loaded anew\n",
+            "{sql}"
+        );
         assert_eq!(copied(), exported());
     }
 
     // Numbers and characters stay as they are written. The news arrives long before a minute is over.
     let mut follower = Process::spawn(&mut copy.command("conferences", &["--every", "60"]));
     for name in ["first é \\u2028 \\\\", "second []{}, \\\"data\\\": ["] {
-        site.import("conferences.jsonl", format!("{{\"id\":8,\"name\":\"{name}\",\"city\":\"Zürich\"}}\n"));
+        site.import(
+            "conferences.jsonl",
+            format!("{{\"id\":8,\"name\":\"{name}\",\"city\":\"Zürich\"}}\n"),
+        );
         let word = name.split(' ').next().unwrap();
         wait_for("followed", || copied().contains(word));
         assert_eq!(copied(), exported());
@@ -354,7 +524,10 @@ fn a_copy_follows_the_feed() {
     let backup = site.backup("backup.redb");
     site.license("all", "--dataset conferences --year 2026");
     wait_for("narrowed", || exported().lines().count() < 100);
-    assert!(copy.update().ends_with("changes applied"), "the license changed, so only the difference is sent");
+    assert!(
+        copy.update().ends_with("changes applied"),
+        "the license changed, so only the difference is sent"
+    );
     assert_eq!(copied(), exported());
     site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
     wait_for("restored", || exported().lines().count() > 100);

@@ -61,10 +61,16 @@ impl FaultRelay {
             for caller in listener.incoming() {
                 let shared = Arc::clone(&shared);
                 // An error ends the connection.
-                std::thread::spawn(move || caller.and_then(|caller| carry(&caller, server, &shared)));
+                std::thread::spawn(move || {
+                    caller.and_then(|caller| carry(&caller, server, &shared))
+                });
             }
         });
-        FaultRelay { address, server, state }
+        FaultRelay {
+            address,
+            server,
+            state,
+        }
     }
 
     /// Another relay to the same server, which remembers the same answers.
@@ -115,13 +121,18 @@ impl Recorded {
     /// Each fault that changes one of these exchanges, with the number of that exchange.
     pub fn cases(exchanges: &[Recorded]) -> Vec<(usize, Fault)> {
         let numbered = exchanges.iter().enumerate();
-        numbered.flat_map(|(at, exchange)| exchange.faults.iter().map(move |fault| (at, *fault))).collect()
+        numbered
+            .flat_map(|(at, exchange)| exchange.faults.iter().map(move |fault| (at, *fault)))
+            .collect()
     }
 }
 
 /// The seed, and the number of cases if it is set.
 fn chosen_size() -> (u64, Option<usize>) {
-    let (seed, cases) = (variable("MEDFEED_SEED").unwrap_or(1), variable("MEDFEED_CASES"));
+    let (seed, cases) = (
+        variable("MEDFEED_SEED").unwrap_or(1),
+        variable("MEDFEED_CASES"),
+    );
     println!("MEDFEED_SEED={seed} MEDFEED_CASES={cases:?}");
     (seed, cases.map(|cases| usize::try_from(cases).unwrap()))
 }
@@ -207,15 +218,33 @@ fn carry(caller: &TcpStream, server: SocketAddr, state: &Mutex<RelayState>) -> s
     caller.shutdown(Shutdown::Both)
 }
 
-fn exchange(sent: &Sent, server: SocketAddr, state: &Mutex<RelayState>) -> std::io::Result<Received> {
+fn exchange(
+    sent: &Sent,
+    server: SocketAddr,
+    state: &Mutex<RelayState>,
+) -> std::io::Result<Received> {
     let line = sent.line().to_owned();
     let (number, fault) = {
         let mut state = state.lock().unwrap();
         let number = state.exchanges.len();
-        state.exchanges.push(Recorded { line: line.clone(), faults: Vec::new() });
-        (number, state.plan.iter().find(|(at, _)| *at == number).map(|(_, fault)| *fault))
+        state.exchanges.push(Recorded {
+            line: line.clone(),
+            faults: Vec::new(),
+        });
+        (
+            number,
+            state
+                .plan
+                .iter()
+                .find(|(at, _)| *at == number)
+                .map(|(_, fault)| *fault),
+        )
     };
-    let mut answer = Answer { status: 200, headers: Vec::new(), body: Vec::new() };
+    let mut answer = Answer {
+        status: 200,
+        headers: Vec::new(),
+        body: Vec::new(),
+    };
     if fault.is_none_or(Fault::is_forwarded) {
         answer = forward(sent, server)?;
         if fault == Some(Fault::RequestTwice) {
@@ -235,15 +264,24 @@ fn exchange(sent: &Sent, server: SocketAddr, state: &Mutex<RelayState>) -> std::
     }
     let previous = state.memory.answers.get(&line);
     let other = state.memory.answers.get(&last[1]);
-    let exchange = Exchange { sent, answer: &answer, previous, other };
+    let exchange = Exchange {
+        sent,
+        answer: &answer,
+        previous,
+        other,
+    };
     if let Some(recorded) = state.exchanges.get_mut(number) {
-        recorded.faults = all_faults().filter(|fault| fault.apply(exchange).is_some()).collect();
+        recorded.faults = all_faults()
+            .filter(|fault| fault.apply(exchange).is_some())
+            .collect();
     }
     let changed = fault.and_then(|fault| fault.apply(exchange));
     if changed.is_some() {
         state.met.push(line.clone());
     }
-    let received = changed.or_else(|| Fault::Delayed.apply(exchange)).expect("an answer");
+    let received = changed
+        .or_else(|| Fault::Delayed.apply(exchange))
+        .expect("an answer");
     if fault.is_none_or(Fault::is_forwarded) {
         state.memory.answers.insert(line, answer);
     }
@@ -283,7 +321,11 @@ fn forward(sent: &Sent, server: SocketAddr) -> std::io::Result<Answer> {
     stream.write_all(&sent.body)?;
     let mut reader = BufReader::new(stream);
     let (status, headers) = read_head(&mut reader)?;
-    let mut answer = Answer { status, headers, body: Vec::new() };
+    let mut answer = Answer {
+        status,
+        headers,
+        body: Vec::new(),
+    };
     reader.read_to_end(&mut answer.body)?;
     let is_head = sent.is("HEAD");
     answer.headers.retain(|(name, _)| {

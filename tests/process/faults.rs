@@ -20,7 +20,10 @@ impl Disk {
     pub fn mount(folder: &Path, bytes: u64) -> Option<Disk> {
         let size = format!("size={bytes}");
         let mut command = Command::new("mount");
-        command.args(["-t", "tmpfs", "-o", &size, "medfeed-test"]).arg(folder).stderr(Stdio::null());
+        command
+            .args(["-t", "tmpfs", "-o", &size, "medfeed-test"])
+            .arg(folder)
+            .stderr(Stdio::null());
         if !command.status().is_ok_and(|status| status.success()) {
             println!("skipped: no file system can be mounted here");
             return None;
@@ -31,7 +34,11 @@ impl Disk {
     /// Fills the disk up to some free bytes.
     pub fn fill(&self, free: u64) {
         let filler = self.0.join("filler");
-        let mut file = OpenOptions::new().create(true).append(true).open(&filler).unwrap();
+        let mut file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&filler)
+            .unwrap();
         for piece in [1 << 20, 4096] {
             let piece = vec![1; piece];
             while file.write_all(&piece).is_ok() {}
@@ -57,7 +64,10 @@ impl Drop for Disk {
 pub fn roomy_conferences(count: u64, version: u64) -> String {
     let lines = conferences_of_version(count, version);
     let name = "n".repeat(4000);
-    lines.replace("\"name\":\"Conference", &format!("\"name\":\"{name} Conference"))
+    lines.replace(
+        "\"name\":\"Conference",
+        &format!("\"name\":\"{name} Conference"),
+    )
 }
 
 #[test]
@@ -71,9 +81,15 @@ fn a_removed_file_is_served_until_another_replaces_it() {
     server.wait_for_log("the database cannot be followed");
     let mut client = server.client(&key);
     assert_eq!(version_of(&client.get("/v1/conferences").items()), 7);
-    assert_eq!(version_of(&client.get("/v1/exports/conferences").lines()), 7);
+    assert_eq!(
+        version_of(&client.get("/v1/exports/conferences").lines()),
+        7
+    );
     let status = client.get("/v1/status");
-    assert_eq!((status.status, &status.json()["status"]), (200, &json!("ok")));
+    assert_eq!(
+        (status.status, &status.json()["status"]),
+        (200, &json!("ok"))
+    );
     let done = site.run(["license", "list"]);
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.stderr.contains("there is no database"), "{done:?}");
@@ -81,7 +97,9 @@ fn a_removed_file_is_served_until_another_replaces_it() {
     // The file is back.
     fs::rename(&away, site.db()).unwrap();
     site.import("conferences.jsonl", conferences_of_version(5, 8));
-    wait_for("the server reads the file again", || version_of(&client.get("/v1/conferences").items()) == 8);
+    wait_for("the server reads the file again", || {
+        version_of(&client.get("/v1/conferences").items()) == 8
+    });
 
     // An import without a file makes a new one, with other content and without this key.
     fs::rename(site.db(), &away).unwrap();
@@ -91,7 +109,10 @@ fn a_removed_file_is_served_until_another_replaces_it() {
         status["datasets"]["conferences"]["records"] == 2
     });
     let refused = client.get("/v1/conferences");
-    assert_eq!((refused.status, refused.problem().as_str()), (401, "invalid_api_key"));
+    assert_eq!(
+        (refused.status, refused.problem().as_str()),
+        (401, "invalid_api_key")
+    );
     let new_key = site.open_key();
     wait_until("the new key", SOON, || {
         let answer = server.client(&new_key).get("/v1/conferences");
@@ -110,7 +131,11 @@ fn an_unreadable_file_is_reported() {
         println!("skipped: this user may read everything");
         return;
     }
-    for command in [&["check"][..], &["license", "list"], &["serve", "--listen", "127.0.0.1:0"]] {
+    for command in [
+        &["check"][..],
+        &["license", "list"],
+        &["serve", "--listen", "127.0.0.1:0"],
+    ] {
         let done = site.ends(command);
         assert_eq!(done.code, Some(1), "{done:?}");
         let told = done.stderr.contains("feed.redb") && done.stderr.contains("ermission denied");
@@ -125,7 +150,10 @@ pub fn rot(path: &Path, text: &str) -> io::Result<usize> {
     let offsets: Vec<usize> = memmem::find_iter(&content, text).collect();
     for offset in &offsets {
         let inside = offset + text.len() - 3;
-        file.write_all_at(&[content[inside] ^ 0x01], u64::try_from(inside).expect("small"))?;
+        file.write_all_at(
+            &[content[inside] ^ 0x01],
+            u64::try_from(inside).expect("small"),
+        )?;
     }
     Ok(offsets.len())
 }
@@ -134,8 +162,11 @@ pub fn rot(path: &Path, text: &str) -> io::Result<usize> {
 fn a_damaged_row_fails_only_the_answers_that_need_it() {
     let site = Site::new();
     let lines = |ids: std::ops::RangeInclusive<u64>| -> String {
-        let line =
-            |id| format!("{{\"id\":{id},\"name\":\"C{id}\",\"venue\":\"the venue of {id} stands\",{STATUSES}}}\n");
+        let line = |id| {
+            format!(
+                "{{\"id\":{id},\"name\":\"C{id}\",\"venue\":\"the venue of {id} stands\",{STATUSES}}}\n"
+            )
+        };
         ids.map(line).collect()
     };
     site.import("conferences.jsonl", lines(1..=50));
@@ -144,7 +175,10 @@ fn a_damaged_row_fails_only_the_answers_that_need_it() {
     let intact = running.client(&key).get("/v1/conferences/8");
     assert_eq!(intact.status, 200);
 
-    assert!(rot(&site.db(), "\"venue\":\"the venue of 7 stands\"").unwrap() > 0, "the row is in the file");
+    assert!(
+        rot(&site.db(), "\"venue\":\"the venue of 7 stands\"").unwrap() > 0,
+        "the row is in the file"
+    );
     // The running server may have the sound bytes in memory. It never sends a wrong record.
     let answer = running.client(&key).get("/v1/conferences/7");
     match answer.status {
@@ -153,14 +187,26 @@ fn a_damaged_row_fails_only_the_answers_that_need_it() {
     }
     let fresh = site.serve_with("--log info");
     let mut client = fresh.client(&key);
-    for target in ["/v1/conferences/7", "/v1/conferences", "/v1/exports/conferences"] {
+    for target in [
+        "/v1/conferences/7",
+        "/v1/conferences",
+        "/v1/exports/conferences",
+    ] {
         let answer = client.get(target);
-        assert_eq!((answer.status, answer.problem().as_str()), (500, "internal_error"), "{target}");
+        assert_eq!(
+            (answer.status, answer.problem().as_str()),
+            (500, "internal_error"),
+            "{target}"
+        );
         let id = answer.header("x-request-id").unwrap().to_owned();
         wait_for("log lines", || {
             let logged = fresh.logged();
-            let request = logged.lines().any(|line| line.contains(&id) && line.contains("internal_error"));
-            let reason = logged.lines().any(|line| line.contains("ERROR") && line.contains("table `log`"));
+            let request = logged
+                .lines()
+                .any(|line| line.contains(&id) && line.contains("internal_error"));
+            let reason = logged
+                .lines()
+                .any(|line| line.contains("ERROR") && line.contains("table `log`"));
             request && reason
         });
         let told = answer.json().to_string();
@@ -169,21 +215,29 @@ fn a_damaged_row_fails_only_the_answers_that_need_it() {
     for id in [1, 6, 8, 50] {
         let answer = client.get(&format!("/v1/conferences/{id}"));
         assert_eq!(answer.status, 200, "record {id}");
-        assert_eq!(answer.json()["data"]["venue"], format!("the venue of {id} stands"));
+        assert_eq!(
+            answer.json()["data"]["venue"],
+            format!("the venue of {id} stands")
+        );
     }
     assert_eq!(client.get("/v1/status").status, 200);
 
     // A commit to another dataset makes the running server read the file again.
     site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
     for server in [&running, &fresh] {
-        wait_for("the commit is served", || server.client(&key).get("/v1/journals/1").status == 200);
+        wait_for("the commit is served", || {
+            server.client(&key).get("/v1/journals/1").status == 200
+        });
         assert_eq!(server.client(&key).get("/v1/conferences/8").status, 200);
     }
     fresh.stop();
     running.stop();
     let done = site.run(["check"]);
     assert_eq!(done.code, Some(1), "{done:?}");
-    assert!(done.stdout.contains("DAMAGED") && done.stdout.contains("log"), "{done:?}");
+    assert!(
+        done.stdout.contains("DAMAGED") && done.stdout.contains("log"),
+        "{done:?}"
+    );
 }
 
 #[test]
@@ -198,13 +252,19 @@ fn a_server_recovers_from_damage_at_which_the_engine_panics() {
     let newer = site.path("newer.redb");
     fs::copy(site.db(), &newer).unwrap();
     let input = site.write("conferences.jsonl", conferences_of_version(300, 1));
-    site.json(["import".as_ref(), input.as_os_str(), "--db".as_ref(), newer.as_os_str()]);
+    site.json([
+        "import".as_ref(),
+        input.as_os_str(),
+        "--db".as_ref(),
+        newer.as_os_str(),
+    ]);
     let newer = fs::read(newer).unwrap();
     let mut damaged = newer.clone();
     damaged[HEADER..].fill(0xff);
     // The header is written last: a poll between the two writes sees no new commit, and so no truncated file.
     let file = OpenOptions::new().write(true).open(site.db()).unwrap();
-    file.write_all_at(&damaged[HEADER..], HEADER as u64).unwrap();
+    file.write_all_at(&damaged[HEADER..], HEADER as u64)
+        .unwrap();
     file.write_all_at(&damaged[..HEADER], 0).unwrap();
 
     server.wait_for_log("the database cannot be followed");

@@ -24,7 +24,11 @@ pub fn open(path: &Path) -> Database {
 pub fn set_format(path: &Path, format: u32) {
     let database = open(path);
     let transaction = database.begin_write().unwrap();
-    transaction.open_table(META).unwrap().insert("schema", format.to_le_bytes().as_slice()).unwrap();
+    transaction
+        .open_table(META)
+        .unwrap()
+        .insert("schema", format.to_le_bytes().as_slice())
+        .unwrap();
     transaction.commit().unwrap();
 }
 
@@ -55,9 +59,15 @@ pub fn are_refused(commands: &[&str], site: &Site, what: &str, expected: &[&str]
         assert_eq!(done.code, Some(1), "{what}: {command:?}: {done:?}");
         let told = format!("{}{}", done.stdout, done.stderr);
         for expected in expected {
-            assert!(told.contains(expected), "{what}: {command:?}: no {expected:?} in {told}");
+            assert!(
+                told.contains(expected),
+                "{what}: {command:?}: no {expected:?} in {told}"
+            );
         }
-        assert!(fs::read(site.db()).unwrap() == before, "{what}: {command:?} changed the file");
+        assert!(
+            fs::read(site.db()).unwrap() == before,
+            "{what}: {command:?} changed the file"
+        );
         assert_eq!(site.files(), files, "{what}: {command:?}");
     }
 }
@@ -67,17 +77,27 @@ fn a_newer_format_is_refused() {
     let site = Site::with(2);
     set_format(&site.db(), SCHEMA + 1);
     let version = env!("CARGO_PKG_VERSION");
-    let expected =
-        format!("{FILE} has format {}, made by a newer medfeed; medfeed {version} reads format {SCHEMA}", SCHEMA + 1);
+    let expected = format!(
+        "{FILE} has format {}, made by a newer medfeed; medfeed {version} reads format {SCHEMA}",
+        SCHEMA + 1
+    );
     is_refused(&site, "newer format", &[&expected]);
     // While a writer has the file open, its bytes are those that a killed writer leaves.
     let writer = open(&site.db());
     let left = fs::read(site.db()).unwrap();
     drop(writer);
-    for command in ["license set x --dataset journals", "compact", "check", "license list"] {
+    for command in [
+        "license set x --dataset journals",
+        "compact",
+        "check",
+        "license list",
+    ] {
         fs::write(site.db(), &left).unwrap();
         let done = site.run(command.split_whitespace());
-        assert!(done.code == Some(1) && done.stderr.contains(&expected), "{command}: {done:?}");
+        assert!(
+            done.code == Some(1) && done.stderr.contains(&expected),
+            "{command}: {done:?}"
+        );
     }
 }
 
@@ -90,19 +110,33 @@ fn older_formats_are_refused_with_a_remedy() {
         let expected = format!(
             "{FILE} has format {format}, of a program before the first release; medfeed {version} reads format {SCHEMA}"
         );
-        is_refused(&site, "older format", &[&expected, "`medfeed export FOLDER`", "import the files here"]);
+        is_refused(
+            &site,
+            "older format",
+            &[
+                &expected,
+                "`medfeed export FOLDER`",
+                "import the files here",
+            ],
+        );
 
         // As a backup it does not count as damaged.
         let other = Site::with(2);
         let backup = site.db();
         let done = other.run(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
-        assert!(done.code == Some(1) && done.stderr.contains(&expected), "{done:?}");
+        assert!(
+            done.code == Some(1) && done.stderr.contains(&expected),
+            "{done:?}"
+        );
         other.check();
         // It is not replaced by a backup either.
         let source = other.backup("backup.redb");
         let before = fs::read(site.db()).unwrap();
         let done = site.run(["restore".as_ref(), source.as_os_str(), "--yes".as_ref()]);
-        assert!(done.code == Some(1) && done.stderr.contains(&expected), "{done:?}");
+        assert!(
+            done.code == Some(1) && done.stderr.contains(&expected),
+            "{done:?}"
+        );
         assert!(fs::read(site.db()).unwrap() == before, "the file changed");
     }
 }
@@ -112,7 +146,11 @@ pub fn of_another_program() -> Vec<u8> {
     let site = Site::new();
     let database = open(&site.db());
     let transaction = database.begin_write().unwrap();
-    transaction.open_table(TableDefinition::<u64, u64>::new("other")).unwrap().insert(1, 2).unwrap();
+    transaction
+        .open_table(TableDefinition::<u64, u64>::new("other"))
+        .unwrap()
+        .insert(1, 2)
+        .unwrap();
     transaction.commit().unwrap();
     drop(database);
     fs::read(site.db()).unwrap()
@@ -127,9 +165,21 @@ fn other_files_are_refused() {
         ("empty", b"", foreign),
         ("text", b"id,name\n1,A\n", foreign),
         ("zeros", &[0; 65_536], foreign),
-        ("the first bytes of a database", b"redb\x1A\x0A\xA9\x0D\x0A", foreign),
-        ("SQLite", b"SQLite format 3\0................................................................", foreign),
-        ("another program's", &other, "is a redb file of another program"),
+        (
+            "the first bytes of a database",
+            b"redb\x1A\x0A\xA9\x0D\x0A",
+            foreign,
+        ),
+        (
+            "SQLite",
+            b"SQLite format 3\0................................................................",
+            foreign,
+        ),
+        (
+            "another program's",
+            &other,
+            "is a redb file of another program",
+        ),
         ("a half", &whole[..whole.len() / 2], "cut short"),
         ("a third", &whole[..whole.len() / 3], FILE),
         ("a 100th", &whole[..whole.len() / 100], FILE),

@@ -13,7 +13,16 @@ use crate::harness::counted;
 const COMMANDS: [&[&str]; 7] = [
     &["import", "conferences.jsonl", "--create"],
     &["key", "create", "--license", "all"],
-    &["license", "set", "all", "--yes", "--dataset", "conferences", "--year", "2026"],
+    &[
+        "license",
+        "set",
+        "all",
+        "--yes",
+        "--dataset",
+        "conferences",
+        "--year",
+        "2026",
+    ],
     &["compact"],
     &["backup", "full.redb"],
     &["export", "out"],
@@ -25,7 +34,9 @@ fn commands_on_a_full_disk_finish_or_refuse() {
     let (cases, seed) = cases_and_seed(14, 20_261_123);
     let mut random = Random::new(seed);
     let site = Site::new();
-    let Some(disk) = Disk::mount(site.folder(), 24 << 20) else { return };
+    let Some(disk) = Disk::mount(site.folder(), 24 << 20) else {
+        return;
+    };
     site.import("conferences.jsonl", conferences_of_version(300, 0));
     let key = site.open_key();
     site.backup("kept.redb");
@@ -49,9 +60,15 @@ fn commands_on_a_full_disk_finish_or_refuse() {
         match ended.code {
             Some(0) => done += 1,
             Some(1) => {
-                let told = ended.json()["error"].as_str().unwrap_or_default().to_owned();
+                let told = ended.json()["error"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned();
                 let advice = ["no room left on the disk", "free some room on the disk"];
-                assert!(advice.iter().any(|advice| told.contains(advice)), "{what}: {ended:?}");
+                assert!(
+                    advice.iter().any(|advice| told.contains(advice)),
+                    "{what}: {ended:?}"
+                );
                 refused += 1;
             }
             _ => panic!("{what}: {ended:?}"),
@@ -64,8 +81,16 @@ fn commands_on_a_full_disk_finish_or_refuse() {
         site.check();
         if ended.code == Some(1) {
             assert_eq!(head(), before.0, "{what}: nothing was changed");
-            let left: Vec<String> = site.files().into_iter().filter(|name| name.contains("draft")).collect();
-            assert!(left.is_empty(), "{what}: {left:?} is left, {:?} was there", before.1);
+            let left: Vec<String> = site
+                .files()
+                .into_iter()
+                .filter(|name| name.contains("draft"))
+                .collect();
+            assert!(
+                left.is_empty(),
+                "{what}: {left:?} is left, {:?} was there",
+                before.1
+            );
         }
     }
     server.stop();

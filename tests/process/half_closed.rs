@@ -21,7 +21,9 @@ fn read_to_end(stream: impl Read) -> Answer {
     let mut reader = BufReader::new(stream);
     let answer = read_answer(&mut reader, false).expect("an answer");
     let mut rest = Vec::new();
-    reader.read_to_end(&mut rest).expect("an end without a reset");
+    reader
+        .read_to_end(&mut rest)
+        .expect("an end without a reset");
     assert!(rest.is_empty(), "one answer");
     answer
 }
@@ -32,27 +34,51 @@ fn a_half_closed_connection_is_answered() {
     let (server, mut admin) = serve_watched(&site, &[]);
     let client = server.client(&key);
     let begun = Instant::now();
-    for target in
-        ["/v1/status", "/", "/v1/conferences/7", "/v1/conferences?q=conf&limit=500", "/v1/exports/conferences"]
-    {
+    for target in [
+        "/v1/status",
+        "/",
+        "/v1/conferences/7",
+        "/v1/conferences?q=conf&limit=500",
+        "/v1/exports/conferences",
+    ] {
         for turn in ["built", "in memory"] {
             let answer = ask_and_close(&server, &client.request(target));
             assert_eq!(answer.status, 200, "{target} {turn}");
         }
     }
-    let export = ask_and_close(&server, &client.request("/v1/exports/conferences?format=csv"));
+    let export = ask_and_close(
+        &server,
+        &client.request("/v1/exports/conferences?format=csv"),
+    );
     assert!(export.gunzip().len() > 1000);
-    assert_eq!(ask_and_close(&server, &server.client("mfk_none").request("/v1/conferences")).status, 401);
+    assert_eq!(
+        ask_and_close(
+            &server,
+            &server.client("mfk_none").request("/v1/conferences")
+        )
+        .status,
+        401
+    );
     let metrics = format!("GET /metrics HTTP/1.1\r\nhost: {}\r\n\r\n", admin.address());
     let mut stream = connect(admin.address()).unwrap();
     stream.write_all(metrics.as_bytes()).unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
     assert_eq!(read_to_end(stream).status, 200);
     // No connection is left, and no caller had to wait for a time limit.
-    wait_for("no connection", || scrape(&mut admin)["medfeed_connections"] == 0.0);
-    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    wait_for("no connection", || {
+        scrape(&mut admin)["medfeed_connections"] == 0.0
+    });
+    assert!(
+        begun.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        begun.elapsed()
+    );
     // An incomplete request gets no answer.
-    for request in ["", "GET /v1/status HTTP/1.1\r\n", "GET /v1/status HTTP/1.1\r\nhost: x\r\n"] {
+    for request in [
+        "",
+        "GET /v1/status HTTP/1.1\r\n",
+        "GET /v1/status HTTP/1.1\r\nhost: x\r\n",
+    ] {
         let mut stream = connect(server.address).unwrap();
         stream.write_all(request.as_bytes()).unwrap();
         stream.shutdown(Shutdown::Write).unwrap();
@@ -67,21 +93,40 @@ fn a_half_closed_connection_is_answered() {
 fn closing_the_sending_half_ends_a_wait() {
     let (site, key) = Site::open(3);
     let (server, mut admin) = serve_watched(&site, &[]);
-    let token = server.client(&key).get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
-    let request = server.client(&key).request(&format!("/v1/conferences/changes?since={token}&wait=60"));
-    let is_waiting = |count: f64| move |admin: &mut _| (scrape(admin)["medfeed_waiting"] == count).then_some(());
-    let ended =
-        |admin: &mut _| scrape(admin).get("medfeed_waits_ended_total{by=\"left\"}").copied().unwrap_or_default();
+    let token = server
+        .client(&key)
+        .get("/v1/exports/conferences")
+        .header("x-sync-token")
+        .unwrap()
+        .to_owned();
+    let request = server
+        .client(&key)
+        .request(&format!("/v1/conferences/changes?since={token}&wait=60"));
+    let is_waiting =
+        |count: f64| move |admin: &mut _| (scrape(admin)["medfeed_waiting"] == count).then_some(());
+    let ended = |admin: &mut _| {
+        scrape(admin)
+            .get("medfeed_waits_ended_total{by=\"left\"}")
+            .copied()
+            .unwrap_or_default()
+    };
     // The sending half is closed with the request, and while it waits.
     let begun = Instant::now();
     let answer = ask_and_close(&server, &request);
-    assert!(answer.items().is_empty() && answer.json()["next_sync_token"] == token.as_str(), "{answer:?}");
+    assert!(
+        answer.items().is_empty() && answer.json()["next_sync_token"] == token.as_str(),
+        "{answer:?}"
+    );
     let mut stream = connect(server.address).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
     wait_until("it waits", SOON, || is_waiting(1.0)(&mut admin));
     stream.shutdown(Shutdown::Write).unwrap();
     assert!(read_to_end(stream).items().is_empty());
-    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        begun.elapsed()
+    );
     assert_eq!(ended(&mut admin), 2.0);
     // Callers that closed or reset their connection free their places.
     let gone: Vec<TcpStream> = (0..5)
@@ -92,10 +137,14 @@ fn closing_the_sending_half_ends_a_wait() {
         })
         .collect();
     wait_until("they wait", SOON, || is_waiting(5.0)(&mut admin));
-    socket2::SockRef::from(&gone[0]).set_linger(Some(Duration::ZERO)).unwrap();
+    socket2::SockRef::from(&gone[0])
+        .set_linger(Some(Duration::ZERO))
+        .unwrap();
     drop(gone);
     wait_until("they left", SOON, || is_waiting(0.0)(&mut admin));
-    wait_for("no connection", || scrape(&mut admin)["medfeed_connections"] == 0.0);
+    wait_for("no connection", || {
+        scrape(&mut admin)["medfeed_connections"] == 0.0
+    });
     server.stop();
 }
 
@@ -108,7 +157,9 @@ fn a_half_closed_https_connection_is_answered() {
     // With TLS's own end, and without.
     for says_goodbye in [true, false] {
         let mut connection = shake_hands(server.address, &caller).unwrap();
-        connection.write_all(b"GET /v1/status HTTP/1.1\r\nhost: feed.example.org\r\n\r\n").unwrap();
+        connection
+            .write_all(b"GET /v1/status HTTP/1.1\r\nhost: feed.example.org\r\n\r\n")
+            .unwrap();
         if says_goodbye {
             connection.conn.send_close_notify();
         }

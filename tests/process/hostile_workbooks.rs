@@ -15,7 +15,8 @@ fn sheet(rows: &str, behind: &str) -> String {
     format!("{HEADER}{rows}</sheetData>{behind}</worksheet>")
 }
 
-const ROW: &str = r#"<row r="2"><c r="A2"><v>1</v></c><c r="B2" t="inlineStr"><is><t>ESMO</t></is></c></row>"#;
+const ROW: &str =
+    r#"<row r="2"><c r="A2"><v>1</v></c><c r="B2" t="inlineStr"><is><t>ESMO</t></is></c></row>"#;
 
 fn good() -> Parts {
     Parts::of_sheet(sheet(ROW, ""))
@@ -31,32 +32,74 @@ fn patched(mut book: Vec<u8>, magic: &[u8], at: usize, value: &[u8]) -> Vec<u8> 
 fn damaged() -> Vec<Case> {
     let book = good().pack();
     let half = book[..book.len() / 2].to_vec();
-    let changed = |from: &str, to: &str| good().changed(SHEET, |text| text.replace(from, to)).pack();
+    let changed =
+        |from: &str, to: &str| good().changed(SHEET, |text| text.replace(from, to)).pack();
     let text = "t=\"inlineStr\"><is><t>ESMO</t></is>";
     vec![
         ("cut in half", half, "its zip archive is damaged: "),
-        ("wrong checksum", patched(book.clone(), b"PK\x01\x02", 16, &[1, 2, 3, 4]), "Invalid checksum; save it again"),
-        ("wrong size", patched(book.clone(), b"PK\x01\x02", 24, &[1, 0]), "larger than its declared"),
-        ("encrypted", patched(book, b"PK\x01\x02", 8, &[1]), "it has a password; save it without one"),
-        ("no sheet", good().without(SHEET).pack(), "Worksheet 'organizations' not found; save it again"),
+        (
+            "wrong checksum",
+            patched(book.clone(), b"PK\x01\x02", 16, &[1, 2, 3, 4]),
+            "Invalid checksum; save it again",
+        ),
+        (
+            "wrong size",
+            patched(book.clone(), b"PK\x01\x02", 24, &[1, 0]),
+            "larger than its declared",
+        ),
+        (
+            "encrypted",
+            patched(book, b"PK\x01\x02", 8, &[1]),
+            "it has a password; save it without one",
+        ),
+        (
+            "no sheet",
+            good().without(SHEET).pack(),
+            "Worksheet 'organizations' not found; save it again",
+        ),
         (
             "no workbook",
             good().without("xl/workbook.xml").pack(),
             "it is not a workbook: the list of its sheets is missing; save it again",
         ),
-        ("no relationships", good().without("_rels/.rels").pack(), "it is not an Excel workbook; save it as .xlsx"),
+        (
+            "no relationships",
+            good().without("_rels/.rels").pack(),
+            "it is not an Excel workbook; save it as .xlsx",
+        ),
         (
             "a binary workbook",
             good().with("xl/workbook.bin", "").pack(),
             "it is a binary workbook (.xlsb), which is not read; save it as .xlsx, or as CSV in UTF-8",
         ),
-        ("a text document", good().with("mimetype", "application/vnd.oasis").pack(), "it is not an Excel workbook"),
-        ("no end", changed("</sheetData></worksheet>", ""), "expecting '</sheetData>'"),
-        ("ends that differ", changed("</row>", "</rows>"), "is damaged: "),
-        ("an unknown entity", changed("ESMO", "&esmo;"), "after the cell A2: Xml error: at 0..0: unrecognized entity"),
+        (
+            "a text document",
+            good().with("mimetype", "application/vnd.oasis").pack(),
+            "it is not an Excel workbook",
+        ),
+        (
+            "no end",
+            changed("</sheetData></worksheet>", ""),
+            "expecting '</sheetData>'",
+        ),
+        (
+            "ends that differ",
+            changed("</row>", "</rows>"),
+            "is damaged: ",
+        ),
+        (
+            "an unknown entity",
+            changed("ESMO", "&esmo;"),
+            "after the cell A2: Xml error: at 0..0: unrecognized entity",
+        ),
         (
             "no UTF-8",
-            good().with(TEXTS, [&b"<sst><si><t>"[..], b"\xff</t></si></sst>"].concat()).pack(),
+            good()
+                .with(
+                    TEXTS,
+                    [&b"<sst><si><t>"[..], b"\xff</t></si></sst>"].concat(),
+                )
+                .pack(),
             "its part `xl/sharedStrings.xml` is damaged: cannot decode input using UTF-8",
         ),
         (
@@ -64,12 +107,28 @@ fn damaged() -> Vec<Case> {
             Parts::of_sheet(sheet(&format!("{ROW}{}", ROW.replace('2', "1")), "")).pack(),
             "its rows are not in order; save it again",
         ),
-        ("a cell twice", changed("r=\"B2\"", "r=\"A2\""), "it has the cell A2 twice"),
-        ("a cell of another row", changed("r=\"B2\"", "r=\"B3\""), "its row 2 has a cell of row 3; save it again"),
-        ("a row too far", changed("r=\"2\"", "r=\"4294967297\""), "no sheet has the cells `4294967297`; save it again"),
+        (
+            "a cell twice",
+            changed("r=\"B2\"", "r=\"A2\""),
+            "it has the cell A2 twice",
+        ),
+        (
+            "a cell of another row",
+            changed("r=\"B2\"", "r=\"B3\""),
+            "its row 2 has a cell of row 3; save it again",
+        ),
+        (
+            "a row too far",
+            changed("r=\"2\"", "r=\"4294967297\""),
+            "no sheet has the cells `4294967297`; save it again",
+        ),
         (
             "a range from its end",
-            Parts::of_sheet(sheet(ROW, "<mergeCells><mergeCell ref=\"C3:A1\"/></mergeCells>")).pack(),
+            Parts::of_sheet(sheet(
+                ROW,
+                "<mergeCells><mergeCell ref=\"C3:A1\"/></mergeCells>",
+            ))
+            .pack(),
             "no sheet has the cells `C3:A1`",
         ),
         (
@@ -92,15 +151,26 @@ fn damaged() -> Vec<Case> {
 
 fn large() -> Vec<Case> {
     const MIB: usize = 1 << 20;
-    let numbered = |count: usize, row: &dyn Fn(usize) -> String| (2..count + 2).map(row).collect::<String>();
+    let numbered =
+        |count: usize, row: &dyn Fn(usize) -> String| (2..count + 2).map(row).collect::<String>();
     let merged = |count: usize| {
         let regions = numbered(count, &|row| format!("<mergeCell ref=\"A{row}:B{row}\"/>"));
-        let rows = numbered(count, &|row| format!("<row r=\"{row}\"><c r=\"A{row}\"><v>{row}</v></c></row>"));
+        let rows = numbered(count, &|row| {
+            format!("<row r=\"{row}\"><c r=\"A{row}\"><v>{row}</v></c></row>")
+        });
         Parts::of_sheet(sheet(&rows, &format!("<mergeCells>{regions}</mergeCells>"))).pack()
     };
-    let picture = |mib: usize| good().with("xl/media/image1.png", vec![0; mib * MIB]).pack();
+    let picture = |mib: usize| {
+        good()
+            .with("xl/media/image1.png", vec![0; mib * MIB])
+            .pack()
+    };
     vec![
-        ("a bomb", picture(257), "the file is too large: it has more than 268435456 bytes, decompressed; split it"),
+        (
+            "a bomb",
+            picture(257),
+            "the file is too large: it has more than 268435456 bytes, decompressed; split it",
+        ),
         (
             "more than its directory says",
             patched(picture(1), b"PK\x01\x02", 24, &[1, 0, 0, 0]),
@@ -108,24 +178,41 @@ fn large() -> Vec<Case> {
         ),
         (
             "5 million texts",
-            good().with(TEXTS, format!("<sst>{}", "<si/>".repeat(5 * MIB))).pack(),
+            good()
+                .with(TEXTS, format!("<sst>{}", "<si/>".repeat(5 * MIB)))
+                .pack(),
             "its cells hold more than 4000000 texts; split it, or save it as CSV in UTF-8",
         ),
         (
             "announced texts",
-            good().with(TEXTS, "<sst uniqueCount=\"4000000000\"><si><t>ESMO</t></si></sst>").pack(),
+            good()
+                .with(
+                    TEXTS,
+                    "<sst uniqueCount=\"4000000000\"><si><t>ESMO</t></si></sst>",
+                )
+                .pack(),
             "its cells hold more than 4000000 texts",
         ),
         (
             "a cell of 8 MiB",
-            Parts::of_sheet(sheet(&ROW.replace("ESMO", &noise(&mut Random::new(7), 8 * MIB)), "")).pack(),
+            Parts::of_sheet(sheet(
+                &ROW.replace("ESMO", &noise(&mut Random::new(7), 8 * MIB)),
+                "",
+            ))
+            .pack(),
             "organizations]:2: the line is longer than 4194304 bytes; correct it",
         ),
-        ("50,000 merged rows", merged(50_000), "and 49,997 more: the cells A2:B2 are merged"),
+        (
+            "50,000 merged rows",
+            merged(50_000),
+            "and 49,997 more: the cells A2:B2 are merged",
+        ),
         (
             "100,000 bad cells",
             Parts::of_sheet(sheet(
-                &numbered(100_000, &|row| format!("<row r=\"{row}\"><c t=\"e\"><v>#N/A</v></c></row>")),
+                &numbered(100_000, &|row| {
+                    format!("<row r=\"{row}\"><c t=\"e\"><v>#N/A</v></c></row>")
+                }),
                 "",
             ))
             .pack(),

@@ -5,11 +5,13 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Instant;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
+};
 use rustls_pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{
-    ClientConfig, ClientConnection, ProtocolVersion, RootCertStore, StreamOwned, SupportedProtocolVersion, crypto,
-    version,
+    ClientConfig, ClientConnection, ProtocolVersion, RootCertStore, StreamOwned,
+    SupportedProtocolVersion, crypto, version,
 };
 
 use super::client::{Answer, Client, connect, is_closed, read_answer};
@@ -28,12 +30,18 @@ pub struct Pair {
 
 impl Authority {
     pub fn new() -> Authority {
-        Authority(CertifiedIssuer::self_signed(Authority::params("root"), KeyPair::generate().unwrap()).unwrap())
+        Authority(
+            CertifiedIssuer::self_signed(Authority::params("root"), KeyPair::generate().unwrap())
+                .unwrap(),
+        )
     }
 
     /// An authority whose certificate this one signed.
     fn intermediate(&self) -> Authority {
-        let (params, key) = (Authority::params("intermediate"), KeyPair::generate().unwrap());
+        let (params, key) = (
+            Authority::params("intermediate"),
+            KeyPair::generate().unwrap(),
+        );
         Authority(CertifiedIssuer::signed_by(params, key, &self.0).unwrap())
     }
 
@@ -53,16 +61,22 @@ impl Authority {
     pub fn pair_for_years(&self, from: i32, until: i32) -> Pair {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
-        (params.not_before, params.not_after) = (date_time_ymd(from, 1, 1), date_time_ymd(until, 1, 1));
+        (params.not_before, params.not_after) =
+            (date_time_ymd(from, 1, 1), date_time_ymd(until, 1, 1));
         let certificate = params.signed_by(&key, &self.0).unwrap();
-        Pair { der: certificate.der().clone(), certificate: certificate.pem(), key: key.serialize_pem() }
+        Pair {
+            der: certificate.der().clone(),
+            certificate: certificate.pem(),
+            key: key.serialize_pem(),
+        }
     }
 
     /// A caller that trusts only this authority and speaks one version.
     pub fn caller(&self, version: &'static SupportedProtocolVersion) -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();
         roots.add(self.0.der().clone()).unwrap();
-        let builder = ClientConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()));
+        let builder =
+            ClientConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()));
         let builder = builder.with_protocol_versions(&[version]).unwrap();
         Arc::new(builder.with_root_certificates(roots).with_no_client_auth())
     }
@@ -73,7 +87,8 @@ pub type TlsConnection = StreamOwned<ClientConnection, TcpStream>;
 pub fn shake_hands(address: SocketAddr, caller: &Arc<ClientConfig>) -> io::Result<TlsConnection> {
     let mut stream = connect(address)?;
     let name = ServerName::try_from("127.0.0.1").unwrap();
-    let mut connection = ClientConnection::new(Arc::clone(caller), name).map_err(io::Error::other)?;
+    let mut connection =
+        ClientConnection::new(Arc::clone(caller), name).map_err(io::Error::other)?;
     while connection.is_handshaking() {
         connection.complete_io(&mut stream)?;
     }
@@ -105,7 +120,10 @@ const FILES: &str = "--tls-cert cert.pem --tls-key key.pem";
 /// Whether a new connection gets this certificate.
 fn shows(server: &Server, caller: &Arc<ClientConfig>, pair: &Pair) -> bool {
     let connection = shake_hands(server.address, caller).expect("HTTPS is served");
-    let shown = connection.conn.peer_certificates().and_then(|chain| chain.first().cloned());
+    let shown = connection
+        .conn
+        .peer_certificates()
+        .and_then(|chain| chain.first().cloned());
     shown.as_ref() == Some(&pair.der)
 }
 
@@ -115,26 +133,43 @@ fn tls_1_2_and_1_3_are_served() {
     let site = site_with(&authority.pair());
     let server = site.serve_with(FILES);
     assert_eq!(server.scheme, "https");
-    for (version, expected) in
-        [(&version::TLS12, ProtocolVersion::TLSv1_2), (&version::TLS13, ProtocolVersion::TLSv1_3)]
-    {
+    for (version, expected) in [
+        (&version::TLS12, ProtocolVersion::TLSv1_2),
+        (&version::TLS13, ProtocolVersion::TLSv1_3),
+    ] {
         let connection = shake_hands(server.address, &authority.caller(version)).unwrap();
         assert_eq!(connection.conn.protocol_version(), Some(expected));
-        for (target, status) in [("/v1/status", 200), ("/v1/journals", 401), ("/nowhere", 404)] {
+        for (target, status) in [
+            ("/v1/status", 200),
+            ("/v1/journals", 401),
+            ("/nowhere", 404),
+        ] {
             let connection = shake_hands(server.address, &authority.caller(version)).unwrap();
             let answer = get(connection, target);
             assert_eq!(answer.status, status, "{target}");
-            let told = answer.header("strict-transport-security").unwrap_or_default();
-            assert!(told.contains("max-age="), "{expected:?} {target}: {:?}", answer.headers);
+            let told = answer
+                .header("strict-transport-security")
+                .unwrap_or_default();
+            assert!(
+                told.contains("max-age="),
+                "{expected:?} {target}: {:?}",
+                answer.headers
+            );
         }
     }
     let stranger = Authority::new().caller(&version::TLS13);
-    assert!(shake_hands(server.address, &stranger).is_err(), "the callers of this test do verify");
+    assert!(
+        shake_hands(server.address, &stranger).is_err(),
+        "the callers of this test do verify"
+    );
 
     let plain = site.serve();
     assert_eq!(plain.scheme, "http");
     let answer = plain.client("none").get("/v1/status");
-    assert_eq!((answer.status, answer.header("strict-transport-security")), (200, None));
+    assert_eq!(
+        (answer.status, answer.header("strict-transport-security")),
+        (200, None)
+    );
     plain.stop();
     server.stop();
 }
@@ -160,28 +195,48 @@ fn answers_to_malformed_requests_require_https_too() {
     let server = site.serve_with(FILES);
     let told = {
         let connection = shake_hands(server.address, &authority.caller(&version::TLS13)).unwrap();
-        get(connection, "/v1/status").header("strict-transport-security").map(str::to_owned)
+        get(connection, "/v1/status")
+            .header("strict-transport-security")
+            .map(str::to_owned)
     };
     assert!(told.is_some());
     let long = "a".repeat(20_000);
     let cases = [
-        ("garbage", "\u{1}\u{2} nonsense\r\n\r\n".to_owned(), 400, "not valid HTTP/1.1"),
+        (
+            "garbage",
+            "\u{1}\u{2} nonsense\r\n\r\n".to_owned(),
+            400,
+            "not valid HTTP/1.1",
+        ),
         (
             "a long header",
             format!("GET /v1/status HTTP/1.1\r\nhost: {long}\r\n\r\n"),
             431,
             "headers are too large or too many",
         ),
-        ("a body", "GET /v1/status HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}".to_owned(), 400, "body"),
+        (
+            "a body",
+            "GET /v1/status HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}".to_owned(),
+            400,
+            "body",
+        ),
     ];
     for version in [&version::TLS12, &version::TLS13] {
         for (what, request, status, detail) in &cases {
             let connection = shake_hands(server.address, &authority.caller(version)).unwrap();
             let mut connection = BufReader::new(connection);
             connection.get_mut().write_all(request.as_bytes()).unwrap();
-            let answer = read_answer(&mut connection, false).unwrap_or_else(|error| panic!("{what}: {error}"));
-            assert_eq!((answer.status, answer.problem().as_str()), (*status, "invalid_request"), "{what}");
-            let told_detail = answer.json()["detail"].as_str().unwrap_or_default().to_owned();
+            let answer = read_answer(&mut connection, false)
+                .unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert_eq!(
+                (answer.status, answer.problem().as_str()),
+                (*status, "invalid_request"),
+                "{what}"
+            );
+            let told_detail = answer.json()["detail"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
             assert!(told_detail.contains(detail), "{what}: {told_detail}");
             let found: Vec<_> = answer
                 .headers
@@ -213,7 +268,11 @@ fn a_renewed_certificate_is_loaded() {
         wait_for(way, || shows(&server, &caller, &next));
     }
     stays.flush().unwrap();
-    assert_eq!(get(stays, "/v1/status").status, 200, "connections outlive the certificate that they began with");
+    assert_eq!(
+        get(stays, "/v1/status").status,
+        200,
+        "connections outlive the certificate that they began with"
+    );
     server.stop();
 }
 
@@ -224,7 +283,12 @@ fn sighup_reloads_files_that_seem_unchanged() {
     let server = site.serve_with(&format!("{FILES} --log info"));
     for times in 1..=2 {
         server.process.signal("HUP");
-        let reloaded = || server.logged().matches("the certificate was reloaded").count();
+        let reloaded = || {
+            server
+                .logged()
+                .matches("the certificate was reloaded")
+                .count()
+        };
         wait_for("it is reloaded", || reloaded() == times);
     }
     server.stop();
@@ -245,11 +309,21 @@ fn a_broken_pair_leaves_the_old_one_in_use() {
             key,
             "cert.pem: ",
         ),
-        ("half a certificate", Some(&first.certificate[..80]), key, "cert.pem: "),
+        (
+            "half a certificate",
+            Some(&first.certificate[..80]),
+            key,
+            "cert.pem: ",
+        ),
         ("an empty certificate", Some(""), key, "cert.pem: "),
         ("a key for a certificate", key, key, "cert.pem: "),
         ("no certificate file", None, key, "cert.pem: "),
-        ("another's key", certificate, Some(other.key.as_str()), "cert.pem and the key key.pem"),
+        (
+            "another's key",
+            certificate,
+            Some(other.key.as_str()),
+            "cert.pem and the key key.pem",
+        ),
         ("an empty key", certificate, Some(""), "key.pem: "),
         ("no key file", certificate, None, "key.pem: "),
     ];
@@ -264,8 +338,13 @@ fn a_broken_pair_leaves_the_old_one_in_use() {
         }
         server.process.signal("HUP");
         let told = wait_until(case, SOON, || {
-            let lines: Vec<String> = server.logged()[before..].lines().map(str::to_owned).collect();
-            lines.into_iter().find(|line| line.contains(complaint) && line.contains(named))
+            let lines: Vec<String> = server.logged()[before..]
+                .lines()
+                .map(str::to_owned)
+                .collect();
+            lines
+                .into_iter()
+                .find(|line| line.contains(complaint) && line.contains(named))
         });
         assert!(told.contains("ERROR"), "{case}: {told}");
         assert!(shows(&server, &caller, &first), "{case}");
@@ -274,7 +353,9 @@ fn a_broken_pair_leaves_the_old_one_in_use() {
     let last = authority.pair();
     write(&site, &last);
     server.process.signal("HUP");
-    wait_for("a sound pair after broken ones", || shows(&server, &caller, &last));
+    wait_for("a sound pair after broken ones", || {
+        shows(&server, &caller, &last)
+    });
     server.stop();
 }
 
@@ -284,26 +365,59 @@ fn metrics_show_the_end_of_the_certificate_and_failed_reloads() {
     // The years, the piece of a warning, and the end in seconds since 1970.
     let cases = [
         ((1975, 2040), "", 2_208_988_800.0),
-        ((1975, 2001), "expired at 2001-01-01T00:00:00Z; callers will reject it", 978_307_200.0),
-        ((2090, 2100), "valid only from 2090-01-01T00:00:00Z on", 4_102_444_800.0),
+        (
+            (1975, 2001),
+            "expired at 2001-01-01T00:00:00Z; callers will reject it",
+            978_307_200.0,
+        ),
+        (
+            (2090, 2100),
+            "valid only from 2090-01-01T00:00:00Z on",
+            4_102_444_800.0,
+        ),
     ];
     for ((from, until), warning, end) in cases {
         let site = site_with(&authority.pair_for_years(from, until));
         let (server, mut admin) = serve_watched(&site, &FILES.split(' ').collect::<Vec<_>>());
-        let names = ["tls_certificate_expires_timestamp_seconds", "tls_reload_failed"];
+        let names = [
+            "tls_certificate_expires_timestamp_seconds",
+            "tls_reload_failed",
+        ];
         let seen = |admin: &mut Client| names.map(|name| scrape(admin)[&format!("medfeed_{name}")]);
         assert_eq!(seen(&mut admin), [end, 0.0], "{from}");
-        let warnings = || server.logged().lines().filter(|line| line.contains("WARN")).count();
-        assert_eq!(warnings(), usize::from(!warning.is_empty()), "{}", server.logged());
-        assert!(server.logged().contains(warning), "{warning}: {}", server.logged());
+        let warnings = || {
+            server
+                .logged()
+                .lines()
+                .filter(|line| line.contains("WARN"))
+                .count()
+        };
+        assert_eq!(
+            warnings(),
+            usize::from(!warning.is_empty()),
+            "{}",
+            server.logged()
+        );
+        assert!(
+            server.logged().contains(warning),
+            "{warning}: {}",
+            server.logged()
+        );
         // The old pair stays in use, and the metrics report the failure until a good pair comes.
         site.write("cert.pem", "");
         server.process.signal("HUP");
         wait_for("a failure", || seen(&mut admin) == [end, 1.0]);
         write(&site, &authority.pair_for_years(1975, 2050));
         server.process.signal("HUP");
-        wait_for("the new pair", || seen(&mut admin) == [2_524_608_000.0, 0.0]);
-        assert_eq!(warnings(), usize::from(!warning.is_empty()), "{}", server.logged());
+        wait_for("the new pair", || {
+            seen(&mut admin) == [2_524_608_000.0, 0.0]
+        });
+        assert_eq!(
+            warnings(),
+            usize::from(!warning.is_empty()),
+            "{}",
+            server.logged()
+        );
         server.stop();
     }
 }
@@ -314,7 +428,9 @@ fn a_connection_without_tls_is_closed() {
     let site = site_with(&authority.pair());
     let server = super::limited::serve(&site, "request=300ms", FILES);
     let mut plain = connect(server.address).unwrap();
-    plain.write_all(b"GET /v1/status HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+    plain
+        .write_all(b"GET /v1/status HTTP/1.1\r\nhost: x\r\n\r\n")
+        .unwrap();
     let mut told = Vec::new();
     // The connection may be reset while bytes are unread.
     let _ = io::Read::read_to_end(&mut plain, &mut told);
@@ -327,7 +443,10 @@ fn a_connection_without_tls_is_closed() {
         stalled.write_all(begun).unwrap();
         assert!(is_closed(&mut stalled, SOON), "{begun:?}");
         let took = since.elapsed();
-        assert!((250..3000).contains(&took.as_millis()), "{begun:?}: closed after {took:?}");
+        assert!(
+            (250..3000).contains(&took.as_millis()),
+            "{begun:?}: closed after {took:?}"
+        );
     }
     let connection = shake_hands(server.address, &authority.caller(&version::TLS13)).unwrap();
     assert_eq!(get(connection, "/v1/status").status, 200);
@@ -350,13 +469,32 @@ fn wrong_certificate_files_are_refused_at_the_start() {
         ("cert.pem", "missing.pem", "missing.pem: "),
         ("cert.pem", "empty.pem", "empty.pem: "),
         ("cert.pem", "cert.pem", "cert.pem: "),
-        ("cert.pem", "other.pem", "the certificate cert.pem and the key other.pem cannot be used together"),
+        (
+            "cert.pem",
+            "other.pem",
+            "the certificate cert.pem and the key other.pem cannot be used together",
+        ),
         ("cert.pem", ".", ".: "),
     ];
     for (certificate, key, expected) in cases {
-        let done = site.ends(["serve", "--listen", "127.0.0.1:0", "--tls-cert", certificate, "--tls-key", key]);
-        assert_eq!((done.code, done.stdout.as_str()), (Some(1), ""), "{certificate} {key}: {done:?}");
-        assert!(done.stderr.contains(expected) && done.stderr.contains("PEM") || key == "other.pem", "{done:?}");
+        let done = site.ends([
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--tls-cert",
+            certificate,
+            "--tls-key",
+            key,
+        ]);
+        assert_eq!(
+            (done.code, done.stdout.as_str()),
+            (Some(1), ""),
+            "{certificate} {key}: {done:?}"
+        );
+        assert!(
+            done.stderr.contains(expected) && done.stderr.contains("PEM") || key == "other.pem",
+            "{done:?}"
+        );
     }
     for (option, needed) in [("--tls-cert", "--tls-key"), ("--tls-key", "--tls-cert")] {
         let done = site.ends(["serve", "--listen", "127.0.0.1:0", option, "cert.pem"]);
@@ -376,16 +514,33 @@ fn plain_http_beyond_this_machine_needs_an_option() {
         ("--listen 0.0.0.0:0 --admin-listen 0.0.0.0:0", true),
         ("--listen 127.0.0.1:0 --admin-listen 0.0.0.0:0", false),
         ("--listen 127.0.0.1:0 --admin-listen 192.0.2.1:0", false),
-        (&format!("--listen 127.0.0.1:0 --admin-listen 0.0.0.0:0 {FILES}"), false),
-        (&format!("--listen 0.0.0.0:0 --admin-listen 0.0.0.0:0 {FILES}"), false),
+        (
+            &format!("--listen 127.0.0.1:0 --admin-listen 0.0.0.0:0 {FILES}"),
+            false,
+        ),
+        (
+            &format!("--listen 0.0.0.0:0 --admin-listen 0.0.0.0:0 {FILES}"),
+            false,
+        ),
     ];
     for (options, certificate_helps) in cases {
         let done = site.ends(["serve"].into_iter().chain(options.split_whitespace()));
-        assert_eq!((done.code, done.stdout.as_str()), (Some(1), ""), "{options}: {done:?}");
+        assert_eq!(
+            (done.code, done.stdout.as_str()),
+            (Some(1), ""),
+            "{options}: {done:?}"
+        );
         assert!(done.stderr.contains("--plain-http"), "{options}: {done:?}");
-        assert_eq!(done.stderr.contains("--tls-cert"), certificate_helps, "{options}: {done:?}");
+        assert_eq!(
+            done.stderr.contains("--tls-cert"),
+            certificate_helps,
+            "{options}: {done:?}"
+        );
     }
-    for (allowed, scheme) in [("--plain-http --admin-listen 0.0.0.0:0", "http"), (FILES, "https")] {
+    for (allowed, scheme) in [
+        ("--plain-http --admin-listen 0.0.0.0:0", "http"),
+        (FILES, "https"),
+    ] {
         let mut command = site.command(["serve", "--listen", "0.0.0.0:0", "--log", "warn"]);
         command.args(allowed.split_whitespace());
         let server = site.start(command);

@@ -19,11 +19,17 @@ fn named_both(id: u64) -> String {
 /// Commits another conference of that name, and releases the lock.
 fn commit_another(site: &Site, writer: Writer) {
     let file = site.write("between/conferences.jsonl", named_both(901));
-    let sources = medfeed::import::Source::find(&[file], medfeed::import::SourceOptions::default()).unwrap();
-    let rows = medfeed::import::read_sources(&sources, &medfeed::import::ReadOptions::default()).unwrap();
+    let sources =
+        medfeed::import::Source::find(&[file], medfeed::import::SourceOptions::default()).unwrap();
+    let rows =
+        medfeed::import::read_sources(&sources, &medfeed::import::ReadOptions::default()).unwrap();
     let mut edit = writer.begin().unwrap();
-    let merged =
-        medfeed::import::merge(rows, &edit.base().unwrap(), &medfeed::import::MergeOptions::default()).unwrap();
+    let merged = medfeed::import::merge(
+        rows,
+        &edit.base().unwrap(),
+        &medfeed::import::MergeOptions::default(),
+    )
+    .unwrap();
     edit.apply(&merged.batch).unwrap();
     edit.create_key("acme", KeySettings::default()).unwrap();
     edit.commit().unwrap();
@@ -36,7 +42,11 @@ fn an_import_is_checked_again_if_another_commit_came_in_between() {
     let committed = ["1 added", "Committed, with 1 warning.", warning];
     let cases = [
         ("import new --yes", 0, &committed[..]),
-        ("import new --strict", 1, &["--strict refuses warnings", warning]),
+        (
+            "import new --strict",
+            1,
+            &["--strict refuses warnings", warning],
+        ),
         // A pipe can be read only once.
         ("import pipe --dataset conferences --yes", 0, &committed),
     ];
@@ -47,9 +57,17 @@ fn an_import_is_checked_again_if_another_commit_came_in_between() {
         site.key("acme", &[]);
         site.write("new/conferences.jsonl", named_both(900));
         let pipe = site.path("pipe");
-        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert!(
+            Command::new("mkfifo")
+                .arg(&pipe)
+                .status()
+                .unwrap()
+                .success()
+        );
         let writer = Writer::open(&site.db(), Duration::ZERO).unwrap();
-        let Some(mut import) = Terminal::start(&site, &format!("{line} --wait 5m")) else { return };
+        let Some(mut import) = Terminal::start(&site, &format!("{line} --wait 5m")) else {
+            return;
+        };
         if line.contains("pipe") {
             // Opening it waits for the reader.
             std::thread::spawn(move || std::fs::write(pipe, named_both(900)));
@@ -59,8 +77,15 @@ fn an_import_is_checked_again_if_another_commit_came_in_between() {
         commit_another(&site, writer);
         let (ended, told) = import.end();
         assert_eq!(ended, Some(code), "{line}: {told}");
-        assert!(pieces.iter().all(|piece| told.contains(piece)), "{line}: {told}");
-        assert_eq!(site.run(["show", "conferences", "900"]).code, Some(code), "{line}");
+        assert!(
+            pieces.iter().all(|piece| told.contains(piece)),
+            "{line}: {told}"
+        );
+        assert_eq!(
+            site.run(["show", "conferences", "900"]).code,
+            Some(code),
+            "{line}"
+        );
         site.check();
     }
 }
@@ -74,9 +99,21 @@ fn an_import_is_merged_with_the_state_that_it_changes() {
         ("nothing", &[], "version 2"),
         ("a restore", &[restore], "version 1"),
         // The restore takes one seq. So the newest seq is that of the lost commit again.
-        ("a restore, and as many rows", &[restore, &["import", "nine", "--yes"]], "version 3"),
-        ("a restore, and more rows", &[restore, &["import", "ten", "--yes"]], "version 3"),
-        ("another import", &[&["import", "ten", "--yes"]], "version 3"),
+        (
+            "a restore, and as many rows",
+            &[restore, &["import", "nine", "--yes"]],
+            "version 3",
+        ),
+        (
+            "a restore, and more rows",
+            &[restore, &["import", "ten", "--yes"]],
+            "version 3",
+        ),
+        (
+            "another import",
+            &[&["import", "ten", "--yes"]],
+            "version 3",
+        ),
         ("a removal", &[&["import", "removal", "--yes"]], "-"),
     ];
     for (what, commands, expected) in cases {
@@ -89,7 +126,9 @@ fn an_import_is_merged_with_the_state_that_it_changes() {
         site.write("removal/conferences.jsonl", "{\"id\":1,\"deleted\":true}\n");
         // The row sets only the city. All other values are those of the database.
         site.write("new/conferences.jsonl", "{\"id\":1,\"city\":\"Paris \"}\n");
-        let Some(mut import) = Terminal::start(&site, "import new") else { return };
+        let Some(mut import) = Terminal::start(&site, "import new") else {
+            return;
+        };
         import.wait_for("Commit nevertheless? [y/N]");
         for command in commands {
             let done = site.run(*command);
@@ -98,11 +137,17 @@ fn an_import_is_merged_with_the_state_that_it_changes() {
         import.answer("y\n");
         let (code, told) = import.end();
         if expected == "-" {
-            assert!(code == Some(1) && told.contains("start_date_status: is required"), "{what}: {told}");
+            assert!(
+                code == Some(1) && told.contains("start_date_status: is required"),
+                "{what}: {told}"
+            );
         } else {
             assert_eq!(code, Some(0), "{what}: {told}");
             let shown = site.run(["show", "conferences", "1"]).stdout;
-            assert!(shown.contains(expected) && shown.contains("Paris "), "{what}: {shown}");
+            assert!(
+                shown.contains(expected) && shown.contains("Paris "),
+                "{what}: {shown}"
+            );
         }
         site.check();
     }
@@ -124,6 +169,14 @@ fn two_first_imports_come_one_after_the_other() {
     }
     let out = site.path("out");
     site.json(["export", out.to_str().unwrap()]);
-    let lines = |name: &str| std::fs::read_to_string(out.join(name)).unwrap().lines().count();
-    assert_eq!((lines("conferences.jsonl"), lines("journals.jsonl")), (200, 1));
+    let lines = |name: &str| {
+        std::fs::read_to_string(out.join(name))
+            .unwrap()
+            .lines()
+            .count()
+    };
+    assert_eq!(
+        (lines("conferences.jsonl"), lines("journals.jsonl")),
+        (200, 1)
+    );
 }

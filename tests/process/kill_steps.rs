@@ -21,11 +21,24 @@ const OTHERS: [&str; 9] = [
 
 /// All steps that every long run reaches, over the network or in a folder.
 pub fn steps(is_s3: bool) -> BTreeSet<String> {
-    let is_met = |moment: &Moment| if is_s3 { !moment.method.is_empty() } else { moment.folder().is_some() };
+    let is_met = |moment: &Moment| {
+        if is_s3 {
+            !moment.method.is_empty()
+        } else {
+            moment.folder().is_some()
+        }
+    };
     let moments = Moment::all(!is_s3).into_iter().filter(is_met);
-    let own = if is_s3 { "replica polling" } else { "publisher at a random moment" };
+    let own = if is_s3 {
+        "replica polling"
+    } else {
+        "publisher at a random moment"
+    };
     let others = OTHERS.into_iter().chain([own]).map(str::to_owned);
-    moments.map(|moment| step(moment.method, moment.name, moment.fault, moment.restores)).chain(others).collect()
+    moments
+        .map(|moment| step(moment.method, moment.name, moment.fault, moment.restores))
+        .chain(others)
+        .collect()
 }
 
 /// The moment at which a publisher is killed: a request that it makes, or in a folder the visible result of it.
@@ -45,20 +58,38 @@ impl Moment {
     pub fn all(is_folder: bool) -> Vec<Moment> {
         let objects = ["/log/", "/parts/", "/states/"];
         let mut moments = Vec::new();
-        for fault in if is_folder { &[Fault::Held][..] } else { &[Fault::Held, Fault::Waiting] } {
-            let mut add = |method, name, restores| moments.push(Moment { method, name, fault: *fault, restores });
+        for fault in if is_folder {
+            &[Fault::Held][..]
+        } else {
+            &[Fault::Held, Fault::Waiting]
+        } {
+            let mut add = |method, name, restores| {
+                moments.push(Moment {
+                    method,
+                    name,
+                    fault: *fault,
+                    restores,
+                })
+            };
             objects.iter().for_each(|name| add("PUT", name, false));
             objects.iter().for_each(|name| add("PUT", name, true));
-            [("PUT", "/alive"), ("DELETE", "/states/"), ("GET", ""), ("", "")]
-                .into_iter()
-                .for_each(|(method, name)| add(method, name, false));
+            [
+                ("PUT", "/alive"),
+                ("DELETE", "/states/"),
+                ("GET", ""),
+                ("", ""),
+            ]
+            .into_iter()
+            .for_each(|(method, name)| add(method, name, false));
         }
         moments
     }
 
     /// The folder of the bucket that is observed.
     pub fn folder(&self) -> Option<&'static str> {
-        [layout::LOG, layout::STATES, layout::PARTS].into_iter().find(|folder| self.name == format!("/{folder}/"))
+        [layout::LOG, layout::STATES, layout::PARTS]
+            .into_iter()
+            .find(|folder| self.name == format!("/{folder}/"))
     }
 }
 
@@ -87,7 +118,11 @@ pub const DEATHS: [Death; 8] = [
 /// Faults of the store meanwhile: the method, a part of the name, and the fault.
 pub const FAULTS: [(&str, &str, Fault); 9] = [
     ("PUT", "/log/", Fault::LostAnswer),
-    ("PUT", "/log/", Fault::Code(409, "ConditionalRequestConflict")),
+    (
+        "PUT",
+        "/log/",
+        Fault::Code(409, "ConditionalRequestConflict"),
+    ),
     ("PUT", "/parts/", Fault::LostAnswer),
     ("PUT", "/states/", Fault::LostAnswer),
     ("PUT", "", Fault::Status(503)),
@@ -99,7 +134,11 @@ pub const FAULTS: [(&str, &str, Fault); 9] = [
 
 /// The name of a publisher's step.
 pub fn step(method: &str, target: &str, fault: Fault, restores: bool) -> String {
-    let when = if fault == Fault::Waiting { "before" } else { "after" };
+    let when = if fault == Fault::Waiting {
+        "before"
+    } else {
+        "after"
+    };
     let what = match (method, target) {
         (_, target) if target.contains("/probe") => return "publisher starting".to_owned(),
         ("DELETE", _) => return "publisher sweeping".to_owned(),
@@ -110,5 +149,8 @@ pub fn step(method: &str, target: &str, fault: Fault, restores: bool) -> String 
         ("PUT", target) => panic!("{target}"),
         _ => "reading",
     };
-    format!("publisher {}{when} {what}", if restores { "of a restored state " } else { "" })
+    format!(
+        "publisher {}{when} {what}",
+        if restores { "of a restored state " } else { "" }
+    )
 }

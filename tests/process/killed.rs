@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use super::serving::read_whole_states;
 use super::site::{
-    Process, Random, SOON, Site, cases_and_seed, conferences_of_version, version_of, wait_for, wait_until,
+    Process, Random, SOON, Site, cases_and_seed, conferences_of_version, version_of, wait_for,
+    wait_until,
 };
 use crate::harness::counted;
 
@@ -30,8 +31,11 @@ fn a_killed_import_leaves_the_state_before_or_after() {
         for round in 0..rounds {
             let next = stands + 1;
             let file = site.write("conferences.jsonl", conferences_of_version(COUNT, next));
-            let mut import =
-                Process::spawn(site.command(["import", "--json"]).arg(&file).stdout(std::process::Stdio::null()));
+            let mut import = Process::spawn(
+                site.command(["import", "--json"])
+                    .arg(&file)
+                    .stdout(std::process::Stdio::null()),
+            );
             let status = import.ended_within(random.part_of(usual.mul_f64(1.2)));
             import.kill();
             let acknowledged = status.is_some_and(|status| status.success());
@@ -40,13 +44,21 @@ fn a_killed_import_leaves_the_state_before_or_after() {
             // A server that starts now opens the file as the killed writer left it.
             let fresh = site.serve();
             let found = version_of(&fresh.client(&key).get("/v1/exports/conferences").lines());
-            let allowed = if acknowledged { vec![next] } else { vec![stands, next] };
-            assert!(allowed.contains(&found), "seed {seed}, round {round}: {found}, allowed {allowed:?}");
+            let allowed = if acknowledged {
+                vec![next]
+            } else {
+                vec![stands, next]
+            };
+            assert!(
+                allowed.contains(&found),
+                "seed {seed}, round {round}: {found}, allowed {allowed:?}"
+            );
             lost += u32::from(found == stands);
             stands = found;
             site.check();
             wait_for("the running server shows the commit", || {
-                let seen = version_of([&server.client(&key).get("/v1/conferences/1").json()["data"]]);
+                let seen =
+                    version_of([&server.client(&key).get("/v1/conferences/1").json()["data"]]);
                 seen == stands || reader.is_finished()
             });
             fresh.stop();
@@ -60,7 +72,9 @@ fn a_killed_import_leaves_the_state_before_or_after() {
 
     // After all kills, the next writer continues.
     site.import("conferences.jsonl", conferences_of_version(COUNT, 999));
-    wait_for("the last import", || version_of([&server.client(&key).get("/v1/conferences/1").json()["data"]]) == 999);
+    wait_for("the last import", || {
+        version_of([&server.client(&key).get("/v1/conferences/1").json()["data"]]) == 999
+    });
     site.check();
     server.stop();
 }
@@ -71,8 +85,11 @@ fn a_killed_first_import_leaves_no_file_or_a_whole_one() {
     let file = site.write("conferences.jsonl", conferences_of_version(1000, 0));
     let mut random = Random::new(7);
     for _ in 0..6 {
-        let mut import =
-            Process::spawn(site.command(["import", "--create"]).arg(&file).stdout(std::process::Stdio::null()));
+        let mut import = Process::spawn(
+            site.command(["import", "--create"])
+                .arg(&file)
+                .stdout(std::process::Stdio::null()),
+        );
         import.ended_within(random.part_of(Duration::from_millis(60)));
         import.kill();
         if site.db().exists() {
@@ -89,7 +106,11 @@ fn a_token_of_one_server_works_at_the_other_at_once() {
     let (site, key) = Site::open(20);
     let servers = [site.serve(), site.serve()];
     let mut clients = [servers[0].client(&key), servers[1].client(&key)];
-    let mut token = clients[0].get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
+    let mut token = clients[0]
+        .get("/v1/exports/conferences")
+        .header("x-sync-token")
+        .unwrap()
+        .to_owned();
     let mut ids = BTreeSet::new();
     for version in 1..=12 {
         site.import("conferences.jsonl", conferences_of_version(20, version));
@@ -97,15 +118,32 @@ fn a_token_of_one_server_works_at_the_other_at_once() {
         let first = usize::try_from(version % 2).unwrap();
         let page = wait_until("the import in the feed", SOON, || {
             let answer = clients[first].get(&format!("/v1/conferences/changes?since={token}"));
-            assert_eq!(answer.status, 200, "version {version}: {}", String::from_utf8_lossy(&answer.body));
+            assert_eq!(
+                answer.status,
+                200,
+                "version {version}: {}",
+                String::from_utf8_lossy(&answer.body)
+            );
             Some(answer.json()).filter(|page| page["data"] != serde_json::json!([]))
         });
         token = page["next_sync_token"].as_str().unwrap().to_owned();
         let answer = clients[1 - first].get(&format!("/v1/conferences/changes?since={token}"));
-        assert_eq!(answer.status, 200, "version {version}: {}", String::from_utf8_lossy(&answer.body));
-        assert_eq!(answer.json()["next_sync_token"], token.as_str(), "nothing is new");
+        assert_eq!(
+            answer.status,
+            200,
+            "version {version}: {}",
+            String::from_utf8_lossy(&answer.body)
+        );
+        assert_eq!(
+            answer.json()["next_sync_token"],
+            token.as_str(),
+            "nothing is new"
+        );
         for answer in [clients[0].get("/v1/status"), clients[1].get("/v1/status")] {
-            assert!(ids.insert(answer.header("x-request-id").unwrap().to_owned()), "request ids are unique");
+            assert!(
+                ids.insert(answer.header("x-request-id").unwrap().to_owned()),
+                "request ids are unique"
+            );
         }
     }
     for server in servers {

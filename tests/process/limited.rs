@@ -16,13 +16,18 @@ const SEPARATOR: char = '\u{1f}';
 /// Parses limits such as `connections=8 request=300ms`. The others have the program's values.
 fn limits_of(text: &str) -> Limits {
     let mut limits = Limits::default();
-    for (name, value) in text.split_whitespace().map(|limit| limit.split_once('=').expect("NAME=VALUE")) {
+    for (name, value) in text
+        .split_whitespace()
+        .map(|limit| limit.split_once('=').expect("NAME=VALUE"))
+    {
         let number = || value.parse::<usize>().expect("a number");
         let time = || humantime::parse_duration(value).expect("a time");
         match name {
             "connections" => limits.connections = number(),
             "per-address" => limits.connections_per_address = number(),
-            "long-polls" => (limits.long_polls, limits.long_polls_per_key) = (number(), number().div_ceil(4)),
+            "long-polls" => {
+                (limits.long_polls, limits.long_polls_per_key) = (number(), number().div_ceil(4))
+            }
             "exports" => limits.exports = number(),
             "request" => limits.request = time(),
             "response" => limits.response = time(),
@@ -36,11 +41,22 @@ fn limits_of(text: &str) -> Limits {
 pub fn command(site: &Site, limits: &str, options: &str) -> Command {
     limits_of(limits);
     let serve = site.serve_command(options);
-    let arguments: Vec<_> = serve.get_args().map(|argument| argument.to_str().expect("UTF-8")).collect();
+    let arguments: Vec<_> = serve
+        .get_args()
+        .map(|argument| argument.to_str().expect("UTF-8"))
+        .collect();
     let program = std::env::current_exe().expect("the path of this program");
     let mut command = site.command_of(program.to_str().expect("UTF-8"));
-    command.args(["process::limited::serves", "--exact", "--ignored", "--nocapture", "--test-threads=2"]);
-    command.env(LIMITS, limits).env(ARGUMENTS, arguments.join(&SEPARATOR.to_string()));
+    command.args([
+        "process::limited::serves",
+        "--exact",
+        "--ignored",
+        "--nocapture",
+        "--test-threads=2",
+    ]);
+    command
+        .env(LIMITS, limits)
+        .env(ARGUMENTS, arguments.join(&SEPARATOR.to_string()));
     command
 }
 
@@ -55,6 +71,9 @@ fn serves() -> ExitCode {
     let (Ok(limits), Ok(arguments)) = (std::env::var(LIMITS), std::env::var(ARGUMENTS)) else {
         return ExitCode::SUCCESS;
     };
-    let arguments = std::iter::once("medfeed").chain(arguments.split(SEPARATOR)).map(Into::into).collect();
+    let arguments = std::iter::once("medfeed")
+        .chain(arguments.split(SEPARATOR))
+        .map(Into::into)
+        .collect();
     medfeed::cli::run(arguments, limits_of(&limits))
 }

@@ -17,14 +17,22 @@ const STATUS: &str = "GET /v1/status HTTP/1.1\r\nhost: x\r\n\r\n";
 /// Checks that 300 ms have passed, with room for a busy machine.
 fn assert_300ms(since: Instant, case: &str) {
     let took = since.elapsed();
-    assert!((250..3000).contains(&took.as_millis()), "{case}: closed after {took:?}");
+    assert!(
+        (250..3000).contains(&took.as_millis()),
+        "{case}: closed after {took:?}"
+    );
 }
 
 #[test]
 fn a_connection_without_a_whole_head_in_time_is_closed() {
     let site = Site::with(3);
     let server = serve(&site, "request=300ms", "");
-    for begun in ["", "G", "GET /v1/status HTTP/1.1\r\n", "GET /v1/status HTTP/1.1\r\nhost: x\r\n"] {
+    for begun in [
+        "",
+        "G",
+        "GET /v1/status HTTP/1.1\r\n",
+        "GET /v1/status HTTP/1.1\r\nhost: x\r\n",
+    ] {
         let mut stream = connect(server.address).unwrap();
         let since = Instant::now();
         stream.write_all(begun.as_bytes()).unwrap();
@@ -39,7 +47,10 @@ fn a_connection_without_a_whole_head_in_time_is_closed() {
         let mut idle = BufReader::new(connect(server.address).unwrap());
         (0..requests).for_each(|_| assert_eq!(ask(&mut idle, STATUS).unwrap().status, 200));
         let since = Instant::now();
-        assert!(is_closed(&mut idle, SOON), "still open after {requests} requests");
+        assert!(
+            is_closed(&mut idle, SOON),
+            "still open after {requests} requests"
+        );
         assert_300ms(since, "idle");
     }
     // One byte at a time does not extend the time limit, for the first request and for a second one.
@@ -49,7 +60,9 @@ fn a_connection_without_a_whole_head_in_time_is_closed() {
             assert_eq!(ask(&mut stream, STATUS).unwrap().status, 200);
         }
         let mut stream = stream.into_inner();
-        stream.set_read_timeout(Some(Duration::from_millis(30))).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_millis(30)))
+            .unwrap();
         let since = Instant::now();
         let mut bytes = STATUS.bytes().chain(std::iter::repeat(b'x'));
         loop {
@@ -57,7 +70,10 @@ fn a_connection_without_a_whole_head_in_time_is_closed() {
             if sent.is_err() || is_closed(&mut stream, Duration::ZERO) {
                 break;
             }
-            assert!(bytes.size_hint().0 > 0 && since.elapsed() < SOON, "the connection is still open");
+            assert!(
+                bytes.size_hint().0 > 0 && since.elapsed() < SOON,
+                "the connection is still open"
+            );
         }
         assert_300ms(since, "byte by byte");
     }
@@ -71,28 +87,56 @@ fn a_connection_that_reads_an_answer_is_not_idle() {
     let (mut slow, length) = begin_export(&server, &key, [127, 0, 0, 1]);
     // Longer than a caller may be idle, or send a head.
     std::thread::sleep(Duration::from_millis(900));
-    slow.read_exact(&mut vec![0; length]).expect("the rest of the answer");
-    assert_eq!(ask(&mut slow, STATUS).expect("and then another request").status, 200);
+    slow.read_exact(&mut vec![0; length])
+        .expect("the rest of the answer");
+    assert_eq!(
+        ask(&mut slow, STATUS)
+            .expect("and then another request")
+            .status,
+        200
+    );
     server.stop();
 }
 
 /// Requests an export from an address, with a small receive buffer, and reads its head. Also returns the length of its
 /// body.
 fn begin_export(server: &Server, key: &str, source: [u8; 4]) -> (BufReader<TcpStream>, usize) {
-    let mut stream = BufReader::new(connect_from(IpAddr::from(source), server.address, Some(16 << 10)).unwrap());
-    stream.get_mut().write_all(server.client(key).request("/v1/exports/conferences").as_bytes()).unwrap();
+    let mut stream =
+        BufReader::new(connect_from(IpAddr::from(source), server.address, Some(16 << 10)).unwrap());
+    stream
+        .get_mut()
+        .write_all(
+            server
+                .client(key)
+                .request("/v1/exports/conferences")
+                .as_bytes(),
+        )
+        .unwrap();
     let (status, headers) = read_head(&mut stream).unwrap();
     assert_eq!(status, 200);
-    let length = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
-    (stream, length.expect("a length").1.parse().expect("a number"))
+    let length = headers
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+    (
+        stream,
+        length.expect("a length").1.parse().expect("a number"),
+    )
 }
 
 /// Reads the rest of an export in pieces of some bytes, with pauses between them while `is_slow` returns true.
-fn read_slowly(stream: &mut impl Read, mut left: usize, piece: usize, pause: Duration, is_slow: impl Fn() -> bool) {
+fn read_slowly(
+    stream: &mut impl Read,
+    mut left: usize,
+    piece: usize,
+    pause: Duration,
+    is_slow: impl Fn() -> bool,
+) {
     let mut bytes = vec![0; piece];
     while left > 0 {
         let next = left.min(piece);
-        stream.read_exact(&mut bytes[..next]).expect("the answer comes whole");
+        stream
+            .read_exact(&mut bytes[..next])
+            .expect("the answer comes whole");
         left -= next;
         if is_slow() {
             std::thread::sleep(pause);
@@ -110,12 +154,22 @@ fn a_reader_that_reads_nothing_is_closed_and_a_slow_one_is_served() {
         let slow = scope.spawn(|| {
             let (mut slow, length) = begin();
             let since = Instant::now();
-            read_slowly(&mut slow, length, length.div_ceil(60), Duration::from_millis(25), || true);
+            read_slowly(
+                &mut slow,
+                length,
+                length.div_ceil(60),
+                Duration::from_millis(25),
+                || true,
+            );
             since.elapsed()
         });
         let since = Instant::now();
         server.wait_for_log("closed a connection");
-        assert!(since.elapsed() < Duration::from_secs(5), "after {:?}", since.elapsed());
+        assert!(
+            since.elapsed() < Duration::from_secs(5),
+            "after {:?}",
+            since.elapsed()
+        );
         let took = slow.join().expect("the slow reader");
         assert!(took > Duration::from_millis(1200), "{took:?} is not slow");
     });
@@ -137,22 +191,31 @@ fn served_from(server: &Server, source: [u8; 4]) -> io::Result<BufReader<TcpStre
 /// Like `served_from`, where another connection of the address must be closed first. On a busy machine the server may
 /// record late that an answer is sent. While all of them are being answered, a further one is refused.
 fn served_in_time_from(server: &Server, source: [u8; 4]) -> BufReader<TcpStream> {
-    wait_until("one of its own makes room", SOON, || served_from(server, source).ok())
+    wait_until("one of its own makes room", SOON, || {
+        served_from(server, source).ok()
+    })
 }
 
 /// Checks that one connection is closed, removes it, and checks that the others stay.
 fn assert_one_closed(held: &mut Vec<BufReader<TcpStream>>, case: &str) {
     let set_timeout = |held: &[BufReader<TcpStream>], time| {
-        held.iter().for_each(|connection| connection.get_ref().set_read_timeout(Some(time)).unwrap());
+        held.iter()
+            .for_each(|connection| connection.get_ref().set_read_timeout(Some(time)).unwrap());
     };
     set_timeout(held, Duration::from_millis(20));
     let closed = wait_until(&format!("{case}: one is closed"), SOON, || {
-        held.iter_mut().position(|connection| is_closed(connection, Duration::ZERO))
+        held.iter_mut()
+            .position(|connection| is_closed(connection, Duration::ZERO))
     });
     held.remove(closed);
     set_timeout(held, SOON);
     for connection in held {
-        assert_eq!(ask(connection, STATUS).unwrap_or_else(|error| panic!("{case}: another: {error}")).status, 200);
+        assert_eq!(
+            ask(connection, STATUS)
+                .unwrap_or_else(|error| panic!("{case}: another: {error}"))
+                .status,
+            200
+        );
     }
 }
 
@@ -161,23 +224,41 @@ fn an_address_makes_room_among_its_own() {
     const HERE: [u8; 4] = [127, 0, 0, 1];
     let site = Site::with(3);
     let server = serve(&site, "per-address=2", "");
-    let mut others = [[127, 0, 0, 2], [127, 0, 0, 3]].map(|source| served_from(&server, source).unwrap());
-    let mut held = vec![served_from(&server, HERE).unwrap(), served_from(&server, HERE).unwrap()];
+    let mut others =
+        [[127, 0, 0, 2], [127, 0, 0, 3]].map(|source| served_from(&server, source).unwrap());
+    let mut held = vec![
+        served_from(&server, HERE).unwrap(),
+        served_from(&server, HERE).unwrap(),
+    ];
     for round in 0..5 {
         held.push(served_in_time_from(&server, HERE));
         assert_one_closed(&mut held, &format!("round {round}"));
     }
     for other in &mut others {
-        assert_eq!(ask(other, STATUS).expect("other addresses lose nothing").status, 200);
+        assert_eq!(
+            ask(other, STATUS)
+                .expect("other addresses lose nothing")
+                .status,
+            200
+        );
     }
     server.stop();
 
     let proxied = serve(&site, "per-address=2", "--trusted-proxy 127.0.0.1/32");
-    let mut of_proxy: Vec<_> = (0..6).map(|_| served_from(&proxied, HERE).unwrap()).collect();
-    let mut direct: Vec<_> = (0..3).map(|_| served_in_time_from(&proxied, [127, 0, 0, 2])).collect();
+    let mut of_proxy: Vec<_> = (0..6)
+        .map(|_| served_from(&proxied, HERE).unwrap())
+        .collect();
+    let mut direct: Vec<_> = (0..3)
+        .map(|_| served_in_time_from(&proxied, [127, 0, 0, 2]))
+        .collect();
     assert_one_closed(&mut direct, "an address that is no proxy has two");
     for connection in &mut of_proxy {
-        assert_eq!(ask(connection, STATUS).expect("a proxy has any number").status, 200);
+        assert_eq!(
+            ask(connection, STATUS)
+                .expect("a proxy has any number")
+                .status,
+            200
+        );
     }
     proxied.stop();
 }
@@ -185,11 +266,24 @@ fn an_address_makes_room_among_its_own() {
 #[test]
 fn half_open_connections_do_not_block_new_callers() {
     let (site, key) = Site::open(3);
-    let begun = ["", "G", "GET /v1/status HTTP/1.1\r\n", "GET /v1/status HTTP/1.1\r\nhost: x\r\n"];
+    let begun = [
+        "",
+        "G",
+        "GET /v1/status HTTP/1.1\r\n",
+        "GET /v1/status HTTP/1.1\r\nhost: x\r\n",
+    ];
     // From the customer's own address, and from many. No time limit of a connection ends during the test.
     for (limits, addresses, message) in [
-        ("per-address=8 request=300s", 1, "an address has reached its connection limit"),
-        ("connections=4 request=300s", 40, "all connection slots are taken"),
+        (
+            "per-address=8 request=300s",
+            1,
+            "an address has reached its connection limit",
+        ),
+        (
+            "connections=4 request=300s",
+            40,
+            "all connection slots are taken",
+        ),
     ] {
         let server = serve(&site, limits, "");
         let mut kept = server.client(&key);
@@ -198,15 +292,28 @@ fn half_open_connections_do_not_block_new_callers() {
         for number in 0_u8..40 {
             let source = IpAddr::from([127, 0, u8::from(addresses > 1), 1 + number % addresses]);
             let mut stream = connect_from(source, server.address, None).unwrap();
-            stream.write_all(begun[usize::from(number) % 4].as_bytes()).unwrap();
+            stream
+                .write_all(begun[usize::from(number) % 4].as_bytes())
+                .unwrap();
             crowd.push(stream);
             if number % 10 == 9 {
                 let mut fresh = server.client(&key);
-                assert_eq!(fresh.try_get("/v1/conferences/1").expect("a fresh connection").status, 200, "{number}");
+                assert_eq!(
+                    fresh
+                        .try_get("/v1/conferences/1")
+                        .expect("a fresh connection")
+                        .status,
+                    200,
+                    "{number}"
+                );
             }
         }
         drop(crowd);
-        assert_eq!(server.stop_and_read().matches(message).count(), 1, "{limits}");
+        assert_eq!(
+            server.stop_and_read().matches(message).count(),
+            1,
+            "{limits}"
+        );
     }
 }
 
@@ -222,11 +329,20 @@ fn a_download_at_a_good_rate_keeps_its_slot() {
                 let (mut stream, length) = begin_export(&server, &key, [127, 0, 0, 1]);
                 began.wait();
                 let is_slow = || !tried.load(Ordering::Relaxed);
-                read_slowly(&mut stream, length, 32 << 10, Duration::from_millis(10), is_slow);
+                read_slowly(
+                    &mut stream,
+                    length,
+                    32 << 10,
+                    Duration::from_millis(10),
+                    is_slow,
+                );
             });
         }
         began.wait();
-        assert!(served_from(&server, [127, 0, 0, 1]).is_err(), "a third connection");
+        assert!(
+            served_from(&server, [127, 0, 0, 1]).is_err(),
+            "a third connection"
+        );
         served_from(&server, [127, 0, 0, 2]).expect("another address");
         tried.store(true, Ordering::Relaxed);
     });
@@ -250,8 +366,14 @@ fn trickle(stream: &mut impl Read, bytes: usize, stop: impl Fn() -> bool) -> io:
 #[test]
 fn a_reader_below_the_least_rate_is_closed() {
     let (site, key) = large_site();
-    let (server, mut admin) =
-        start_watched(&site, command(&site, "response=1s", "--admin-listen 127.0.0.1:0 --log info"));
+    let (server, mut admin) = start_watched(
+        &site,
+        command(
+            &site,
+            "response=1s",
+            "--admin-listen 127.0.0.1:0 --log info",
+        ),
+    );
     let begin = || begin_export(&server, &key, [127, 0, 0, 1]);
     std::thread::scope(|scope| {
         // 1 MB a second is enough, however long it takes. 25 KB a second is not, although bytes arrive all the time.
@@ -264,19 +386,34 @@ fn a_reader_below_the_least_rate_is_closed() {
         // Long enough for several checks of the rate.
         let begun = Instant::now();
         let is_slow = || begun.elapsed() < Duration::from_secs(4);
-        read_slowly(&mut fast, length, 20_000, Duration::from_millis(20), is_slow);
+        read_slowly(
+            &mut fast,
+            length,
+            20_000,
+            Duration::from_millis(20),
+            is_slow,
+        );
         slow.join().expect("the slow one");
     });
     let samples = scrape(&mut admin);
-    assert_eq!(samples["medfeed_connections_given_up_total{reason=\"slow\",cause=\"timeout\"}"], 1.0, "{samples:#?}");
+    assert_eq!(
+        samples["medfeed_connections_given_up_total{reason=\"slow\",cause=\"timeout\"}"], 1.0,
+        "{samples:#?}"
+    );
     server.stop();
 }
 
 #[test]
 fn slow_readers_do_not_block_new_callers() {
     let (site, key) = Site::open(3);
-    let (server, mut admin) =
-        start_watched(&site, command(&site, "connections=24", "--admin-listen 127.0.0.1:0 --log warn,medfeed=info"));
+    let (server, mut admin) = start_watched(
+        &site,
+        command(
+            &site,
+            "connections=24",
+            "--admin-listen 127.0.0.1:0 --log warn,medfeed=info",
+        ),
+    );
     let requests = "GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n".repeat(350);
     let (done, begun) = (AtomicBool::new(false), Instant::now());
     // The attack also ends when the test fails.
@@ -295,22 +432,38 @@ fn slow_readers_do_not_block_new_callers() {
                 }
             });
         }
-        wait_for("slow readers hold all slots", || scrape(&mut admin)["medfeed_connections"] >= 24.0);
+        wait_for("slow readers hold all slots", || {
+            scrape(&mut admin)["medfeed_connections"] >= 24.0
+        });
         let asked = Instant::now();
         for round in 0..20 {
             let mut fresh = server.client(&key);
-            let answer = fresh.try_get("/v1/conferences/1").unwrap_or_else(|error| panic!("round {round}: {error}"));
+            let answer = fresh
+                .try_get("/v1/conferences/1")
+                .unwrap_or_else(|error| panic!("round {round}: {error}"));
             assert_eq!(answer.status, 200, "round {round}");
         }
-        assert!(asked.elapsed() < SOON, "20 callers waited {:?}", asked.elapsed());
+        assert!(
+            asked.elapsed() < SOON,
+            "20 callers waited {:?}",
+            asked.elapsed()
+        );
         wait_for("slow ones are closed", || {
             let samples = scrape(&mut admin);
-            let slow = samples["medfeed_connections_given_up_total{reason=\"slow\",cause=\"capacity\"}"];
+            let slow =
+                samples["medfeed_connections_given_up_total{reason=\"slow\",cause=\"capacity\"}"];
             slow > 0.0 && samples["medfeed_connections_at_limit_total{limit=\"total\"}"] > 0.0
         });
         done.store(true, Ordering::Relaxed);
     });
-    assert_eq!(server.logged().matches("all connection slots are taken").count(), 1, "it is logged once");
+    assert_eq!(
+        server
+            .logged()
+            .matches("all connection slots are taken")
+            .count(),
+        1,
+        "it is logged once"
+    );
     server.stop();
 }
 
@@ -328,9 +481,18 @@ fn the_connection_that_idles_longest_makes_room() {
         assert_eq!(ask(&mut held[number], STATUS).unwrap().status, 200);
     }
     let _fourth = served_from(&server, [127, 0, 0, 9]).expect("a slot is made free");
-    assert!(is_closed(&mut held[1], SOON), "the connection that idled longest");
+    assert!(
+        is_closed(&mut held[1], SOON),
+        "the connection that idled longest"
+    );
     for number in [0, 2] {
-        assert_eq!(ask(&mut held[number], STATUS).expect("the others stay").status, 200, "{number}");
+        assert_eq!(
+            ask(&mut held[number], STATUS)
+                .expect("the others stay")
+                .status,
+            200,
+            "{number}"
+        );
     }
     server.stop();
 }
@@ -339,17 +501,33 @@ fn the_connection_that_idles_longest_makes_room() {
 fn a_connection_that_is_served_keeps_its_slot() {
     let (site, key) = large_site();
     let server = serve(&site, "connections=2", "");
-    let mut taking: Vec<_> = (2..4).map(|number| begin_export(&server, &key, [127, 0, 0, number])).collect();
+    let mut taking: Vec<_> = (2..4)
+        .map(|number| begin_export(&server, &key, [127, 0, 0, number]))
+        .collect();
     let mut third = BufReader::new(connect(server.address).unwrap());
     // Longer than an idle connection keeps its slot.
-    third.get_ref().set_read_timeout(Some(Duration::from_millis(1500))).unwrap();
+    third
+        .get_ref()
+        .set_read_timeout(Some(Duration::from_millis(1500)))
+        .unwrap();
     let waits = ask(&mut third, STATUS).expect_err("no slot");
-    assert!(matches!(waits.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut), "{waits}");
+    assert!(
+        matches!(
+            waits.kind(),
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+        ),
+        "{waits}"
+    );
     for (stream, length) in &mut taking {
-        stream.read_exact(&mut vec![0; *length]).expect("the answer comes whole");
+        stream
+            .read_exact(&mut vec![0; *length])
+            .expect("the answer comes whole");
     }
     third.get_ref().set_read_timeout(Some(SOON)).unwrap();
-    assert_eq!(read_answer(&mut third, false).expect("its turn").status, 200);
+    assert_eq!(
+        read_answer(&mut third, false).expect("its turn").status,
+        200
+    );
     let (first, second) = (taking.remove(0).0, taking.remove(0).0);
     let open = [first, second].map(|mut stream| ask(&mut stream, STATUS).is_ok());
     assert_ne!(open, [true, true], "two slots for three");
@@ -362,7 +540,14 @@ fn connections_leave_open_files_for_the_database() {
     let start = |command| site.start(site.in_shell("ulimit -n 80; exec \"$@\"", &command));
     let server = start(site.serve_command(""));
     let crowd: Vec<_> = (0..120)
-        .map(|number| connect_from(IpAddr::from([127, 0, 1, 1 + number % 4]), server.address, None).unwrap())
+        .map(|number| {
+            connect_from(
+                IpAddr::from([127, 0, 1, 1 + number % 4]),
+                server.address,
+                None,
+            )
+            .unwrap()
+        })
         .collect();
     let mut served = server.client(&key);
     for version in 1..=3 {
@@ -378,11 +563,16 @@ fn connections_leave_open_files_for_the_database() {
     drop((served, crowd));
     let since = Instant::now();
     assert_eq!(server.client(&key).get("/v1/conferences").status, 200);
-    assert!(since.elapsed() < Duration::from_secs(2), "a new caller waited {:?}", since.elapsed());
+    assert!(
+        since.elapsed() < Duration::from_secs(2),
+        "a new caller waited {:?}",
+        since.elapsed()
+    );
     let log = server.stop_and_read();
     assert!(!log.contains("could not be accepted"), "{log}");
     // The log warns that fewer connections are possible than usual.
-    let warning = "the limit of open files allows 40 connections, fewer than 1024; raise LimitNOFILE";
+    let warning =
+        "the limit of open files allows 40 connections, fewer than 1024; raise LimitNOFILE";
     assert!(log.contains(warning), "{log}");
     let log = start(command(&site, "connections=40", "")).stop_and_read();
     assert!(!log.contains("open files"), "{log}");
@@ -398,12 +588,21 @@ fn a_key_is_checked_again_after_a_wait() {
     let server = serve(&site, "exports=1", "");
     let send = |key: &str, target: &str| {
         let mut stream = BufReader::new(connect(server.address).unwrap());
-        stream.get_mut().write_all(server.client(key).request(target).as_bytes()).unwrap();
+        stream
+            .get_mut()
+            .write_all(server.client(key).request(target).as_bytes())
+            .unwrap();
         stream
     };
     // Exports of other keys hold the permits.
-    let [export, csv] = ["/v1/exports/conferences", "/v1/exports/conferences?format=csv"];
-    let mut others: Vec<_> = keys[..2].iter().flat_map(|(_, key)| [send(key, export), send(key, csv)]).collect();
+    let [export, csv] = [
+        "/v1/exports/conferences",
+        "/v1/exports/conferences?format=csv",
+    ];
+    let mut others: Vec<_> = keys[..2]
+        .iter()
+        .flat_map(|(_, key)| [send(key, export), send(key, csv)])
+        .collect();
     let (id, key) = &keys[2];
     let mut late = send(key, export);
     let mut later = send(key, csv);
@@ -412,11 +611,17 @@ fn a_key_is_checked_again_after_a_wait() {
         stream.get_ref().set_nonblocking(true).unwrap();
         let peeked = stream.get_ref().peek(&mut [0]);
         stream.get_ref().set_nonblocking(false).unwrap();
-        assert!(peeked.is_err(), "it waits for its permit until the key is revoked");
+        assert!(
+            peeked.is_err(),
+            "it waits for its permit until the key is revoked"
+        );
     }
     for stream in [&mut late, &mut later] {
         let answer = read_answer(stream, false).unwrap();
-        assert_eq!((answer.status, answer.problem().as_str()), (401, "revoked_api_key"));
+        assert_eq!(
+            (answer.status, answer.problem().as_str()),
+            (401, "revoked_api_key")
+        );
     }
     for stream in &mut others {
         assert_eq!(read_answer(stream, false).unwrap().status, 200);

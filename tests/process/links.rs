@@ -29,7 +29,9 @@ fn is_link(path: &Path) -> bool {
 
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
-    let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     names
 }
@@ -39,20 +41,45 @@ fn replacing_a_linked_file_keeps_the_link() {
     let site = linked();
     let (real, folder) = (site.path("real/feed.redb"), site.path("real"));
     site.import("conferences.jsonl", conferences_of_version(50, 0));
-    assert_eq!(names(&folder), ["feed.redb"], "the first import makes the file at the end of the link");
+    assert_eq!(
+        names(&folder),
+        ["feed.redb"],
+        "the first import makes the file at the end of the link"
+    );
     let key = site.open_key();
     let backup = site.backup("backup.redb");
-    let servers = [site.serve(), site.start(site.serve_command(&format!("--db {}", real.display())))];
-    let commands = [&["compact"][..], &["restore", "backup.redb", "--yes"], &["compact"]];
+    let servers = [
+        site.serve(),
+        site.start(site.serve_command(&format!("--db {}", real.display()))),
+    ];
+    let commands = [
+        &["compact"][..],
+        &["restore", "backup.redb", "--yes"],
+        &["compact"],
+    ];
     for (version, command) in (1..).zip(commands) {
         let before = fs::metadata(&real).unwrap().ino();
         site.json(command);
-        assert!(is_link(&site.db()) && is_link(&site.path("one link")), "{command:?}: the link was replaced");
-        assert_ne!(fs::metadata(&real).unwrap().ino(), before, "{command:?}: the file was not replaced");
-        assert_eq!(fs::metadata(site.db()).unwrap().ino(), fs::metadata(&real).unwrap().ino());
+        assert!(
+            is_link(&site.db()) && is_link(&site.path("one link")),
+            "{command:?}: the link was replaced"
+        );
+        assert_ne!(
+            fs::metadata(&real).unwrap().ino(),
+            before,
+            "{command:?}: the file was not replaced"
+        );
+        assert_eq!(
+            fs::metadata(site.db()).unwrap().ino(),
+            fs::metadata(&real).unwrap().ino()
+        );
         // An import by one path is visible by the other, also at servers.
         site.import("conferences.jsonl", conferences_of_version(50, version));
-        assert_eq!(version_of(&site.conferences_in(&real)), version, "{command:?}");
+        assert_eq!(
+            version_of(&site.conferences_in(&real)),
+            version,
+            "{command:?}"
+        );
         for server in &servers {
             wait_for("the server shows the file", || {
                 let seen = server.client(&key).get("/v1/conferences/1").json();
@@ -65,40 +92,75 @@ fn replacing_a_linked_file_keeps_the_link() {
     }
 
     let listed = site.json(["key", "list"]);
-    assert!(listed["keys"][0]["usage"]["last_used_at"].is_string(), "{listed}");
+    assert!(
+        listed["keys"][0]["usage"]["last_used_at"].is_string(),
+        "{listed}"
+    );
     let beside = names(&folder);
-    assert!(beside.iter().filter(|name| name.starts_with("feed.redb.usage-")).count() > 0, "{beside:?}");
-    assert!(site.files().iter().all(|name| !name.contains("usage")), "{:?}", site.files());
+    assert!(
+        beside
+            .iter()
+            .filter(|name| name.starts_with("feed.redb.usage-"))
+            .count()
+            > 0,
+        "{beside:?}"
+    );
+    assert!(
+        site.files().iter().all(|name| !name.contains("usage")),
+        "{:?}",
+        site.files()
+    );
 
     let writer = Writer::open(&site.db(), Duration::ZERO).unwrap();
-    assert!(folder.join("feed.redb.writer").exists(), "the writer's note is next to the file");
+    assert!(
+        folder.join("feed.redb.writer").exists(),
+        "the writer's note is next to the file"
+    );
     let done = site.run(["compact", "--wait", "0s"]);
-    assert!(done.stderr.contains(&format!("process {}", std::process::id())), "{done:?}");
+    assert!(
+        done.stderr
+            .contains(&format!("process {}", std::process::id())),
+        "{done:?}"
+    );
     drop(writer);
 
     symlink(&backup, site.path("latest backup")).unwrap();
     let before = fs::metadata(&backup).unwrap().ino();
     site.json(["backup", "latest backup"]);
     assert!(is_link(&site.path("latest backup")));
-    assert_ne!(fs::metadata(&backup).unwrap().ino(), before, "the older backup is replaced");
+    assert_ne!(
+        fs::metadata(&backup).unwrap().ino(),
+        before,
+        "the older backup is replaced"
+    );
     site.check();
 }
 
 #[test]
 fn a_dangling_link_is_an_error_until_an_import_fills_it() {
     let site = linked();
-    for command in [&["check"][..], &["license", "list"], &["compact"], &["serve", "--listen", "127.0.0.1:0"]] {
+    for command in [
+        &["check"][..],
+        &["license", "list"],
+        &["compact"],
+        &["serve", "--listen", "127.0.0.1:0"],
+    ] {
         let done = site.ends(command);
         assert_eq!(done.code, Some(1), "{command:?}: {done:?}");
         let told = format!("{}{}", done.stdout, done.stderr);
-        assert!(told.contains("there is no database at") && told.contains("real/feed.redb"), "{command:?}: {told}");
+        assert!(
+            told.contains("there is no database at") && told.contains("real/feed.redb"),
+            "{command:?}: {told}"
+        );
     }
     fs::remove_file(site.path("one link")).unwrap();
     symlink("missing folder/feed.redb", site.path("one link")).unwrap();
     let rows = site.write("conferences.jsonl", conferences_of_version(5, 0));
     let done = site.run(["import".as_ref(), rows.as_os_str(), "--create".as_ref()]);
     assert!(
-        done.code == Some(1) && done.stderr.contains("there is no folder ") && done.stderr.contains("mkdir -p"),
+        done.code == Some(1)
+            && done.stderr.contains("there is no folder ")
+            && done.stderr.contains("mkdir -p"),
         "{done:?}"
     );
     fs::create_dir(site.path("missing folder")).unwrap();
@@ -116,12 +178,23 @@ fn a_file_with_two_names_is_not_replaced() {
     for command in [&["compact"][..], &["restore", "backup.redb", "--yes"]] {
         let done = site.run(command);
         assert_eq!(done.code, Some(1), "{command:?}: {done:?}");
-        assert!(done.stderr.contains("feed.redb cannot be used: it has 2 names (hard links)"), "{command:?}: {done:?}");
-        assert_eq!((site.files(), fs::metadata(site.db()).unwrap().ino()), (files.clone(), inode), "{command:?}");
+        assert!(
+            done.stderr
+                .contains("feed.redb cannot be used: it has 2 names (hard links)"),
+            "{command:?}: {done:?}"
+        );
+        assert_eq!(
+            (site.files(), fs::metadata(site.db()).unwrap().ino()),
+            (files.clone(), inode),
+            "{command:?}"
+        );
     }
     // A write in place is visible by both names.
     site.import("conferences.jsonl", conferences_of_version(5, 1));
-    assert_eq!(version_of(&site.conferences_in(&site.path("second name"))), 1);
+    assert_eq!(
+        version_of(&site.conferences_in(&site.path("second name"))),
+        1
+    );
     fs::remove_file(site.path("second name")).unwrap();
     site.json(["compact"]);
     site.check();
@@ -149,9 +222,13 @@ fn a_link_with_a_new_target_uses_the_notes_of_the_new_file() {
         fs::rename(site.path("link"), site.db()).unwrap();
     };
     point("old");
-    let (server, mut admin) = start_watched(&site, site.serve_command("--admin-listen 127.0.0.1:0 --log info"));
+    let (server, mut admin) = start_watched(
+        &site,
+        site.serve_command("--admin-listen 127.0.0.1:0 --log info"),
+    );
     let mut client = server.client(&key);
-    let mut shows = |version: u64| version_of([&client.get("/v1/conferences/1").json()["data"]]) == version;
+    let mut shows =
+        |version: u64| version_of([&client.get("/v1/conferences/1").json()["data"]]) == version;
     assert!(shows(0));
     for (folder, version) in [("new", 1), ("old", 0)] {
         point(folder);
@@ -160,10 +237,23 @@ fn a_link_with_a_new_target_uses_the_notes_of_the_new_file() {
     point("new");
     wait_for("the server shows the file", || shows(1));
     // The use of keys is recorded next to the new file.
-    wait_for("the use is noted", || names(&site.path("new")).iter().any(|name| name.starts_with("feed.redb.usage-")));
+    wait_for("the use is noted", || {
+        names(&site.path("new"))
+            .iter()
+            .any(|name| name.starts_with("feed.redb.usage-"))
+    });
     // The server notices a takeover in the note there.
     let note = PublishedNote::read(&site.db()).unwrap().unwrap();
-    PublishedNote { fenced: Some("host b".to_owned()), ..note }.write(&site.db()).unwrap();
-    wait_for("it is reported", || readyz(&mut admin).1.contains("will answer 503 soon: host b"));
+    PublishedNote {
+        fenced: Some("host b".to_owned()),
+        ..note
+    }
+    .write(&site.db())
+    .unwrap();
+    wait_for("it is reported", || {
+        readyz(&mut admin)
+            .1
+            .contains("will answer 503 soon: host b")
+    });
     server.stop();
 }

@@ -30,20 +30,32 @@ fn serve(site: &Site, host: u8, script: Option<&str>, stderr: Stdio) -> (Server,
         Some(script) => site.in_shell(script, &command),
         None => command,
     };
-    let log = tempfile::NamedTempFile::new_in(site.folder()).unwrap().into_temp_path();
-    (site.start_logging_to(command, stderr, log), Client::new(admin, None))
+    let log = tempfile::NamedTempFile::new_in(site.folder())
+        .unwrap()
+        .into_temp_path();
+    (
+        site.start_logging_to(command, stderr, log),
+        Client::new(admin, None),
+    )
 }
 
 /// Sends enough requests to fill the log. Returns the number of failed answers.
 fn fill_log(server: &Server, key: &str) -> usize {
     let ask = || {
         let mut client = server.client(key);
-        let failed = |_: &usize| !client.try_get("/v1/conferences/1").is_ok_and(|answer| answer.status == 200);
+        let failed = |_: &usize| {
+            !client
+                .try_get("/v1/conferences/1")
+                .is_ok_and(|answer| answer.status == 200)
+        };
         (0..REQUESTS / 4).filter(failed).count()
     };
     std::thread::scope(|scope| {
         let askers: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
-        askers.into_iter().map(|asker| asker.join().expect("an asker")).sum()
+        askers
+            .into_iter()
+            .map(|asker| asker.join().expect("an asker"))
+            .sum()
     })
 }
 
@@ -79,7 +91,11 @@ fn a_log_without_a_reader_delays_no_answer() {
     assert_eq!(admin.get("/livez").status, 200);
     let asked = Instant::now();
     server.stop();
-    assert!(asked.elapsed() < Duration::from_secs(10), "the end took {:?}", asked.elapsed());
+    assert!(
+        asked.elapsed() < Duration::from_secs(10),
+        "the end took {:?}",
+        asked.elapsed()
+    );
 }
 
 #[test]
@@ -88,8 +104,18 @@ fn the_log_is_complete_at_the_end() {
     let server = site.serve_with("--log info");
     assert_eq!(fill_log(&server, &key), 0);
     let log = server.stop_and_read();
-    assert_eq!(log.matches("answered").count(), REQUESTS, "lines of answers");
-    assert!(log.lines().last().is_some_and(|line| line.contains("stopping")), "{:?}", log.lines().last());
+    assert_eq!(
+        log.matches("answered").count(),
+        REQUESTS,
+        "lines of answers"
+    );
+    assert!(
+        log.lines()
+            .last()
+            .is_some_and(|line| line.contains("stopping")),
+        "{:?}",
+        log.lines().last()
+    );
 }
 
 #[test]
@@ -98,15 +124,23 @@ fn a_first_line_without_a_reader_delays_no_answer() {
     let (_reader, mut writer) = pipe().unwrap();
     writer.write_all(&vec![b'.'; PIPE_BYTES]).unwrap();
     let address = free_port(11);
-    let mut command: Command = site.command(["serve", "--log", "warn", "--listen", &address.to_string()]);
+    let mut command: Command =
+        site.command(["serve", "--log", "warn", "--listen", &address.to_string()]);
     let mut process = Process::spawn(command.stdout(writer).stderr(Stdio::null()));
     // Another test may listen on this port of all addresses for a moment.
     let is_answered = || {
         let mut connection = BufReader::new(connect(address).ok()?);
-        let request = format!("GET /v1/conferences/1 HTTP/1.1\r\nhost: {address}\r\nx-api-key: {key}\r\n\r\n");
-        ask(&mut connection, &request).ok().filter(|answer| answer.status == 200)
+        let request = format!(
+            "GET /v1/conferences/1 HTTP/1.1\r\nhost: {address}\r\nx-api-key: {key}\r\n\r\n"
+        );
+        ask(&mut connection, &request)
+            .ok()
+            .filter(|answer| answer.status == 200)
     };
     wait_until("an answer", SOON, is_answered);
     process.signal("TERM");
-    assert_eq!(process.ended_within(SOON).and_then(|status| status.code()), Some(0));
+    assert_eq!(
+        process.ended_within(SOON).and_then(|status| status.code()),
+        Some(0)
+    );
 }

@@ -29,17 +29,28 @@ fn send(server: &Server, bytes: &[u8]) -> (Answer, After) {
         let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(120)]);
         panic!("no answer ({error}) to {shown:?}")
     });
-    let again = connection.get_mut().write_all(b"GET /v1/status HTTP/1.1\r\nhost: x\r\n\r\n");
-    let open = again.is_ok() && read_answer(&mut connection, false).is_ok_and(|answer| answer.status == 200);
+    let again = connection
+        .get_mut()
+        .write_all(b"GET /v1/status HTTP/1.1\r\nhost: x\r\n\r\n");
+    let open = again.is_ok()
+        && read_answer(&mut connection, false).is_ok_and(|answer| answer.status == 200);
     (answer, if open { Open } else { Closed })
 }
 
 /// The bytes of a request whose lines are separated by `|`, and from its body by `||`. `AUTH` stands for a host and a
 /// key. A character up to U+00FF is one byte.
 fn bytes(request: &str, key: &str) -> Vec<u8> {
-    let whole = if request.contains("||") { request.to_owned() } else { format!("{request}||") };
-    let text = whole.replace("AUTH", &format!("host: x|authorization: Bearer {key}")).replace('|', "\r\n");
-    text.chars().map(|letter| u8::try_from(u32::from(letter)).unwrap()).collect()
+    let whole = if request.contains("||") {
+        request.to_owned()
+    } else {
+        format!("{request}||")
+    };
+    let text = whole
+        .replace("AUTH", &format!("host: x|authorization: Bearer {key}"))
+        .replace('|', "\r\n");
+    text.chars()
+        .map(|letter| u8::try_from(u32::from(letter)).unwrap())
+        .collect()
 }
 
 /// Requests that get 400 `invalid_request`, and whose connection is closed.
@@ -74,40 +85,127 @@ fn malformed_requests_are_problems() {
     let (_site, server, key) = setup();
     let headers = |count: usize| -> String { (0..count).map(|at| format!("|x-{at}: 1")).collect() };
     let long = |length: usize| "a".repeat(length);
-    let with_headers = |count: usize| format!("GET /v1/none HTTP/1.1|host: x{}", headers(count - 1));
+    let with_headers =
+        |count: usize| format!("GET /v1/none HTTP/1.1|host: x{}", headers(count - 1));
     let others = [
-        ("PRI * HTTP/2.0||SM||\0\0\0\u{4}\0\0\0\0\0".to_owned(), 505, "invalid_request", Closed),
-        ("PRI * HTTP/2.0||SM||".to_owned(), 505, "invalid_request", Closed),
+        (
+            "PRI * HTTP/2.0||SM||\0\0\0\u{4}\0\0\0\0\0".to_owned(),
+            505,
+            "invalid_request",
+            Closed,
+        ),
+        (
+            "PRI * HTTP/2.0||SM||".to_owned(),
+            505,
+            "invalid_request",
+            Closed,
+        ),
         (with_headers(64), 404, "not_found", Open),
         (with_headers(65), 431, "invalid_request", Closed),
         (with_headers(201), 431, "invalid_request", Closed),
-        (format!("GET /v1/none HTTP/1.1|host: x|x-long: {}", long(15_000)), 404, "not_found", Open),
-        (format!("GET /v1/status HTTP/1.1|host: {}", long(17_000)), 431, "invalid_request", Closed),
-        (format!("GET /v1/conferences?q={} HTTP/1.1|AUTH", long(4200)), 414, "invalid_request", Closed),
-        (format!("GET /v1/{} HTTP/1.1|AUTH", long(5000)), 414, "invalid_request", Closed),
-        ("POST /v1/conferences HTTP/1.1|AUTH|content-length: 5||hello".to_owned(), 405, "method_not_allowed", Closed),
-        ("POST /v1/conferences HTTP/1.1|AUTH|content-length: 0".to_owned(), 405, "method_not_allowed", Open),
-        ("BREW /v1/conferences HTTP/1.1|AUTH".to_owned(), 405, "method_not_allowed", Open),
-        ("OPTIONS * HTTP/1.1|host: x".to_owned(), 404, "not_found", Open),
-        ("CONNECT example.org:443 HTTP/1.1|host: x".to_owned(), 404, "not_found", Open),
-        ("GET //v1/status HTTP/1.1|host: x".to_owned(), 404, "not_found", Open),
-        ("GET /v1/conferences HTTP/1.1|host: x|authorization: Bearer \u{ff}".to_owned(), 401, "invalid_api_key", Open),
-        ("GET /v1/conferences HTTP/1.1|host: x".to_owned(), 401, "missing_api_key", Open),
+        (
+            format!("GET /v1/none HTTP/1.1|host: x|x-long: {}", long(15_000)),
+            404,
+            "not_found",
+            Open,
+        ),
+        (
+            format!("GET /v1/status HTTP/1.1|host: {}", long(17_000)),
+            431,
+            "invalid_request",
+            Closed,
+        ),
+        (
+            format!("GET /v1/conferences?q={} HTTP/1.1|AUTH", long(4200)),
+            414,
+            "invalid_request",
+            Closed,
+        ),
+        (
+            format!("GET /v1/{} HTTP/1.1|AUTH", long(5000)),
+            414,
+            "invalid_request",
+            Closed,
+        ),
+        (
+            "POST /v1/conferences HTTP/1.1|AUTH|content-length: 5||hello".to_owned(),
+            405,
+            "method_not_allowed",
+            Closed,
+        ),
+        (
+            "POST /v1/conferences HTTP/1.1|AUTH|content-length: 0".to_owned(),
+            405,
+            "method_not_allowed",
+            Open,
+        ),
+        (
+            "BREW /v1/conferences HTTP/1.1|AUTH".to_owned(),
+            405,
+            "method_not_allowed",
+            Open,
+        ),
+        (
+            "OPTIONS * HTTP/1.1|host: x".to_owned(),
+            404,
+            "not_found",
+            Open,
+        ),
+        (
+            "CONNECT example.org:443 HTTP/1.1|host: x".to_owned(),
+            404,
+            "not_found",
+            Open,
+        ),
+        (
+            "GET //v1/status HTTP/1.1|host: x".to_owned(),
+            404,
+            "not_found",
+            Open,
+        ),
+        (
+            "GET /v1/conferences HTTP/1.1|host: x|authorization: Bearer \u{ff}".to_owned(),
+            401,
+            "invalid_api_key",
+            Open,
+        ),
+        (
+            "GET /v1/conferences HTTP/1.1|host: x".to_owned(),
+            401,
+            "missing_api_key",
+            Open,
+        ),
     ];
     let invalid = INVALID.map(|request| (request.to_owned(), 400, "invalid_request", Closed));
     for (request, status, code, after) in invalid.into_iter().chain(others) {
         let (answer, connection) = send(&server, &bytes(&request, &key));
-        assert_eq!((answer.status, connection), (status, after), "{request:.200}: {answer:?}");
+        assert_eq!(
+            (answer.status, connection),
+            (status, after),
+            "{request:.200}: {answer:?}"
+        );
         assert_eq!(answer.problem(), code, "{request:.200}");
         let closing = answer.header("connection") == Some("close");
-        assert_eq!(closing, after == Closed, "{request:.200}: {:?}", answer.headers);
-        assert_eq!(answer.header("strict-transport-security"), None, "{request:.200}: plain HTTP promises nothing");
+        assert_eq!(
+            closing,
+            after == Closed,
+            "{request:.200}: {:?}",
+            answer.headers
+        );
+        assert_eq!(
+            answer.header("strict-transport-security"),
+            None,
+            "{request:.200}: plain HTTP promises nothing"
+        );
     }
     for length in [20_000, 100_000] {
         let target = format!("/v1/conferences?q={}", long(length));
         let (answer, after) = send(&server, server.client(&key).request(&target).as_bytes());
         assert!(matches!(answer.status, 414 | 431), "{answer:?}");
-        assert_eq!((answer.problem().as_str(), after), ("invalid_request", Closed));
+        assert_eq!(
+            (answer.problem().as_str(), after),
+            ("invalid_request", Closed)
+        );
     }
     server.stop();
 }
@@ -116,11 +214,23 @@ fn malformed_requests_are_problems() {
 fn requests_sent_ahead_are_answered_in_their_order() {
     let (_site, server, key) = setup();
     let client = server.client(&key);
-    let targets = ["/v1/conferences/3", "/v1/none", "/v1/exports/conferences", "/v1/conferences/4", "/v1/status"];
-    let requests: String = targets.iter().map(|target| client.request(target)).collect();
+    let targets = [
+        "/v1/conferences/3",
+        "/v1/none",
+        "/v1/exports/conferences",
+        "/v1/conferences/4",
+        "/v1/status",
+    ];
+    let requests: String = targets
+        .iter()
+        .map(|target| client.request(target))
+        .collect();
     let mut connection = BufReader::new(connect(server.address).unwrap());
     connection.get_mut().write_all(requests.as_bytes()).unwrap();
-    let answers: Vec<Answer> = targets.iter().map(|_| read_answer(&mut connection, false).unwrap()).collect();
+    let answers: Vec<Answer> = targets
+        .iter()
+        .map(|_| read_answer(&mut connection, false).unwrap())
+        .collect();
     let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
     assert_eq!(statuses, [200, 404, 200, 200, 200]);
     assert_eq!(answers[0].json()["data"]["id"], 3);
@@ -131,10 +241,17 @@ fn requests_sent_ahead_are_answered_in_their_order() {
 
     // Proper requests before a malformed one get their answers. Then come the problem and the end.
     let mut connection = BufReader::new(connect(server.address).unwrap());
-    let bytes = [client.request("/v1/conferences/3").as_bytes(), b"\x01\x02\r\n\r\n"].concat();
+    let bytes = [
+        client.request("/v1/conferences/3").as_bytes(),
+        b"\x01\x02\r\n\r\n",
+    ]
+    .concat();
     connection.get_mut().write_all(&bytes).unwrap();
     assert_eq!(read_answer(&mut connection, false).unwrap().status, 200);
-    assert_eq!(read_answer(&mut connection, false).unwrap().problem(), "invalid_request");
+    assert_eq!(
+        read_answer(&mut connection, false).unwrap().problem(),
+        "invalid_request"
+    );
     assert_eq!(connection.read(&mut [0; 8]).unwrap(), 0, "the end");
     server.stop();
 }
@@ -145,31 +262,74 @@ fn http_1_0_and_head_requests_are_served() {
     let cases = [
         ("GET /v1/conferences/3 HTTP/1.0|x-api-key: KEY", 200, Closed),
         ("GET /v1/conferences/3 HTTP/1.0|AUTH", 200, Closed),
-        ("GET /v1/conferences/3 HTTP/1.0|x-api-key: KEY|connection: keep-alive", 200, Open),
+        (
+            "GET /v1/conferences/3 HTTP/1.0|x-api-key: KEY|connection: keep-alive",
+            200,
+            Open,
+        ),
         ("GET /v1/conferences/99 HTTP/1.0|AUTH", 404, Closed),
-        ("GET /v1/conferences/3 HTTP/1.1|host:|x-api-key: KEY", 200, Open),
-        ("GET /v1/conferences/3 HTTP/1.1|host: feed.example.org:8080|x-api-key: KEY", 200, Open),
-        ("GET /v1/conferences/3 HTTP/1.1|host: [::1]:8080|x-api-key: KEY", 200, Open),
-        ("GET /v1/conferences/3 HTTP/1.1\nhost: x\nx-api-key: KEY\n\n", 200, Open),
-        ("GET /v1/conferences/3 HTTP/1.1|AUTH|connection: close", 200, Closed),
-        ("GET /v1/conferences/3 HTTP/1.1|AUTH|content-length: 0", 200, Open),
+        (
+            "GET /v1/conferences/3 HTTP/1.1|host:|x-api-key: KEY",
+            200,
+            Open,
+        ),
+        (
+            "GET /v1/conferences/3 HTTP/1.1|host: feed.example.org:8080|x-api-key: KEY",
+            200,
+            Open,
+        ),
+        (
+            "GET /v1/conferences/3 HTTP/1.1|host: [::1]:8080|x-api-key: KEY",
+            200,
+            Open,
+        ),
+        (
+            "GET /v1/conferences/3 HTTP/1.1\nhost: x\nx-api-key: KEY\n\n",
+            200,
+            Open,
+        ),
+        (
+            "GET /v1/conferences/3 HTTP/1.1|AUTH|connection: close",
+            200,
+            Closed,
+        ),
+        (
+            "GET /v1/conferences/3 HTTP/1.1|AUTH|content-length: 0",
+            200,
+            Open,
+        ),
         ("HEAD /v1/conferences/3 HTTP/1.1|AUTH", 200, Open),
         ("HEAD /v1/exports/conferences HTTP/1.1|AUTH", 200, Open),
         ("HEAD /v1/none HTTP/1.1|AUTH", 404, Open),
         ("GET http://x/v1/conferences/3 HTTP/1.1|AUTH", 200, Open),
-        ("GET https://other.example:1/v1/conferences/3 HTTP/1.1|AUTH", 200, Open),
+        (
+            "GET https://other.example:1/v1/conferences/3 HTTP/1.1|AUTH",
+            200,
+            Open,
+        ),
         // Blank lines before a request.
         ("||GET /v1/conferences/3 HTTP/1.1|AUTH||", 200, Open),
     ];
     for (request, status, after) in cases {
         let request = request.replace("KEY", &key);
-        let bytes = if request.contains('\n') { request.clone().into_bytes() } else { bytes(&request, &key) };
+        let bytes = if request.contains('\n') {
+            request.clone().into_bytes()
+        } else {
+            bytes(&request, &key)
+        };
         let (answer, connection) = send(&server, &bytes);
-        assert_eq!((answer.status, connection), (status, after), "{request}: {answer:?}");
+        assert_eq!(
+            (answer.status, connection),
+            (status, after),
+            "{request}: {answer:?}"
+        );
         assert!(answer.header("x-request-id").is_some(), "{request}");
         if request.starts_with("HEAD") {
             let length: u64 = answer.header("content-length").unwrap().parse().unwrap();
-            assert!(length > 0, "{request}: the length of the body that GET would have");
+            assert!(
+                length > 0,
+                "{request}: the length of the body that GET would have"
+            );
         }
     }
 

@@ -39,10 +39,22 @@ const FURTHER: [&str; 7] = [
 const MAX_SENTENCE: usize = 30;
 
 /// Options in the manuals that belong to other programs.
-const FOREIGN_OPTIONS: [&str; 6] = ["--release", "--profile", "--path", "--bench", "--test", "--nocapture"];
+const FOREIGN_OPTIONS: [&str; 6] = [
+    "--release",
+    "--profile",
+    "--path",
+    "--bench",
+    "--test",
+    "--nocapture",
+];
 
 /// Variables in the manuals that belong to no option.
-const FOREIGN_VARIABLES: [&str; 4] = ["MEDFEED_", "MEDFEED_BENCH_LARGE", "MEDFEED_HOST", "MEDFEED_KEY"];
+const FOREIGN_VARIABLES: [&str; 4] = [
+    "MEDFEED_",
+    "MEDFEED_BENCH_LARGE",
+    "MEDFEED_HOST",
+    "MEDFEED_KEY",
+];
 
 /// Values for the placeholders in the manuals' commands.
 const PLACEHOLDERS: [(&str, &str); 10] = [
@@ -69,8 +81,18 @@ pub fn read(name: &str) -> String {
 
 /// The lines of a text's code blocks, without comments at their ends.
 pub fn code_lines(text: &str) -> Vec<String> {
-    let code = text.lines().filter_map(|line| line.trim_start().strip_prefix("$ ").or(line.strip_prefix("    ")));
-    let code = code.map(|line| line.split(" #").next().unwrap_or_default().trim().to_owned());
+    let code = text.lines().filter_map(|line| {
+        line.trim_start()
+            .strip_prefix("$ ")
+            .or(line.strip_prefix("    "))
+    });
+    let code = code.map(|line| {
+        line.split(" #")
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_owned()
+    });
     code.filter(|line| !line.is_empty()).collect()
 }
 
@@ -78,8 +100,11 @@ pub fn code_lines(text: &str) -> Vec<String> {
 fn prose(text: &str) -> String {
     let mut prose = String::new();
     for line in text.lines() {
-        let item = line.trim_start().trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
-        let starts_item = line.trim_start().starts_with("- ") || item.len() < line.trim_start().len();
+        let item = line
+            .trim_start()
+            .trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+        let starts_item =
+            line.trim_start().starts_with("- ") || item.len() < line.trim_start().len();
         if starts_item || line.starts_with(['|', '#']) {
             prose.push('\n');
         }
@@ -98,7 +123,10 @@ fn sentences(text: &str) -> Vec<Vec<String>> {
         let mut sentence = Vec::new();
         for word in paragraph.split_whitespace() {
             sentence.push(word.to_owned());
-            if word.trim_end_matches(['*', ')', '`', '"']).ends_with(['.', '!', '?']) {
+            if word
+                .trim_end_matches(['*', ')', '`', '"'])
+                .ends_with(['.', '!', '?'])
+            {
                 sentences.push(std::mem::take(&mut sentence));
             }
         }
@@ -118,7 +146,12 @@ fn manuals_are_short_and_so_are_their_sentences() {
     let mut count = 0;
     for (name, _) in MANUALS.into_iter().chain(others) {
         for sentence in sentences(&read(name)) {
-            assert!(sentence.len() <= MAX_SENTENCE, "{name}: {} words: {}", sentence.len(), sentence.join(" "));
+            assert!(
+                sentence.len() <= MAX_SENTENCE,
+                "{name}: {} words: {}",
+                sentence.len(),
+                sentence.join(" ")
+            );
             count += 1;
         }
     }
@@ -127,18 +160,25 @@ fn manuals_are_short_and_so_are_their_sentences() {
 
 /// The anchor of a heading, as GitHub makes it.
 fn anchor(heading: &str) -> String {
-    let kept = heading.chars().filter(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_'));
+    let kept = heading
+        .chars()
+        .filter(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_'));
     kept.collect::<String>().to_lowercase().replace(' ', "-")
 }
 
 fn anchors(text: &str) -> BTreeSet<String> {
     let headings = text.lines().filter(|line| line.starts_with('#'));
-    headings.map(|line| anchor(line.trim_start_matches('#').trim())).collect()
+    headings
+        .map(|line| anchor(line.trim_start_matches('#').trim()))
+        .collect()
 }
 
 /// The targets of a text's links and pictures.
 fn links(text: &str) -> Vec<&str> {
-    text.split("](").skip(1).map(|rest| rest.split(')').next().unwrap_or_default()).collect()
+    text.split("](")
+        .skip(1)
+        .map(|rest| rest.split(')').next().unwrap_or_default())
+        .collect()
 }
 
 #[test]
@@ -146,14 +186,24 @@ fn links_between_manuals_lead_somewhere() {
     let mut count = 0;
     for name in MANUALS.into_iter().map(|(name, _)| name).chain(FURTHER) {
         let text = read(name);
-        for link in links(&text).into_iter().filter(|link| !link.starts_with("http")) {
+        for link in links(&text)
+            .into_iter()
+            .filter(|link| !link.starts_with("http"))
+        {
             let (path, fragment) = link.split_once('#').unwrap_or((link, ""));
             let from = root().join(name);
-            let target = if path.is_empty() { from.clone() } else { from.parent().unwrap().join(path) };
+            let target = if path.is_empty() {
+                from.clone()
+            } else {
+                from.parent().unwrap().join(path)
+            };
             assert!(target.exists(), "{name}: there is no {link}");
             if !fragment.is_empty() {
                 let known = anchors(&fs::read_to_string(&target).unwrap());
-                assert!(known.contains(fragment), "{name}: {link} is none of {known:?}");
+                assert!(
+                    known.contains(fragment),
+                    "{name}: {link} is none of {known:?}"
+                );
             }
             count += 1;
         }
@@ -165,15 +215,34 @@ fn links_between_manuals_lead_somewhere() {
 fn every_manual_is_listed_and_shipped() {
     let readme = read("README.md");
     let entries = fs::read_dir(root().join("docs")).unwrap();
-    let files: BTreeSet<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    let listed = MANUALS.into_iter().filter_map(|(name, _)| name.strip_prefix("docs/"));
-    assert_eq!(files.iter().filter(|name| name.ends_with(".md")).collect::<Vec<_>>(), listed.collect::<Vec<_>>());
+    let files: BTreeSet<String> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    let listed = MANUALS
+        .into_iter()
+        .filter_map(|(name, _)| name.strip_prefix("docs/"));
+    assert_eq!(
+        files
+            .iter()
+            .filter(|name| name.ends_with(".md"))
+            .collect::<Vec<_>>(),
+        listed.collect::<Vec<_>>()
+    );
     for name in &files {
-        assert!(links(&readme).contains(&format!("docs/{name}").as_str()), "README.md does not lead to docs/{name}");
+        assert!(
+            links(&readme).contains(&format!("docs/{name}").as_str()),
+            "README.md does not lead to docs/{name}"
+        );
     }
     let manifest = read("Cargo.toml");
-    for line in ["\"/docs\",", "[\"docs/*\", \"usr/share/doc/medfeed/docs/\", \"644\"],"] {
-        assert!(manifest.contains(line), "Cargo.toml does not ship the manuals: {line}");
+    for line in [
+        "\"/docs\",",
+        "[\"docs/*\", \"usr/share/doc/medfeed/docs/\", \"644\"],",
+    ] {
+        assert!(
+            manifest.contains(line),
+            "Cargo.toml does not ship the manuals: {line}"
+        );
     }
 }
 
@@ -192,15 +261,28 @@ pub fn words(line: &str) -> Vec<String> {
     }
     assert_eq!(quote, None, "an open quote: {line}");
     let ends = |word: &String| ["#", "|", ">", "<", ";"].contains(&word.as_str());
-    words.into_iter().filter(|word| !word.is_empty()).take_while(|word| !ends(word)).collect()
+    words
+        .into_iter()
+        .filter(|word| !word.is_empty())
+        .take_while(|word| !ends(word))
+        .collect()
 }
 
 /// The URL and the key of a curl line.
 pub fn curl_of(line: &str) -> (String, Option<String>) {
     let words = words(line);
-    let key =
-        |word: &str| Some(word.split_once("Authorization: Bearer ").or(word.split_once("X-API-Key: "))?.1.to_owned());
-    let url = words.iter().find(|word| word.starts_with("http://")).unwrap_or_else(|| panic!("no URL: {line}"));
+    let key = |word: &str| {
+        Some(
+            word.split_once("Authorization: Bearer ")
+                .or(word.split_once("X-API-Key: "))?
+                .1
+                .to_owned(),
+        )
+    };
+    let url = words
+        .iter()
+        .find(|word| word.starts_with("http://"))
+        .unwrap_or_else(|| panic!("no URL: {line}"));
     (url.clone(), words.iter().find_map(|word| key(word)))
 }
 
@@ -208,7 +290,9 @@ pub fn curl_of(line: &str) -> (String, Option<String>) {
 fn commands(text: &str) -> BTreeSet<String> {
     let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let spans = one_line.split('`').skip(1).step_by(2).map(str::to_owned);
-    let known = spans.chain(code_lines(text)).filter(|line| line.starts_with("medfeed "));
+    let known = spans
+        .chain(code_lines(text))
+        .filter(|line| line.starts_with("medfeed "));
     known.collect()
 }
 
@@ -217,13 +301,20 @@ fn commands_in_manuals_are_commands_of_the_program() {
     let site = Site::new();
     let named: BTreeMap<String, &str> = MANUALS
         .into_iter()
-        .flat_map(|(name, _)| commands(&read(name)).into_iter().map(move |line| (line, name)))
+        .flat_map(|(name, _)| {
+            commands(&read(name))
+                .into_iter()
+                .map(move |line| (line, name))
+        })
         .collect();
     assert!(named.len() > 60, "{named:?}");
     for (line, name) in named {
         let mut arguments = words(&line).split_off(1);
         for word in &mut arguments {
-            if let Some((_, value)) = PLACEHOLDERS.iter().find(|(placeholder, _)| word == placeholder) {
+            if let Some((_, value)) = PLACEHOLDERS
+                .iter()
+                .find(|(placeholder, _)| word == placeholder)
+            {
                 (*value).clone_into(word);
             }
             *word = word.replace("$PWD", "/folder");
@@ -243,13 +334,19 @@ fn options_and_variables_in_manuals_are_those_of_the_program() {
     let help = |arguments: &[&str]| site.run(arguments.iter().copied().chain(["--help"])).stdout;
     let overview = help(&[]);
     let (_, list) = overview.split_once("Commands:\n").unwrap();
-    let names = list.lines().take_while(|line| !line.is_empty()).filter_map(|line| {
-        let name = line.strip_prefix("  ")?.split(' ').next()?;
-        (!name.is_empty() && name != "help").then_some(name)
-    });
+    let names = list
+        .lines()
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| {
+            let name = line.strip_prefix("  ")?.split(' ').next()?;
+            (!name.is_empty() && name != "help").then_some(name)
+        });
     let mut helps: String = names.map(|name| help(&[name])).collect();
     for (name, below) in [
-        ("license", ["set", "list", "show", "remove", "explain"].as_slice()),
+        (
+            "license",
+            ["set", "list", "show", "remove", "explain"].as_slice(),
+        ),
         ("key", &["create", "list", "revoke", "replace"]),
     ] {
         helps.extend(below.iter().map(|below| help(&[name, below])));
@@ -258,17 +355,28 @@ fn options_and_variables_in_manuals_are_those_of_the_program() {
     let mut options = 0;
     for (name, _) in MANUALS {
         let text = read(name);
-        let own =
-            text.lines().filter(|line| !["cargo ", "docker ", "openssl "].iter().any(|other| line.contains(other)));
+        let own = text.lines().filter(|line| {
+            !["cargo ", "docker ", "openssl "]
+                .iter()
+                .any(|other| line.contains(other))
+        });
         for word in own.flat_map(|line| line.split(|letter| !is_in_name(letter))) {
             if word.starts_with("--") && word.len() > 2 && !word.starts_with("---") {
-                let is_known = [" ", "\n"].iter().any(|end| helps.contains(&format!(" {word}{end}")));
-                assert!(is_known || FOREIGN_OPTIONS.contains(&word), "{name}: there is no option {word}");
+                let is_known = [" ", "\n"]
+                    .iter()
+                    .any(|end| helps.contains(&format!(" {word}{end}")));
+                assert!(
+                    is_known || FOREIGN_OPTIONS.contains(&word),
+                    "{name}: there is no option {word}"
+                );
                 options += 1;
             }
             if word.starts_with("MEDFEED_") {
                 let is_known = helps.contains(&format!("[env: {word}="));
-                assert!(is_known || FOREIGN_VARIABLES.contains(&word), "{name}: no option has the variable {word}");
+                assert!(
+                    is_known || FOREIGN_VARIABLES.contains(&word),
+                    "{name}: no option has the variable {word}"
+                );
             }
         }
     }
@@ -278,11 +386,18 @@ fn options_and_variables_in_manuals_are_those_of_the_program() {
 #[test]
 fn files_that_the_architecture_names_are_there() {
     let found = ["src", "tests"].map(|folder| {
-        sources(&root().join(folder)).into_keys().map(|path| Path::new(folder).join(path)).collect::<Vec<_>>()
+        sources(&root().join(folder))
+            .into_keys()
+            .map(|path| Path::new(folder).join(path))
+            .collect::<Vec<_>>()
     });
     for name in ["ARCHITECTURE.md", "CONTRIBUTING.md"] {
         let text = read(name);
-        let spans = text.split('`').skip(1).step_by(2).filter(|span| span.ends_with(".rs") && !span.contains(' '));
+        let spans = text
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .filter(|span| span.ends_with(".rs") && !span.contains(' '));
         for span in spans {
             // Steps of future upgrades are named too.
             assert!(

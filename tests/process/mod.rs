@@ -3,7 +3,11 @@
 //! In reading order: `site` (a folder with a database, and commands on it), `client` (a small HTTP client), `s3` (an
 //! object store), then the tests, one file per theme.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test fails by panicking"
+)]
 
 pub mod added_fields;
 mod answer_faults;

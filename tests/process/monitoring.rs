@@ -13,7 +13,9 @@ use medfeed::store::{Batch, Writer};
 use serde_json::json;
 
 use super::client::{Client, connect, read_answer};
-use super::site::{SOON, Server, Site, conferences_of_version, wait_for, wait_until, wait_until_every};
+use super::site::{
+    SOON, Server, Site, conferences_of_version, wait_for, wait_until, wait_until_every,
+};
 use crate::harness::{World, conference};
 
 const DAY_S: i64 = 86_400;
@@ -24,14 +26,22 @@ pub fn serve_watched(site: &Site, more: &[&str]) -> (Server, Client) {
 }
 
 fn serve_on(site: &Site, address: &str, more: &[&str]) -> (Server, Client) {
-    let args = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", address];
+    let args = [
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--admin-listen",
+        address,
+    ];
     start_watched(site, site.command([&args, more].concat()))
 }
 
 /// Starts a command with a monitoring listener.
 pub fn start_watched(site: &Site, command: Command) -> (Server, Client) {
     let server = site.start(command);
-    let admin = wait_until("the log names the address of monitoring", SOON, || admin_address(&server.logged()));
+    let admin = wait_until("the log names the address of monitoring", SOON, || {
+        admin_address(&server.logged())
+    });
     (server, Client::new(admin, None))
 }
 
@@ -53,14 +63,27 @@ pub fn serve_a_loader(site: &Site) -> Loader {
     let (id, key) = site.key("all", &[]);
     let (server, admin) = serve_watched(site, &[]);
     let mut client = server.client(&key);
-    let token = client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
-    Loader { server, admin, client, id, token }
+    let token = client
+        .get("/v1/exports/conferences")
+        .header("x-sync-token")
+        .unwrap()
+        .to_owned();
+    Loader {
+        server,
+        admin,
+        client,
+        id,
+        token,
+    }
 }
 
 /// The address of monitoring in a log.
 pub fn admin_address(log: &str) -> Option<SocketAddr> {
     let (_, told) = log.split_once("listening for monitoring on http://")?;
-    told.split(|letter: char| !letter.is_ascii_digit() && !".:[]".contains(letter)).next()?.parse().ok()
+    told.split(|letter: char| !letter.is_ascii_digit() && !".:[]".contains(letter))
+        .next()?
+        .parse()
+        .ok()
 }
 
 /// The samples of a scrape. Checks the form of every line.
@@ -68,9 +91,15 @@ pub fn scrape(admin: &mut Client) -> BTreeMap<String, f64> {
     let answer = accepting(admin, "application/openmetrics-text").get("/metrics");
     assert_eq!(answer.status, 200);
     let kind = answer.header("content-type").unwrap();
-    assert!(kind.starts_with("application/openmetrics-text; version=1.0.0"), "{kind}");
+    assert!(
+        kind.starts_with("application/openmetrics-text; version=1.0.0"),
+        "{kind}"
+    );
     let text = String::from_utf8(answer.body).unwrap();
-    assert!(text.ends_with("\n# EOF\n") && text.matches("# EOF").count() == 1, "{text}");
+    assert!(
+        text.ends_with("\n# EOF\n") && text.matches("# EOF").count() == 1,
+        "{text}"
+    );
     let (mut samples, mut family) = (BTreeMap::new(), "");
     for line in text.lines() {
         if let Some(comment) = line.strip_prefix("# ") {
@@ -81,7 +110,9 @@ pub fn scrape(admin: &mut Client) -> BTreeMap<String, f64> {
                     assert!(is_known && !help.is_empty(), "{line}");
                     family = name;
                 }
-                ["TYPE", name, "counter" | "gauge" | "histogram" | "info"] => assert_eq!(name, family, "{line}"),
+                ["TYPE", name, "counter" | "gauge" | "histogram" | "info"] => {
+                    assert_eq!(name, family, "{line}")
+                }
                 ["UNIT", name, unit] => assert!(name == family && name.ends_with(unit), "{line}"),
                 ["EOF"] => {}
                 _ => panic!("{line}"),
@@ -89,12 +120,21 @@ pub fn scrape(admin: &mut Client) -> BTreeMap<String, f64> {
             continue;
         }
         let (name, value) = line.rsplit_once(' ').unwrap_or_else(|| panic!("{line}"));
-        assert!(!family.is_empty() && name.starts_with(family), "{line} in {family}");
+        assert!(
+            !family.is_empty() && name.starts_with(family),
+            "{line} in {family}"
+        );
         if let Some((_, labels)) = name.split_once('{') {
             assert!(labels.ends_with("\"}"), "{line}");
         }
-        let value: f64 = value.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
-        assert_eq!(samples.insert(name.to_owned(), value), None, "{line} comes twice");
+        let value: f64 = value
+            .parse()
+            .unwrap_or_else(|error| panic!("{line}: {error}"));
+        assert_eq!(
+            samples.insert(name.to_owned(), value),
+            None,
+            "{line} comes twice"
+        );
     }
     samples
 }
@@ -106,9 +146,15 @@ fn accepting(admin: &Client, formats: &str) -> Client {
 
 /// Checks a scrape with promtool, if it is installed.
 pub fn check_with_promtool(admin: &Client) {
-    let text = accepting(admin, "text/plain;version=0.0.4").get("/metrics").body;
+    let text = accepting(admin, "text/plain;version=0.0.4")
+        .get("/metrics")
+        .body;
     let mut command = Command::new("promtool");
-    command.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut promtool = match command.spawn() {
         Ok(promtool) => promtool,
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -118,14 +164,25 @@ pub fn check_with_promtool(admin: &Client) {
     };
     promtool.stdin.take().unwrap().write_all(&text).unwrap();
     let done = promtool.wait_with_output().unwrap();
-    let told = String::from_utf8_lossy(&done.stderr).into_owned() + &String::from_utf8_lossy(&done.stdout);
-    assert!(done.status.success() && told.is_empty(), "{told}\n{}", String::from_utf8_lossy(&text));
+    let told =
+        String::from_utf8_lossy(&done.stderr).into_owned() + &String::from_utf8_lossy(&done.stdout);
+    assert!(
+        done.status.success() && told.is_empty(),
+        "{told}\n{}",
+        String::from_utf8_lossy(&text)
+    );
 }
 
 #[test]
 fn a_scrape_has_the_format_that_it_asks_for() {
     let site = Site::new();
-    let Loader { server, admin, mut client, token, .. } = serve_a_loader(&site);
+    let Loader {
+        server,
+        admin,
+        mut client,
+        token,
+        ..
+    } = serve_a_loader(&site);
     // A name that needs escapes in a label.
     site.license("a \\ \"quoted\" name # {x=\"1\"}", "--dataset conferences");
     let quoted = site.key("a \\ \"quoted\" name # {x=\"1\"}", &[]).1;
@@ -138,22 +195,44 @@ fn a_scrape_has_the_format_that_it_asks_for() {
     let cases = [
         ("*/*", plain),
         ("text/plain;version=0.0.4", plain),
-        ("application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.1", open),
+        (
+            "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.1",
+            open,
+        ),
     ];
     let names = |text: &[u8]| -> Vec<String> {
         let text = String::from_utf8_lossy(text);
         let samples = text.lines().filter(|line| !line.starts_with('#'));
-        samples.map(|line| line.rsplit_once(' ').unwrap().0.to_owned()).collect()
+        samples
+            .map(|line| line.rsplit_once(' ').unwrap().0.to_owned())
+            .collect()
     };
     let expected = names(&accepting(&admin, open).get("/metrics").body);
-    assert!(expected.iter().any(|name| name.contains(r#"license="a \\ \"quoted\" name # {x=\"1\"}""#)), "{expected:?}");
+    assert!(
+        expected
+            .iter()
+            .any(|name| name.contains(r#"license="a \\ \"quoted\" name # {x=\"1\"}""#)),
+        "{expected:?}"
+    );
     for (accept, kind) in cases {
         let answer = accepting(&admin, accept).get("/metrics");
-        assert_eq!((answer.status, answer.header("content-type")), (200, Some(kind)), "{accept}");
+        assert_eq!(
+            (answer.status, answer.header("content-type")),
+            (200, Some(kind)),
+            "{accept}"
+        );
         assert_eq!(answer.header("vary"), Some("accept"));
         let text = String::from_utf8(answer.body).unwrap();
-        assert_eq!((text.contains("# EOF"), text.contains("# UNIT")), (kind == open, kind == open), "{accept}");
-        assert_eq!(names(text.as_bytes()), expected, "{accept}: the same samples");
+        assert_eq!(
+            (text.contains("# EOF"), text.contains("# UNIT")),
+            (kind == open, kind == open),
+            "{accept}"
+        );
+        assert_eq!(
+            names(text.as_bytes()),
+            expected,
+            "{accept}: the same samples"
+        );
     }
     let default = Client::new(admin.address(), None).get("/metrics");
     assert_eq!(default.header("content-type"), Some(plain));
@@ -173,7 +252,16 @@ fn requests(route: &str, status: u16, license: &str) -> String {
 #[test]
 fn counters_rise_by_the_requests() {
     let (site, key) = Site::open(10);
-    site.json(["license", "set", "tight", "--yes", "--dataset", "conferences", "--rate-limit", "3"]);
+    site.json([
+        "license",
+        "set",
+        "tight",
+        "--yes",
+        "--dataset",
+        "conferences",
+        "--rate-limit",
+        "3",
+    ]);
     let tight = site.key("tight", &[]).1;
     let elsewhere = site.key("all", &["--allow-ip", "192.0.2.1"]).1;
     let ended = site.expired_key("all").1;
@@ -215,17 +303,36 @@ fn counters_rise_by_the_requests() {
         (requests("/v1/conferences", 429, "tight"), 5.0),
         ("medfeed_rate_limited_total".to_owned(), 5.0),
         ("medfeed_internal_errors_total".to_owned(), 0.0),
-        ("medfeed_refused_keys_total{code=\"invalid_api_key\"}".to_owned(), 2.0),
-        ("medfeed_refused_keys_total{code=\"expired_api_key\"}".to_owned(), 1.0),
-        ("medfeed_refused_keys_total{code=\"revoked_api_key\"}".to_owned(), 3.0),
-        ("medfeed_refused_keys_total{code=\"ip_not_allowed\"}".to_owned(), 2.0),
+        (
+            "medfeed_refused_keys_total{code=\"invalid_api_key\"}".to_owned(),
+            2.0,
+        ),
+        (
+            "medfeed_refused_keys_total{code=\"expired_api_key\"}".to_owned(),
+            1.0,
+        ),
+        (
+            "medfeed_refused_keys_total{code=\"revoked_api_key\"}".to_owned(),
+            3.0,
+        ),
+        (
+            "medfeed_refused_keys_total{code=\"ip_not_allowed\"}".to_owned(),
+            2.0,
+        ),
         ("medfeed_connections_opened_total".to_owned(), 12.0),
-        ("medfeed_request_duration_seconds_count{route=\"/v1/conferences/{id}\"}".to_owned(), 5.0),
+        (
+            "medfeed_request_duration_seconds_count{route=\"/v1/conferences/{id}\"}".to_owned(),
+            5.0,
+        ),
     ];
     for (name, by) in expected {
         assert_eq!(rise(&name), by, "{name}: {after:#?}");
     }
-    let all: f64 = after.keys().filter(|name| name.starts_with("medfeed_requests_total")).map(|name| rise(name)).sum();
+    let all: f64 = after
+        .keys()
+        .filter(|name| name.starts_with("medfeed_requests_total"))
+        .map(|name| rise(name))
+        .sum();
     assert_eq!(all, 30.0, "{after:#?}");
     server.stop();
 }
@@ -237,42 +344,84 @@ fn metrics_contain_version_and_process_figures() {
     let version = site.run(["--version"]).stdout;
     let version = version.trim().trim_start_matches("medfeed ");
     let before = scrape(&mut admin);
-    assert_eq!(before[&format!("medfeed_build_info{{version=\"{version}\"}}")], 1.0);
-    let clock = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs_f64();
-    assert!((clock - 60.0..=clock).contains(&before["process_start_time_seconds"]), "{before:#?}");
-    let (resident, addressed) = (before["process_resident_memory_bytes"], before["process_virtual_memory_bytes"]);
-    assert!(resident > 1e6 && addressed > resident && resident < 1e9, "{resident} {addressed}");
-    assert!(before["process_threads"] >= 2.0 && before["process_max_fds"] > before["process_open_fds"], "{before:#?}");
+    assert_eq!(
+        before[&format!("medfeed_build_info{{version=\"{version}\"}}")],
+        1.0
+    );
+    let clock = std::time::SystemTime::UNIX_EPOCH
+        .elapsed()
+        .unwrap()
+        .as_secs_f64();
+    assert!(
+        (clock - 60.0..=clock).contains(&before["process_start_time_seconds"]),
+        "{before:#?}"
+    );
+    let (resident, addressed) = (
+        before["process_resident_memory_bytes"],
+        before["process_virtual_memory_bytes"],
+    );
+    assert!(
+        resident > 1e6 && addressed > resident && resident < 1e9,
+        "{resident} {addressed}"
+    );
+    assert!(
+        before["process_threads"] >= 2.0 && before["process_max_fds"] > before["process_open_fds"],
+        "{before:#?}"
+    );
     // Connections are open files, and work takes processor time.
     let mut clients: Vec<Client> = (0..5).map(|_| server.client(&key)).collect();
-    clients.iter_mut().for_each(|client| assert_eq!(client.get("/v1/status").status, 200));
+    clients
+        .iter_mut()
+        .for_each(|client| assert_eq!(client.get("/v1/status").status, 200));
     let during = scrape(&mut admin);
-    assert!(during["process_open_fds"] >= before["process_open_fds"] + 5.0, "{during:#?}");
-    assert_eq!((before["medfeed_connections"], during["medfeed_connections"]), (0.0, 5.0));
+    assert!(
+        during["process_open_fds"] >= before["process_open_fds"] + 5.0,
+        "{during:#?}"
+    );
+    assert_eq!(
+        (before["medfeed_connections"], during["medfeed_connections"]),
+        (0.0, 5.0)
+    );
     wait_for("time on the processor", || {
         clients[0].get("/v1/conferences");
         scrape(&mut admin)["process_cpu_seconds_total"] > before["process_cpu_seconds_total"]
     });
     drop(clients);
-    wait_for("no connection", || scrape(&mut admin)["medfeed_connections"] == 0.0);
+    wait_for("no connection", || {
+        scrape(&mut admin)["medfeed_connections"] == 0.0
+    });
     server.stop();
 }
 
 #[test]
 fn metrics_show_a_feed_that_falls_behind() {
     let site = Site::new();
-    let Loader { server, mut admin, mut client, id, token } = serve_a_loader(&site);
+    let Loader {
+        server,
+        mut admin,
+        mut client,
+        id,
+        token,
+    } = serve_a_loader(&site);
     let labels = format!("{{license=\"all\",key=\"{id}\",dataset=\"conferences\"}}");
-    let (position, behind) = (format!("medfeed_feed_position{labels}"), format!("medfeed_feed_behind_seconds{labels}"));
+    let (position, behind) = (
+        format!("medfeed_feed_position{labels}"),
+        format!("medfeed_feed_behind_seconds{labels}"),
+    );
     let samples = scrape(&mut admin);
-    assert!(!samples.contains_key(&position) && !samples.contains_key(&behind), "before a feed call: {samples:#?}");
+    assert!(
+        !samples.contains_key(&position) && !samples.contains_key(&behind),
+        "before a feed call: {samples:#?}"
+    );
 
     assert!(client.get(&since(&token)).items().is_empty());
     let samples = scrape(&mut admin);
     assert_eq!((samples[&position] > 0.0, samples[&behind]), (true, 0.0));
     let stood = samples[&position];
     site.import("conferences.jsonl", conferences_of_version(3, 1));
-    wait_for("a feed that is behind", || scrape(&mut admin)[&behind] >= 1.0);
+    wait_for("a feed that is behind", || {
+        scrape(&mut admin)[&behind] >= 1.0
+    });
     // A response to HEAD has no entries.
     let head = client.request(&since(&token)).replacen("GET", "HEAD", 1);
     let mut connection = BufReader::new(connect(server.address).unwrap());
@@ -283,19 +432,31 @@ fn metrics_show_a_feed_that_falls_behind() {
     let page = client.get(&format!("{}&limit=1", since(&token))).json();
     assert_eq!(page["has_more"], true, "{page}");
     assert!(scrape(&mut admin)[&behind] >= 1.0, "two entries are left");
-    let newest = client.get(&since(&token)).json()["next_sync_token"].as_str().unwrap().to_owned();
+    let newest = client.get(&since(&token)).json()["next_sync_token"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let samples = scrape(&mut admin);
-    assert_eq!((samples[&position], samples[&behind]), (stood, 0.0), "with the last page fetched, the lag is 0");
+    assert_eq!(
+        (samples[&position], samples[&behind]),
+        (stood, 0.0),
+        "with the last page fetched, the lag is 0"
+    );
     client.get(&since(&newest));
     let samples = scrape(&mut admin);
-    assert!(samples[&position] > stood && samples[&behind] == 0.0, "{samples:#?}");
+    assert!(
+        samples[&position] > stood && samples[&behind] == 0.0,
+        "{samples:#?}"
+    );
     assert_eq!(scrape(&mut admin)["medfeed_database_followed"], 1.0);
     // A revoked key has no lag, also if the clock was set back since.
     let writer = Writer::open(&site.db(), SOON).unwrap();
     let mut edit = writer.begin_at(now().plus_s(DAY_S)).unwrap();
     edit.revoke_key(&id).unwrap();
     edit.commit().unwrap();
-    wait_for("no figure of the revoked key", || scrape(&mut admin).keys().all(|name| !name.contains(&id)));
+    wait_for("no figure of the revoked key", || {
+        scrape(&mut admin).keys().all(|name| !name.contains(&id))
+    });
     server.stop();
 }
 
@@ -321,27 +482,56 @@ impl OldSite {
         hidden.retain(|id| !visible.contains(id));
         let (server, admin) = serve_watched(&site, &[]);
         let mut client = server.client(&key.text);
-        let token = client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
+        let token = client
+            .get("/v1/exports/conferences")
+            .header("x-sync-token")
+            .unwrap()
+            .to_owned();
         assert!(client.get(&since(&token)).items().is_empty());
-        (OldSite { site, id: key.id, key: key.text, token, visible, hidden }, server, admin)
+        (
+            OldSite {
+                site,
+                id: key.id,
+                key: key.text,
+                token,
+                visible,
+                hidden,
+            },
+            server,
+            admin,
+        )
     }
 
     /// Removes a conference in a commit of `days` days ago.
     fn remove(&self, id: u64, days: i64) {
         let writer = Writer::open(&self.site.db(), SOON).unwrap();
         let mut edit = writer.begin_at(now().plus_s(-days * DAY_S)).unwrap();
-        edit.apply(&Batch { conferences: [(Id::try_from(id).unwrap(), None)].into(), ..Batch::default() }).unwrap();
+        edit.apply(&Batch {
+            conferences: [(Id::try_from(id).unwrap(), None)].into(),
+            ..Batch::default()
+        })
+        .unwrap();
         edit.commit().unwrap();
     }
 
     /// The days that the caller is behind, once the server shows the newest commit.
     fn behind_days(&self, admin: &mut Client) -> Option<f64> {
-        let newest = Writer::open(&self.site.db(), SOON).unwrap().snapshot().unwrap().commit().seq as f64;
+        let newest = Writer::open(&self.site.db(), SOON)
+            .unwrap()
+            .snapshot()
+            .unwrap()
+            .commit()
+            .seq as f64;
         let samples = wait_until("the commit is served", SOON, || {
             Some(scrape(admin)).filter(|samples| samples["medfeed_snapshot_seq"] == newest)
         });
-        let labels = format!("{{license=\"onco\",key=\"{}\",dataset=\"conferences\"}}", self.id);
-        samples.get(&format!("medfeed_feed_behind_seconds{labels}")).map(|seconds| seconds / DAY_S as f64)
+        let labels = format!(
+            "{{license=\"onco\",key=\"{}\",dataset=\"conferences\"}}",
+            self.id
+        );
+        samples
+            .get(&format!("medfeed_feed_behind_seconds{labels}"))
+            .map(|seconds| seconds / DAY_S as f64)
     }
 }
 
@@ -357,13 +547,23 @@ fn is_about(lag: Option<f64>, days: f64) -> bool {
 fn a_client_that_died_is_behind_by_the_age_of_the_oldest_entry_that_it_lacks() {
     let (old, server, mut admin) = OldSite::new();
     old.remove(old.hidden[0], 9);
-    assert_eq!(old.behind_days(&mut admin), Some(0.0), "its license does not show that commit");
+    assert_eq!(
+        old.behind_days(&mut admin),
+        Some(0.0),
+        "its license does not show that commit"
+    );
     old.remove(old.visible[0], 7);
     let lag = old.behind_days(&mut admin);
     assert!(is_about(lag, 7.0), "{lag:?}");
     wait_for("the entry is noted", || {
-        let files = old.site.files().into_iter().filter(|name| name.starts_with("feed.redb.usage-"));
-        let texts: String = files.map(|name| fs::read_to_string(old.site.path(&name)).unwrap_or_default()).collect();
+        let files = old
+            .site
+            .files()
+            .into_iter()
+            .filter(|name| name.starts_with("feed.redb.usage-"));
+        let texts: String = files
+            .map(|name| fs::read_to_string(old.site.path(&name)).unwrap_or_default())
+            .collect();
         texts.contains("behind_since") && !texts.contains("\"behind_since\":null")
     });
     // The record changes again. Its old entry is gone, and the client still lacks the record.
@@ -382,23 +582,41 @@ fn a_client_that_died_is_behind_by_the_age_of_the_oldest_entry_that_it_lacks() {
     let page = client.get(&since(&old.token)).json();
     assert_eq!(page["data"].as_array().unwrap().len(), 1, "{page}");
     assert_eq!(old.behind_days(&mut admin), Some(0.0));
-    wait_until_every(Duration::from_millis(50), "up to date at the other server", SOON, || {
-        (old.behind_days(&mut other_admin) == Some(0.0)).then_some(())
-    });
+    wait_until_every(
+        Duration::from_millis(50),
+        "up to date at the other server",
+        SOON,
+        || (old.behind_days(&mut other_admin) == Some(0.0)).then_some(()),
+    );
     other.stop();
     // A token of a history that was replaced has no lag.
     let backup = old.site.backup("backup.redb");
-    old.site
-        .import("conferences.jsonl", conference(old.visible[0], json!({"therapy_areas": ["Oncology"], "venue": "V"})));
+    old.site.import(
+        "conferences.jsonl",
+        conference(
+            old.visible[0],
+            json!({"therapy_areas": ["Oncology"], "venue": "V"}),
+        ),
+    );
     let later = since(page["next_sync_token"].as_str().unwrap());
     wait_for("the later commit", || client.get(&later).items().len() == 1);
-    old.site.json(["restore", backup.to_str().unwrap(), "--yes"]);
+    old.site
+        .json(["restore", backup.to_str().unwrap(), "--yes"]);
     // The restore takes one seq, so the seq of the token exists again.
-    wait_for("no figure of a lost history", || old.behind_days(&mut admin).is_none());
+    wait_for("no figure of a lost history", || {
+        old.behind_days(&mut admin).is_none()
+    });
     let listed = old.site.json(["key", "list"]);
     let keys = listed["keys"].as_array().unwrap();
-    let key = keys.iter().find(|key| key["id"] == old.id.as_str()).unwrap();
-    assert_eq!(key["usage"]["feeds"]["conferences"]["behind_s"], json!(null), "{key}");
+    let key = keys
+        .iter()
+        .find(|key| key["id"] == old.id.as_str())
+        .unwrap();
+    assert_eq!(
+        key["usage"]["feeds"]["conferences"]["behind_s"],
+        json!(null),
+        "{key}"
+    );
     server.stop();
 }
 
@@ -408,7 +626,9 @@ fn readyz_gets_503_while_the_database_file_is_missing() {
     let (server, mut admin) = serve_watched(&site, &[]);
     let mut client = server.client(&key);
     let ready = |admin: &mut Client, status: u16, followed: f64| {
-        wait_for(&format!("/readyz {status}"), || admin.get("/readyz").status == status);
+        wait_for(&format!("/readyz {status}"), || {
+            admin.get("/readyz").status == status
+        });
         assert_eq!(admin.get("/livez").status, 200);
         assert_eq!(scrape(admin)["medfeed_database_followed"], followed);
     };
@@ -417,27 +637,52 @@ fn readyz_gets_503_while_the_database_file_is_missing() {
         fs::rename(site.db(), site.path("away")).unwrap();
         ready(&mut admin, 503, 0.0);
         let page = admin.get("/").body;
-        assert!(String::from_utf8_lossy(&page).contains("cannot be followed"), "the operators' page reports it, too");
-        for target in ["/v1/conferences", "/v1/conferences/2", "/v1/exports/conferences"] {
-            assert_eq!(client.get(target).status, 200, "{target} while the file is away");
+        assert!(
+            String::from_utf8_lossy(&page).contains("cannot be followed"),
+            "the operators' page reports it, too"
+        );
+        for target in [
+            "/v1/conferences",
+            "/v1/conferences/2",
+            "/v1/exports/conferences",
+        ] {
+            assert_eq!(
+                client.get(target).status,
+                200,
+                "{target} while the file is away"
+            );
         }
         fs::rename(site.path("away"), site.db()).unwrap();
     }
     ready(&mut admin, 200, 1.0);
 
-    for (target, status) in
-        [("/", 200), ("/page", 404), ("/metric", 404), ("/metrics/", 404), ("/v1/status", 404), ("/livez", 200)]
-    {
+    for (target, status) in [
+        ("/", 200),
+        ("/page", 404),
+        ("/metric", 404),
+        ("/metrics/", 404),
+        ("/v1/status", 404),
+        ("/livez", 200),
+    ] {
         assert_eq!(admin.get(target).status, status, "{target}");
     }
     let address: SocketAddr = admin.address();
     for target in ["/metrics", "/livez", "/readyz", "/nothing"] {
         let mut connection = BufReader::new(connect(address).unwrap());
-        let request = format!("POST {target} HTTP/1.1\r\nhost: {address}\r\ncontent-length: 0\r\n\r\n");
+        let request =
+            format!("POST {target} HTTP/1.1\r\nhost: {address}\r\ncontent-length: 0\r\n\r\n");
         connection.get_mut().write_all(request.as_bytes()).unwrap();
-        assert_eq!(read_answer(&mut connection, false).unwrap().status, 405, "POST {target}");
+        assert_eq!(
+            read_answer(&mut connection, false).unwrap().status,
+            405,
+            "POST {target}"
+        );
     }
-    assert_eq!(server.client(&key).get("/metrics").status, 404, "callers see no metrics");
+    assert_eq!(
+        server.client(&key).get("/metrics").status,
+        404,
+        "callers see no metrics"
+    );
     server.stop();
 }
 
@@ -450,11 +695,19 @@ fn the_log_names_the_address_of_monitoring() {
         assert_eq!(told.ip().to_string(), address.trim_end_matches(":0"));
         assert!(told.port() != 0 && told != server.address, "{told}");
         assert_eq!(admin.get("/livez").status, 200, "{told}");
-        let line = server.logged().lines().find(|line| line.contains("monitoring")).unwrap().to_owned();
+        let line = server
+            .logged()
+            .lines()
+            .find(|line| line.contains("monitoring"))
+            .unwrap()
+            .to_owned();
         assert!(line.contains("INFO"), "{line}");
         server.stop();
     }
     let server = site.serve_with("--log info");
     let log = server.stop_and_read();
-    assert!(log.contains("stopping") && !log.contains("monitoring"), "nothing listens for monitoring: {log}");
+    assert!(
+        log.contains("stopping") && !log.contains("monitoring"),
+        "nothing listens for monitoring: {log}"
+    );
 }

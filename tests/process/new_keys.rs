@@ -32,13 +32,24 @@ fn expect_only_valid_keys(address: SocketAddr, valid: &str) {
     let get = |key: &str| Client::new(address, Some(key)).get("/v1/conferences");
     for (status, left) in [(200, "1"), (200, "0"), (429, "0")] {
         let answer = get(valid);
-        assert_eq!((answer.status, answer.header("ratelimit-remaining")), (status, Some(left)), "{answer:?}");
+        assert_eq!(
+            (answer.status, answer.header("ratelimit-remaining")),
+            (status, Some(left)),
+            "{answer:?}"
+        );
         assert_eq!(answer.header("ratelimit-limit"), Some("2"));
     }
     let texts = ["mfk_none", &made_up(), &made_up(), &valid[..20], "x"].map(|key| {
         let answer = get(key);
-        assert_eq!((answer.status, answer.header("ratelimit-limit")), (429, Some("100")), "{answer:?}");
-        assert!(answer.header("retry-after").is_some() && answer.header("www-authenticate").is_none(), "{answer:?}");
+        assert_eq!(
+            (answer.status, answer.header("ratelimit-limit")),
+            (429, Some("100")),
+            "{answer:?}"
+        );
+        assert!(
+            answer.header("retry-after").is_some() && answer.header("www-authenticate").is_none(),
+            "{answer:?}"
+        );
         answer.json()["detail"].as_str().unwrap().to_owned()
     });
     assert!(texts.iter().all(|text| *text == texts[0]), "{texts:?}");
@@ -47,7 +58,16 @@ fn expect_only_valid_keys(address: SocketAddr, valid: &str) {
 #[test]
 fn a_new_key_works_at_once_from_an_address_beyond_its_limit() {
     let site = Site::with(3);
-    site.json(["license", "set", "all", "--yes", "--dataset", "conferences", "--rate-limit", "2"]);
+    site.json([
+        "license",
+        "set",
+        "all",
+        "--yes",
+        "--dataset",
+        "conferences",
+        "--rate-limit",
+        "2",
+    ]);
     let server = site.serve();
     flood(server.address);
     // Several keys, because the server polls the file ten times a second.
@@ -55,20 +75,36 @@ fn a_new_key_works_at_once_from_an_address_beyond_its_limit() {
         .map(|_| {
             let (_, key) = site.key("all", &[]);
             assert_eq!(server.client(&key).get("/v1/status").status, 200);
-            assert_eq!(server.client(&key).get("/v1/journals").problem(), "dataset_not_licensed", "the key is known");
+            assert_eq!(
+                server.client(&key).get("/v1/journals").problem(),
+                "dataset_not_licensed",
+                "the key is known"
+            );
             key
         })
         .collect();
     let (_, key) = site.key("all", &[]);
     expect_only_valid_keys(server.address, &key);
-    assert!(keys.iter().all(|key| server.client(key).get("/v1/conferences").status == 200));
+    assert!(
+        keys.iter()
+            .all(|key| server.client(key).get("/v1/conferences").status == 200)
+    );
     server.stop();
 }
 
 #[test]
 fn a_replica_polls_for_new_keys_of_an_address_beyond_its_limit() {
     let (mut origin, _) = origin();
-    origin.site.json(["license", "set", "slow", "--yes", "--dataset", "conferences", "--rate-limit", "2"]);
+    origin.site.json([
+        "license",
+        "set",
+        "slow",
+        "--yes",
+        "--dataset",
+        "conferences",
+        "--rate-limit",
+        "2",
+    ]);
     origin.publish();
     let replica = origin.replica();
     let (server, _) = serve(&replica, "--poll 1h");
@@ -79,7 +115,12 @@ fn a_replica_polls_for_new_keys_of_an_address_beyond_its_limit() {
     // Many made-up keys at once are answered, and use up no places of other addresses.
     std::thread::scope(|scope| {
         for _ in 0..24 {
-            scope.spawn(|| assert_eq!(server.client(&made_up()).get("/v1/conferences").problem(), "rate_limited"));
+            scope.spawn(|| {
+                assert_eq!(
+                    server.client(&made_up()).get("/v1/conferences").problem(),
+                    "rate_limited"
+                )
+            });
         }
     });
     server.stop();
@@ -92,7 +133,10 @@ fn an_unknown_key_makes_the_replica_poll() {
     let (server, _) = serve(&replica, "--poll 1h");
     let refused = |key: &str| {
         let answer = server.client(key).get("/v1/conferences");
-        assert_eq!((answer.status, answer.problem().as_str()), (401, "invalid_api_key"));
+        assert_eq!(
+            (answer.status, answer.problem().as_str()),
+            (401, "invalid_api_key")
+        );
     };
     let (_, new) = origin.site.key("all", &[]);
     refused(&new);
@@ -102,7 +146,11 @@ fn an_unknown_key_makes_the_replica_poll() {
     std::fs::rename(origin.folder(), &away).unwrap();
     for key in [&new, &made_up()] {
         let answer = server.client(key).get("/v1/conferences");
-        assert_eq!((answer.problem().as_str(), answer.header("retry-after")), ("unavailable", Some("1")), "{answer:?}");
+        assert_eq!(
+            (answer.problem().as_str(), answer.header("retry-after")),
+            ("unavailable", Some("1")),
+            "{answer:?}"
+        );
     }
     refused("mfk_none");
     std::fs::rename(&away, origin.folder()).unwrap();
@@ -119,10 +167,14 @@ fn unknown_keys_end_no_change_delay() {
     let replica = origin.replica();
     let (server, mut admin) = serve(&replica, "--poll 20ms --change-delay 1h");
     let mut client = server.client(&key);
-    origin.site.import("conferences.jsonl", conferences_of_version(COUNT, 1));
+    origin
+        .site
+        .import("conferences.jsonl", conferences_of_version(COUNT, 1));
     let (_, new) = origin.site.key("all", &[]);
     origin.publish();
-    wait_for("the commit is held back", || scrape(&mut admin)["medfeed_held_back"] == 1.0);
+    wait_for("the commit is held back", || {
+        scrape(&mut admin)["medfeed_held_back"] == 1.0
+    });
     for (key, status) in [(&made_up(), 401), (&new, 200), (&made_up(), 401)] {
         assert_eq!(server.client(key).get("/v1/conferences").status, status);
         assert_eq!(version_of(&client.get("/v1/conferences").items()), 0);
@@ -136,28 +188,46 @@ fn made_up_keys_cause_few_polls_and_delay_no_caller() {
     let (origin, key) = origin();
     let store = S3::start();
     mirror(&origin, &store);
-    let replica = Replica { site: Site::new(), url: store.url.clone() };
+    let replica = Replica {
+        site: Site::new(),
+        url: store.url.clone(),
+    };
     let mut command = replica.site.serve_command(&replica.options("--poll 1h"));
     command.envs(store.environment());
     let server = replica.site.start(command);
     let name = layout::log(origin.slot + 1);
-    let polls = || store.requests().iter().filter(|request| request.contains(&name)).count();
+    let polls = || {
+        store
+            .requests()
+            .iter()
+            .filter(|request| request.contains(&name))
+            .count()
+    };
     let (before, begun) = (polls(), Instant::now());
     std::thread::scope(|scope| {
         for _ in 0..CALLERS {
             scope.spawn(|| {
                 for _ in 0..3 {
-                    assert_eq!(server.client(&made_up()).get("/v1/conferences").problem(), "invalid_api_key");
+                    assert_eq!(
+                        server.client(&made_up()).get("/v1/conferences").problem(),
+                        "invalid_api_key"
+                    );
                 }
             });
         }
     });
     let (made, most) = (polls() - before, begun.elapsed().as_secs() + 1);
-    assert!((1..=most).contains(&u64::try_from(made).unwrap()), "{made} polls, and at most {most} are allowed");
+    assert!(
+        (1..=most).contains(&u64::try_from(made).unwrap()),
+        "{made} polls, and at most {most} are allowed"
+    );
     // A text that cannot be a key causes no poll.
     let before = polls();
     for key in ["mfk_none", "Bearer", "x"] {
-        assert_eq!(server.client(key).get("/v1/conferences").problem(), "invalid_api_key");
+        assert_eq!(
+            server.client(key).get("/v1/conferences").problem(),
+            "invalid_api_key"
+        );
     }
     assert_eq!(polls(), before);
 
@@ -170,7 +240,11 @@ fn made_up_keys_cause_few_polls_and_delay_no_caller() {
             assert_eq!(server.client(&key).get("/v1/conferences").status, 200);
         }
         let answer = waiting.join().unwrap();
-        assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")), "{answer:?}");
+        assert_eq!(
+            (answer.status, answer.header("retry-after")),
+            (503, Some("1")),
+            "{answer:?}"
+        );
     });
     store.release();
     server.stop();

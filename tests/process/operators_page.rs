@@ -14,21 +14,42 @@ use super::site::{SOON, Site, conferences_of_version, wait_for};
 
 fn page(admin: &mut Client) -> String {
     let answer = admin.get("/");
-    assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
+    assert_eq!(
+        answer.status,
+        200,
+        "{}",
+        String::from_utf8_lossy(&answer.body)
+    );
     String::from_utf8(answer.body).unwrap()
 }
 
 pub fn get_from(address: SocketAddr, host: &str, target: &str) -> Answer {
     let mut connection = BufReader::new(connect(address).unwrap());
-    ask(&mut connection, &format!("GET {target} HTTP/1.1\r\nhost: {host}\r\n\r\n")).unwrap()
+    ask(
+        &mut connection,
+        &format!("GET {target} HTTP/1.1\r\nhost: {host}\r\n\r\n"),
+    )
+    .unwrap()
 }
 
 /// The text of a table's row or a list's item that contains a piece, without its tags.
 fn text_around(page: &str, open: &str, close: &str, piece: &str) -> String {
-    let mut items = page.split(open).skip(1).filter_map(|rest| rest.split_once(close)).map(|(item, _)| item);
-    let item = items.find(|item| item.contains(piece)).unwrap_or_else(|| panic!("no {open} with {piece}: {page}"));
-    let texts = item.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text));
-    texts.map(str::trim).filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" | ")
+    let mut items = page
+        .split(open)
+        .skip(1)
+        .filter_map(|rest| rest.split_once(close))
+        .map(|(item, _)| item);
+    let item = items
+        .find(|item| item.contains(piece))
+        .unwrap_or_else(|| panic!("no {open} with {piece}: {page}"));
+    let texts = item
+        .split('<')
+        .map(|part| part.split_once('>').map_or(part, |(_, text)| text));
+    texts
+        .map(str::trim)
+        .filter(|text| !text.is_empty())
+        .collect::<Vec<_>>()
+        .join(" | ")
 }
 
 fn row(page: &str, piece: &str) -> String {
@@ -52,22 +73,48 @@ fn the_page_lists_datasets_licenses_and_keys() {
     site.json(["key", "replace", &replaced, "--overlap", "1h"]);
     let (server, mut admin) = serve_watched(&site, &[]);
     let mut client = server.client(&key);
-    for (target, times) in [("/v1/conferences", 3), ("/v1/conferences/5000", 1), ("/v1/exports/conferences", 1)] {
+    for (target, times) in [
+        ("/v1/conferences", 3),
+        ("/v1/conferences/5000", 1),
+        ("/v1/exports/conferences", 1),
+    ] {
         for _ in 0..times {
             client.get(target);
         }
     }
-    let token = client.get("/v1/exports/journals").header("x-sync-token").unwrap().to_owned();
+    let token = client
+        .get("/v1/exports/journals")
+        .header("x-sync-token")
+        .unwrap()
+        .to_owned();
     client.get(&format!("/v1/journals/changes?since={token}"));
     let shown = page(&mut admin);
     let dataset = text_around(&shown, "<li>", "</li>", "journals");
-    assert!(dataset.starts_with("0 | journals | nothing imported yet"), "{dataset}");
-    assert!(text_around(&shown, "<li>", "</li>", "1,234").starts_with("1,234 | conferences | changed"), "{shown}");
+    assert!(
+        dataset.starts_with("0 | journals | nothing imported yet"),
+        "{dataset}"
+    );
+    assert!(
+        text_around(&shown, "<li>", "</li>", "1,234").starts_with("1,234 | conferences | changed"),
+        "{shown}"
+    );
     let cases = [
-        ("<th scope=\"row\">all<", "all | 1,234 | 0 | 1 | 1,000,000 | no restriction"),
-        ("<th scope=\"row\">none<", "none | 0 | – | 3 | 1,000,000 | countries | Nowhere"),
-        (unused.as_str(), &format!("{unused} | none | never | not asked for")),
-        (replaced.as_str(), &format!("{replaced} | none | replaced, still usable | never")),
+        (
+            "<th scope=\"row\">all<",
+            "all | 1,234 | 0 | 1 | 1,000,000 | no restriction",
+        ),
+        (
+            "<th scope=\"row\">none<",
+            "none | 0 | – | 3 | 1,000,000 | countries | Nowhere",
+        ),
+        (
+            unused.as_str(),
+            &format!("{unused} | none | never | not asked for"),
+        ),
+        (
+            replaced.as_str(),
+            &format!("{replaced} | none | replaced, still usable | never"),
+        ),
         ("/v1/conferences/{id}<", "/v1/conferences/{id} | 1 |"),
         ("/v1/conferences<", "/v1/conferences | 3 |"),
         ("conferences.jsonl<", " | import "),
@@ -80,17 +127,33 @@ fn the_page_lists_datasets_licenses_and_keys() {
     assert!(refused.ends_with("| 100.0 % | 0 %"), "{refused}");
     assert!(row(&shown, &id).contains("| all |"), "{}", row(&shown, &id));
     assert!(
-        !shown.contains(&format!("<code>{ended}")) && shown.contains("1 revoked or expired key is left out"),
+        !shown.contains(&format!("<code>{ended}"))
+            && shown.contains("1 revoked or expired key is left out"),
         "{shown}"
     );
-    assert!(!shown.contains("further"), "all licenses and keys are shown");
+    assert!(
+        !shown.contains("further"),
+        "all licenses and keys are shown"
+    );
     // Texts of others are shown as text, and keys only by their ids.
-    assert!(!shown.contains(hostile) && shown.contains("alert(1)"), "{shown}");
-    assert!(!shown.contains("<script>") && !shown.contains("mfk_") && !shown.contains("style=\""), "{shown}");
+    assert!(
+        !shown.contains(hostile) && shown.contains("alert(1)"),
+        "{shown}"
+    );
+    assert!(
+        !shown.contains("<script>") && !shown.contains("mfk_") && !shown.contains("style=\""),
+        "{shown}"
+    );
     // The license loses the dataset of which the key has asked.
-    assert!(row(&shown, &id).ends_with("| journals | up to date"), "{}", row(&shown, &id));
+    assert!(
+        row(&shown, &id).ends_with("| journals | up to date"),
+        "{}",
+        row(&shown, &id)
+    );
     site.license("all", "--dataset conferences");
-    wait_for("the lag is unknown", || row(&page(&mut admin), &id).ends_with("| journals | unknown"));
+    wait_for("the lag is unknown", || {
+        row(&page(&mut admin), &id).ends_with("| journals | unknown")
+    });
     server.stop();
 }
 
@@ -115,7 +178,8 @@ fn the_page_is_shown_only_under_its_own_names() {
             assert_eq!(answer.status, *status, "{host} {target}");
             let policy = answer.header("content-security-policy").unwrap();
             assert!(
-                policy.starts_with("default-src 'none'; style-src 'self'") && !policy.contains("unsafe"),
+                policy.starts_with("default-src 'none'; style-src 'self'")
+                    && !policy.contains("unsafe"),
                 "{policy}"
             );
             assert_eq!(answer.header("cache-control"), Some("no-store"));
@@ -125,11 +189,21 @@ fn the_page_is_shown_only_under_its_own_names() {
         assert_eq!(get_from(address, host, "/livez").status, 200, "{host}");
     }
     let refused = get_from(address, "evil.example", "/");
-    assert!(String::from_utf8(refused.body).unwrap().contains("--admin-host"));
+    assert!(
+        String::from_utf8(refused.body)
+            .unwrap()
+            .contains("--admin-host")
+    );
     let style = get_from(address, "localhost", "/page.css");
-    assert_eq!(style.header("content-type"), Some("text/css; charset=utf-8"));
+    assert_eq!(
+        style.header("content-type"),
+        Some("text/css; charset=utf-8")
+    );
     let script = get_from(address, "localhost", "/page.js");
-    assert_eq!(script.header("content-type"), Some("text/javascript; charset=utf-8"));
+    assert_eq!(
+        script.header("content-type"),
+        Some("text/javascript; charset=utf-8")
+    );
     server.stop();
 }
 
@@ -138,34 +212,73 @@ fn a_key_with_two_feeds_is_sorted_by_its_largest_lag() {
     let site = Site::with(3);
     site.license("all", "--dataset conferences --dataset journals");
     let [(less, _), (more, _), (least, _), (lost, _)] = [(); 4].map(|()| site.key("all", &[]));
-    let commit = Writer::open(&site.db(), SOON).unwrap().snapshot().unwrap().commit();
+    let commit = Writer::open(&site.db(), SOON)
+        .unwrap()
+        .snapshot()
+        .unwrap()
+        .commit();
     // A dead server recorded these lags.
     let seen = |lineage, behind_s: i64| FeedSeen {
         at: now(),
         position: 1,
-        witness: Witness { seq: commit.seq, lineage },
+        witness: Witness {
+            seq: commit.seq,
+            lineage,
+        },
         behind_since: (behind_s > 0).then(|| now().plus_s(-behind_s)),
     };
     let own = |behind_s| seen(commit.lineage, behind_s);
     let uses: Uses = [
         (&less, vec![(Dataset::Conferences, own(630))]),
-        (&more, vec![(Dataset::Conferences, own(7300)), (Dataset::Journals, own(0))]),
+        (
+            &more,
+            vec![
+                (Dataset::Conferences, own(7300)),
+                (Dataset::Journals, own(0)),
+            ],
+        ),
         (&least, vec![(Dataset::Journals, own(0))]),
         // Lags in a history that was replaced.
-        (&lost, vec![(Dataset::Conferences, seen([7; 16], 90_000)), (Dataset::Journals, seen([7; 16], 0))]),
+        (
+            &lost,
+            vec![
+                (Dataset::Conferences, seen([7; 16], 90_000)),
+                (Dataset::Journals, seen([7; 16], 0)),
+            ],
+        ),
     ]
     .into_iter()
-    .map(|(id, feeds)| (id.clone(), KeyUse { last_used_at: None, feeds: feeds.into_iter().collect() }))
+    .map(|(id, feeds)| {
+        (
+            id.clone(),
+            KeyUse {
+                last_used_at: None,
+                feeds: feeds.into_iter().collect(),
+            },
+        )
+    })
     .collect();
-    site.write("feed.redb.usage-0196f0c1d2e37a4b8c9d0e1f2a3b4c5d", serde_json::to_vec(&uses).unwrap());
+    site.write(
+        "feed.redb.usage-0196f0c1d2e37a4b8c9d0e1f2a3b4c5d",
+        serde_json::to_vec(&uses).unwrap(),
+    );
     let (server, mut admin) = serve_watched(&site, &[]);
     let shown = page(&mut admin);
-    assert!(row(&shown, &more).ends_with("| conferences | 2 h behind | journals | up to date"), "{shown}");
+    assert!(
+        row(&shown, &more).ends_with("| conferences | 2 h behind | journals | up to date"),
+        "{shown}"
+    );
     let places = [&more, &less, &least].map(|id| shown.find(&format!("<code>{id}")).unwrap());
     assert!(places.is_sorted(), "{places:?}: {shown}");
     let of_lost = row(&shown, &lost);
-    assert!(!of_lost.contains("behind") && !of_lost.contains("up to date"), "{of_lost}");
-    assert!(scrape(&mut admin).keys().all(|name| !name.contains(&lost)), "no figure of a lost history");
+    assert!(
+        !of_lost.contains("behind") && !of_lost.contains("up to date"),
+        "{of_lost}"
+    );
+    assert!(
+        scrape(&mut admin).keys().all(|name| !name.contains(&lost)),
+        "no figure of a lost history"
+    );
     server.stop();
 }
 
@@ -174,9 +287,14 @@ fn a_commit_that_waits_for_the_change_delay_is_no_failure() {
     let site = Site::with(3);
     let (server, mut admin) = serve_watched(&site, &["--change-delay", "1h"]);
     site.import("conferences.jsonl", conferences_of_version(3, 1));
-    wait_for("it is held back", || scrape(&mut admin)["medfeed_held_back"] == 1.0);
+    wait_for("it is held back", || {
+        scrape(&mut admin)["medfeed_held_back"] == 1.0
+    });
     let shown = page(&mut admin);
-    assert!(shown.contains("ready; a newer commit waits for the change delay"), "{shown}");
+    assert!(
+        shown.contains("ready; a newer commit waits for the change delay"),
+        "{shown}"
+    );
     assert_eq!(admin.get("/readyz").body, b"ok\n");
     server.stop();
 }

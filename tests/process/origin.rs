@@ -24,7 +24,11 @@ impl Origin {
     /// Publishes a site's database in the folder `bucket` next to it.
     pub fn new(site: Site) -> Origin {
         let place = Place::folder(&site);
-        let mut origin = Origin { site, place, slot: 0 };
+        let mut origin = Origin {
+            site,
+            place,
+            slot: 0,
+        };
         origin.publish();
         origin
     }
@@ -42,7 +46,10 @@ impl Origin {
     }
 
     pub fn view(&self) -> OriginView {
-        Reader::open(&self.site.db()).expect("a database").origin().expect("it can be read")
+        Reader::open(&self.site.db())
+            .expect("a database")
+            .origin()
+            .expect("it can be read")
     }
 
     /// Publishes all commits since the last call, and writes a heartbeat.
@@ -63,7 +70,8 @@ impl Origin {
     /// Restores the database as it is, so that a whole state is published.
     pub fn publish_state(&mut self) {
         let backup = self.site.backup("present.redb");
-        self.site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
+        self.site
+            .json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
         self.publish();
     }
 
@@ -83,20 +91,29 @@ impl Origin {
     pub fn put(&mut self, header: &EntryHeader, changes: &[Vec<u8>]) {
         let changes: Vec<&[u8]> = changes.iter().map(Vec::as_slice).collect();
         let (bytes, _) = entry::encode(header, &changes).expect("an entry");
-        let created = self.bucket().create(&layout::log(header.slot), &bytes).expect("the bucket is there");
+        let created = self
+            .bucket()
+            .create(&layout::log(header.slot), &bytes)
+            .expect("the bucket is there");
         assert_eq!(created, Created::New);
         self.slot = header.slot;
     }
 
     /// A site for a replica of this origin.
     pub fn replica(&self) -> Replica {
-        Replica { site: Site::new(), url: self.url() }
+        Replica {
+            site: Site::new(),
+            url: self.url(),
+        }
     }
 }
 
 /// Copies the content of a folder into another one.
 pub fn copy_into(from: &Path, to: &Path) {
-    for entry in fs::read_dir(from).expect("a folder").map(|entry| entry.expect("an entry")) {
+    for entry in fs::read_dir(from)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry"))
+    {
         let target = to.join(entry.file_name());
         if entry.path().is_dir() {
             fs::create_dir(&target).expect("a folder");
@@ -117,7 +134,10 @@ pub struct Replica {
 impl Replica {
     /// Options with which a server follows as a replica, and has monitoring.
     pub fn options(&self, more: &str) -> String {
-        format!("--from {} --admin-listen 127.0.0.1:0 --log info {more}", self.url)
+        format!(
+            "--from {} --admin-listen 127.0.0.1:0 --log info {more}",
+            self.url
+        )
     }
 
     /// Serves the replica, with more options.

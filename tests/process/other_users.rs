@@ -31,7 +31,9 @@ pub fn can_be_nobody() -> bool {
     let site = Site::new();
     let can = rustix::process::geteuid().is_root() && {
         share(site.folder());
-        as_nobody(&mut site.command(["--version"])).output().is_ok_and(|tried| tried.status.success())
+        as_nobody(&mut site.command(["--version"]))
+            .output()
+            .is_ok_and(|tried| tried.status.success())
     };
     if !can {
         eprintln!("left out: only root can run commands as another user");
@@ -61,7 +63,10 @@ fn a_publisher_that_does_not_own_the_file_writes_its_note() {
         assert_eq!(done.code, Some(0), "{done:?}");
         assert!(!done.stderr.contains("cannot be written"), "{done:?}");
         let found = fs::metadata(site.path("feed.redb.published")).unwrap();
-        assert_eq!((found.uid(), found.gid(), found.mode() & 0o777), (NOBODY, NOBODY, 0o660));
+        assert_eq!(
+            (found.uid(), found.gid(), found.mode() & 0o777),
+            (NOBODY, NOBODY, 0o660)
+        );
         assert_eq!(note(&site).slot, slot);
     }
 }
@@ -69,18 +74,33 @@ fn a_publisher_that_does_not_own_the_file_writes_its_note() {
 #[test]
 fn only_its_owner_replaces_a_database() {
     let Some(site) = shared_site() else { return };
-    let done = Done::of(as_nobody(&mut site.command(["key", "create", "--license", "all"])));
+    let done = Done::of(as_nobody(&mut site.command([
+        "key",
+        "create",
+        "--license",
+        "all",
+    ])));
     assert_eq!(done.code, Some(0), "others may write to it: {done:?}");
     let older = OlderFile::new().site;
     share(&older.db());
     share(older.folder());
     // The restore does not ask first.
-    for (site, command) in [(&site, &["compact"][..]), (&site, &["restore", "backup.redb"]), (&older, &["upgrade"])] {
+    for (site, command) in [
+        (&site, &["compact"][..]),
+        (&site, &["restore", "backup.redb"]),
+        (&older, &["upgrade"]),
+    ] {
         let before = (fs::read(site.db()).unwrap(), site.files());
         let done = Done::of(as_nobody(&mut site.command(command)));
         assert_eq!(done.code, Some(1), "{command:?}: {done:?}");
-        assert!(done.stderr.contains("run the command as its owner"), "{command:?}: {done:?}");
-        assert!((fs::read(site.db()).unwrap(), site.files()) == before, "{command:?}: a file changed");
+        assert!(
+            done.stderr.contains("run the command as its owner"),
+            "{command:?}: {done:?}"
+        );
+        assert!(
+            (fs::read(site.db()).unwrap(), site.files()) == before,
+            "{command:?}: a file changed"
+        );
     }
 }
 
@@ -102,15 +122,26 @@ fn a_folder_that_cannot_be_read_gets_no_file() {
     ];
     for command in cases {
         let done = Done::of(as_nobody(&mut site.command(command)));
-        assert!(done.code == Some(1) && done.stderr.contains("Permission denied"), "{command:?}: {done:?}");
-        assert_eq!(fs::read_dir(&drop).unwrap().count(), 1, "{command:?}: a file is new");
+        assert!(
+            done.code == Some(1) && done.stderr.contains("Permission denied"),
+            "{command:?}: {done:?}"
+        );
+        assert_eq!(
+            fs::read_dir(&drop).unwrap().count(),
+            1,
+            "{command:?}: a file is new"
+        );
         assert_eq!(inode(), before, "{command:?}: the file was replaced");
     }
 }
 
 /// Checks a file as `nobody`, without the right to write to it. Returns the plain and the JSON output.
 fn check_as_nobody(site: &Site, file: &str) -> (Done, Done) {
-    let check = |more: &[&str]| Done::of(as_nobody(&mut site.command([&["check", "--db", file], more].concat())));
+    let check = |more: &[&str]| {
+        Done::of(as_nobody(
+            &mut site.command([&["check", "--db", file], more].concat()),
+        ))
+    };
     (check(&[]), check(&["--json"]))
 }
 
@@ -124,13 +155,28 @@ fn a_file_is_checked_without_the_right_to_write() {
     let before = (fs::read(&backup).unwrap(), site.files());
     let told = "every row was checked, but not redb's checksums of the pages: they need the right to write to the file";
     let (plain, json) = check_as_nobody(&site, "backup.redb");
-    assert!(plain.code == Some(0) && plain.stdout.contains("is sound: 30 conferences"), "{plain:?}");
-    assert!(plain.stdout.contains(&format!("\nwarning: {told}")), "{plain:?}");
-    assert!(json.code == Some(0) && json.json()["ok"] == true && json.json()["warnings"][0] == told, "{json:?}");
-    assert!((fs::read(&backup).unwrap(), site.files()) == before, "nothing changed");
+    assert!(
+        plain.code == Some(0) && plain.stdout.contains("is sound: 30 conferences"),
+        "{plain:?}"
+    );
+    assert!(
+        plain.stdout.contains(&format!("\nwarning: {told}")),
+        "{plain:?}"
+    );
+    assert!(
+        json.code == Some(0) && json.json()["ok"] == true && json.json()["warnings"][0] == told,
+        "{json:?}"
+    );
+    assert!(
+        (fs::read(&backup).unwrap(), site.files()) == before,
+        "nothing changed"
+    );
     // With the right to write, everything is compared.
     let whole = site.run(["check", "--db", "backup.redb"]);
-    assert!(whole.code == Some(0) && !whole.stdout.contains("warning"), "{whole:?}");
+    assert!(
+        whole.code == Some(0) && !whole.stdout.contains("warning"),
+        "{whole:?}"
+    );
 
     // Each row is read: a changed name is found.
     let mut damaged = before.0;
@@ -142,21 +188,42 @@ fn a_file_is_checked_without_the_right_to_write() {
     fs::write(site.path("damaged.redb"), damaged).unwrap();
     fs::set_permissions(site.path("damaged.redb"), Permissions::from_mode(0o444)).unwrap();
     let (plain, json) = check_as_nobody(&site, "damaged.redb");
-    assert!(plain.code == Some(1) && plain.stdout.contains("is DAMAGED"), "{plain:?}");
-    assert!(json.code == Some(1) && json.json()["ok"] == false, "{json:?}");
+    assert!(
+        plain.code == Some(1) && plain.stdout.contains("is DAMAGED"),
+        "{plain:?}"
+    );
+    assert!(
+        json.code == Some(1) && json.json()["ok"] == false,
+        "{json:?}"
+    );
 
     // A file that cannot be read is not sound.
     fs::set_permissions(&backup, Permissions::from_mode(0o600)).unwrap();
     let (plain, json) = check_as_nobody(&site, "backup.redb");
-    assert!(plain.code == Some(1) && plain.stderr.contains("Permission denied"), "{plain:?}");
-    assert!(json.code == Some(1) && json.json()["error"].is_string(), "{json:?}");
+    assert!(
+        plain.code == Some(1) && plain.stderr.contains("Permission denied"),
+        "{plain:?}"
+    );
+    assert!(
+        json.code == Some(1) && json.json()["error"].is_string(),
+        "{json:?}"
+    );
 }
 
 /// Runs a command after a script, with mounts of its own. `None` if nothing can be mounted.
 fn in_own_mounts(site: &Site, script: &str, args: &[&str]) -> Option<Done> {
     let unshare = |script: &str, args: &[&str]| {
         let mut command = site.command_of("unshare");
-        command.args(["--mount", "--", "/bin/sh", "-c", &format!("{script} && exec \"$@\""), "sh"]).args(args);
+        command
+            .args([
+                "--mount",
+                "--",
+                "/bin/sh",
+                "-c",
+                &format!("{script} && exec \"$@\""),
+                "sh",
+            ])
+            .args(args);
         command
     };
     let tried = unshare("mount -t tmpfs none /mnt", &["true"]).output();
@@ -164,7 +231,10 @@ fn in_own_mounts(site: &Site, script: &str, args: &[&str]) -> Option<Done> {
         eprintln!("{args:?} is left out: nothing can be mounted here");
         return None;
     }
-    Some(Done::of(&mut unshare(script, &[&[env!("CARGO_BIN_EXE_medfeed")], args].concat())))
+    Some(Done::of(&mut unshare(
+        script,
+        &[&[env!("CARGO_BIN_EXE_medfeed")], args].concat(),
+    )))
 }
 
 #[test]
@@ -173,9 +243,17 @@ fn a_file_on_a_read_only_mount_is_checked() {
     let folder = site.folder().display();
     let read_only = format!("mount --bind {folder} {folder} && mount -o remount,ro,bind {folder}");
     let backup = site.path("backup.redb");
-    let Some(done) = in_own_mounts(&site, &read_only, &["check", "--db", backup.to_str().unwrap()]) else { return };
+    let Some(done) = in_own_mounts(
+        &site,
+        &read_only,
+        &["check", "--db", backup.to_str().unwrap()],
+    ) else {
+        return;
+    };
     assert!(
-        done.code == Some(0) && done.stdout.contains("is sound") && done.stdout.contains("redb's checksums"),
+        done.code == Some(0)
+            && done.stdout.contains("is sound")
+            && done.stdout.contains("redb's checksums"),
         "{done:?}"
     );
 }
@@ -185,15 +263,24 @@ fn a_file_that_is_mounted_by_itself_keeps_its_name() {
     let Some(site) = shared_site() else { return };
     let before = (site.json(["log"]), fs::metadata(site.db()).unwrap().ino());
     for command in [&["compact"][..], &["restore", "backup.redb", "--yes"]] {
-        let Some(done) = in_own_mounts(&site, &format!("mount --bind {0} {0}", site.db().display()), command) else {
+        let Some(done) = in_own_mounts(
+            &site,
+            &format!("mount --bind {0} {0}", site.db().display()),
+            command,
+        ) else {
             return;
         };
         assert_eq!(done.code, Some(1), "{command:?}: {done:?}");
         assert!(
-            done.stderr.contains("it is mounted by itself") && done.stderr.contains("mount the folder"),
+            done.stderr.contains("it is mounted by itself")
+                && done.stderr.contains("mount the folder"),
             "{done:?}"
         );
-        assert_eq!((site.json(["log"]), fs::metadata(site.db()).unwrap().ino()), before, "{command:?}");
+        assert_eq!(
+            (site.json(["log"]), fs::metadata(site.db()).unwrap().ino()),
+            before,
+            "{command:?}"
+        );
     }
 }
 
@@ -217,23 +304,38 @@ fn a_user_without_write_permission_learns_who_can_repair_after_a_kill() {
     let server = site.start(serving);
     let file = site.write("conferences.jsonl", conferences_of_version(1500, 1));
     let mut import = Process::spawn(site.command(["import"]).arg(&file).stdout(Stdio::null()));
-    wait_for("the import writes", || site.path("feed.redb.writer").exists());
+    wait_for("the import writes", || {
+        site.path("feed.redb.writer").exists()
+    });
     assert_eq!(import.ended_within(Duration::ZERO), None);
     import.kill();
     assert_eq!(server.client(&key).get("/v1/conferences/1").status, 200);
 
-    for args in
-        [&["license", "list"][..], &["key", "list"], &["serve", "--listen", "127.0.0.1:0"], &["backup", "/dev/null"]]
-    {
+    for args in [
+        &["license", "list"][..],
+        &["key", "list"],
+        &["serve", "--listen", "127.0.0.1:0"],
+        &["backup", "/dev/null"],
+    ] {
         let done = reads(args);
         assert_eq!(done.status.code(), Some(1), "{args:?}: {done:?}");
         let told = String::from_utf8_lossy(&done.stderr);
-        let expected = ["feed.redb was left by a killed command", "by a user who may write to it", "`medfeed check`"];
+        let expected = [
+            "feed.redb was left by a killed command",
+            "by a user who may write to it",
+            "`medfeed check`",
+        ];
         for expected in expected {
-            assert!(told.contains(expected), "{args:?}: no {expected:?} in {told}");
+            assert!(
+                told.contains(expected),
+                "{args:?}: no {expected:?} in {told}"
+            );
         }
     }
     site.check();
-    assert!(reads(&["license", "list"]).status.success(), "as the message advised");
+    assert!(
+        reads(&["license", "list"]).status.success(),
+        "as the message advised"
+    );
     server.stop();
 }

@@ -51,14 +51,20 @@ impl Cluster {
             return None;
         };
         let started = Cluster::run_in_new_folder(&programs);
-        started.inspect_err(|why| eprintln!("left out: PostgreSQL cannot be run here: {why}")).ok()
+        started
+            .inspect_err(|why| eprintln!("left out: PostgreSQL cannot be run here: {why}"))
+            .ok()
     }
 
     /// Starts a server in a folder of its own. Returns an error if the machine cannot run it.
     fn run_in_new_folder(programs: &Path) -> Result<Cluster, Box<dyn Error>> {
         // PostgreSQL refuses to run as root.
         let is_root = rustix::process::geteuid().is_root();
-        let user = if is_root { Some(plain_user().ok_or("there is no user `nobody`")?) } else { None };
+        let user = if is_root {
+            Some(plain_user().ok_or("there is no user `nobody`")?)
+        } else {
+            None
+        };
         let folder = tempfile::Builder::new().prefix("medfeed-pg-").tempdir()?;
         let pair = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
         let files = [
@@ -74,7 +80,13 @@ impl Cluster {
         }
         chown(folder.path(), user, user)?;
         let made = as_user(&programs.join("initdb"), user)
-            .args(["--auth-local=trust", "--auth-host=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync"])
+            .args([
+                "--auth-local=trust",
+                "--auth-host=scram-sha-256",
+                "--encoding=UTF8",
+                "--locale=C",
+                "--no-sync",
+            ])
             .args(["-U", USER, "--pwfile=password", "-D", "data"])
             .current_dir(folder.path())
             .output()?;
@@ -84,9 +96,19 @@ impl Cluster {
         let program = programs.join("postgres");
         // Another process may take the free port first.
         for _ in 0..10 {
-            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let port = TcpListener::bind("127.0.0.1:0")
+                .unwrap()
+                .local_addr()
+                .unwrap()
+                .port();
             if let Some(process) = run(&program, user, folder.path(), port) {
-                return Ok(Cluster { folder, program, user, port, process: Mutex::new(process) });
+                return Ok(Cluster {
+                    folder,
+                    program,
+                    user,
+                    port,
+                    process: Mutex::new(process),
+                });
             }
         }
         Err(fs::read_to_string(folder.path().join("log"))?.into())
@@ -96,13 +118,19 @@ impl Cluster {
     pub fn database(&self) -> String {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("d{}", COUNT.fetch_add(1, Ordering::Relaxed));
-        self.client("postgres").batch_execute(&format!("CREATE DATABASE {name}")).unwrap();
+        self.client("postgres")
+            .batch_execute(&format!("CREATE DATABASE {name}"))
+            .unwrap();
         name
     }
 
     /// The URL of a copy in a database, by the socket.
     pub fn url(&self, database: &str) -> String {
-        format!("postgres:///{database}?host={}&port={}&user={USER}", self.folder.path().display(), self.port)
+        format!(
+            "postgres:///{database}?host={}&port={}&user={USER}",
+            self.folder.path().display(),
+            self.port
+        )
     }
 
     /// The file of the server's certificate.
@@ -131,7 +159,10 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        let process = self.process.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let process = self
+            .process
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
         if process.ended_within(std::time::Duration::ZERO).is_none() {
             // Ends at once, with all of its processes. After a kill they would remain for a while.
             process.signal("QUIT");
@@ -144,7 +175,10 @@ impl Drop for Cluster {
 fn run(program: &Path, user: Option<u32>, folder: &Path, port: u16) -> Option<Process> {
     let log = fs::File::create(folder.join("log")).unwrap();
     let mut command = as_user(program, user);
-    command.current_dir(folder).args(["-D", "data", "-p", &port.to_string(), "-k"]).arg(folder);
+    command
+        .current_dir(folder)
+        .args(["-D", "data", "-p", &port.to_string(), "-k"])
+        .arg(folder);
     for setting in [
         "listen_addresses=127.0.0.1",
         "fsync=off",
@@ -156,7 +190,10 @@ fn run(program: &Path, user: Option<u32>, folder: &Path, port: u16) -> Option<Pr
         command.args(["-c", setting]);
     }
     let mut process = Process::spawn(command.stdout(Stdio::null()).stderr(log));
-    let url = format!("postgres:///postgres?host={}&port={port}&user={USER}", folder.display());
+    let url = format!(
+        "postgres:///postgres?host={}&port={port}&user={USER}",
+        folder.display()
+    );
     wait_until("PostgreSQL takes connections", SOON, || {
         let has_ended = process.ended_within(std::time::Duration::ZERO).is_some();
         (has_ended || Client::connect(&url, NoTls).is_ok()).then_some(!has_ended)
@@ -175,17 +212,29 @@ fn as_user(program: &Path, user: Option<u32>) -> Command {
 
 /// The folder of `postgres` and `initdb`: Debian keeps them apart from other programs, by version.
 fn find_programs() -> Option<PathBuf> {
-    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let versions = fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .flatten();
     let mut folders: Vec<PathBuf> = versions.map(|version| version.path().join("bin")).collect();
     folders.sort();
     let path = std::env::var_os("PATH").unwrap_or_default();
     folders.extend(std::env::split_paths(&path));
-    folders.into_iter().find(|folder| folder.join("initdb").is_file() && folder.join("postgres").is_file())
+    folders
+        .into_iter()
+        .find(|folder| folder.join("initdb").is_file() && folder.join("postgres").is_file())
 }
 
 /// The user that runs the server instead of root.
 fn plain_user() -> Option<u32> {
     let users = fs::read_to_string("/etc/passwd").ok()?;
-    let fields = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
-    fields.into_iter().find(|fields| fields[0] == "nobody")?.get(2)?.parse().ok()
+    let fields = users
+        .lines()
+        .map(|line| line.split(':').collect::<Vec<_>>());
+    fields
+        .into_iter()
+        .find(|fields| fields[0] == "nobody")?
+        .get(2)?
+        .parse()
+        .ok()
 }

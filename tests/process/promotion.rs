@@ -18,15 +18,25 @@ use crate::harness::counted;
 
 /// A replica that has followed the log to its end, and is not running.
 pub fn replica_of(place: &Place) -> Site {
-    let replica = Replica { site: Site::new(), url: place.url.clone() };
-    replica.site.start(place.with_credentials(replica.site.serve_command(&replica.options("")))).stop();
+    let replica = Replica {
+        site: Site::new(),
+        url: place.url.clone(),
+    };
+    replica
+        .site
+        .start(place.with_credentials(replica.site.serve_command(&replica.options(""))))
+        .stop();
     replica.site
 }
 
 /// Starts a promotion. Its messages go to the file `told`.
 fn promotion(place: &Place, site: &Site) -> Process {
     let mut command = place.with_credentials(site.command(["promote", &place.url, "--yes"]));
-    Process::spawn(command.stdout(Stdio::null()).stderr(fs::File::create(site.path("told")).unwrap()))
+    Process::spawn(
+        command
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(site.path("told")).unwrap()),
+    )
 }
 
 /// Starts a promotion and holds the response of its last read, which found no entry in a slot.
@@ -45,7 +55,9 @@ pub fn promote(place: &Place, site: &Site) {
 }
 
 fn ends_with(mut process: Process, code: i32, what: &str) {
-    let ended = process.ended_within(SOON).unwrap_or_else(|| panic!("{what} is still running"));
+    let ended = process
+        .ended_within(SOON)
+        .unwrap_or_else(|| panic!("{what} is still running"));
     assert_eq!(ended.code(), Some(code), "{what}");
 }
 
@@ -55,11 +67,16 @@ fn assert_fenced(place: &Place, site: &Site) {
     let published = place.run(site, "--once");
     assert_eq!(published.code, Some(4), "{published:?}");
     let by = note(site).fenced.expect("it is noted");
-    for done in
-        [published, site.run(["key", "create", "--license", "all"]), site.run(["license", "remove", "all", "--yes"])]
-    {
+    for done in [
+        published,
+        site.run(["key", "create", "--license", "all"]),
+        site.run(["license", "remove", "all", "--yes"]),
+    ] {
         assert_eq!(done.code, Some(4), "{done:?}");
-        assert!(done.stderr.contains(&by) && done.stderr.contains("medfeed export"), "{by}: {done:?}");
+        assert!(
+            done.stderr.contains(&by) && done.stderr.contains("medfeed export"),
+            "{by}: {done:?}"
+        );
     }
     assert!(by.contains(" published slot ") && by.contains('@'), "{by}");
 }
@@ -69,7 +86,12 @@ fn assert_continues(place: &Place, site: &Site) {
     commit(site, 100 + note(site).slot);
     assert_eq!(place.once(site), 1, "{}", place.kind);
     let slots = place.slots(layout::LOG);
-    assert_eq!(slots, (1..=note(site).slot).collect::<Vec<_>>(), "{}", place.kind);
+    assert_eq!(
+        slots,
+        (1..=note(site).slot).collect::<Vec<_>>(),
+        "{}",
+        place.kind
+    );
     place.check(site);
     site.check();
 }
@@ -82,19 +104,35 @@ fn a_promotion_that_is_killed_is_run_again() {
     commit(&site, 1);
     place.once(&site);
     let replica = replica_of(&place);
-    let objects: Vec<_> = first.names().into_iter().map(|name| (first.object(&name), name)).collect();
+    let objects: Vec<_> = first
+        .names()
+        .into_iter()
+        .map(|name| (first.object(&name), name))
+        .collect();
     let asked_before = first.requests().len();
     promote(&place, &copy_of(&replica));
     let requests = first.requests().split_off(asked_before);
-    assert!(requests.last().unwrap().starts_with("PUT ") && requests.len() > 4, "{requests:?}");
+    assert!(
+        requests.last().unwrap().starts_with("PUT ") && requests.len() > 4,
+        "{requests:?}"
+    );
 
     for (index, request) in requests.iter().enumerate() {
         let s3 = S3::start();
-        objects.iter().for_each(|(bytes, name)| s3.set_object(name, bytes.clone()));
+        objects
+            .iter()
+            .for_each(|(bytes, name)| s3.set_object(name, bytes.clone()));
         let (place, promoted, old) = (Place::s3(&s3), copy_of(&replica), copy_of(&site));
-        fs::copy(site.path("feed.redb.published"), old.path("feed.redb.published")).unwrap();
+        fs::copy(
+            site.path("feed.redb.published"),
+            old.path("feed.redb.published"),
+        )
+        .unwrap();
         let (method, name) = request.split_once(' ').unwrap();
-        let before = requests[..index].iter().filter(|other| *other == request).count();
+        let before = requests[..index]
+            .iter()
+            .filter(|other| *other == request)
+            .count();
         s3.fail(method, name, Fault::Held, before + 1);
         let mut killed = promotion(&place, &promoted);
         for _ in 0..before {
@@ -106,11 +144,18 @@ fn a_promotion_that_is_killed_is_run_again() {
         s3.heal();
         // A killed promotion leaves a replica. An entry that it wrote is followed.
         let refused = promoted.run(["key", "create", "--license", "all"]);
-        assert!(refused.code == Some(1) && refused.stderr.contains("medfeed promote"), "{request}: {refused:?}");
+        assert!(
+            refused.code == Some(1) && refused.stderr.contains("medfeed promote"),
+            "{request}: {refused:?}"
+        );
         promote(&place, &promoted);
         assert_fenced(&place, &old);
         let is_last = index + 1 == requests.len();
-        assert_eq!(note(&promoted).slot, if is_last { 4 } else { 3 }, "{request}");
+        assert_eq!(
+            note(&promoted).slot,
+            if is_last { 4 } else { 3 },
+            "{request}"
+        );
         assert_continues(&place, &promoted);
     }
 }
@@ -123,7 +168,11 @@ fn a_promotion_that_is_killed_at_any_moment_is_run_again() {
     let place = Place::folder(&site);
     place.once(&site);
     let mut origin = copy_of(&site);
-    fs::copy(site.path("feed.redb.published"), origin.path("feed.redb.published")).unwrap();
+    fs::copy(
+        site.path("feed.redb.published"),
+        origin.path("feed.redb.published"),
+    )
+    .unwrap();
     let (mut before, mut between, mut after) = (0, 0, 0);
     for kill in 1..=kills {
         let replica = replica_of(&place);
@@ -138,7 +187,10 @@ fn a_promotion_that_is_killed_at_any_moment_is_run_again() {
             Some(0) => before += 1,
             _ => {
                 let told = "is not a replica";
-                assert!(again.code == Some(1) && again.stderr.contains(told), "kill {kill}: {again:?}");
+                assert!(
+                    again.code == Some(1) && again.stderr.contains(told),
+                    "kill {kill}: {again:?}"
+                );
                 after += 1;
             }
         }
@@ -146,7 +198,9 @@ fn a_promotion_that_is_killed_at_any_moment_is_run_again() {
         assert_continues(&place, &replica);
         origin = replica;
     }
-    println!("killed before it was put {before}, before it was promoted {between}, after it {after}");
+    println!(
+        "killed before it was put {before}, before it was promoted {between}, after it {after}"
+    );
     counted(kills, "kills");
 }
 
@@ -170,20 +224,29 @@ fn an_overtaken_promotion_leaves_one_history() {
             // The other one is the origin now. This one can still be promoted if that one is lost too.
             ends_with(promoting, 1, "the promotion");
             let told = fs::read_to_string(replica.path("told")).unwrap();
-            for piece in
-                ["another replica was made the origin at 20", "promoted in place of s3://", "run this command again"]
-            {
+            for piece in [
+                "another replica was made the origin at 20",
+                "promoted in place of s3://",
+                "run this command again",
+            ] {
                 assert!(told.contains(piece), "{told}");
             }
             let refused = replica.run(["key", "create", "--license", "all"]);
-            assert!(refused.code == Some(1) && refused.stderr.contains("is a replica of"), "{refused:?}");
+            assert!(
+                refused.code == Some(1) && refused.stderr.contains("is a replica of"),
+                "{refused:?}"
+            );
             assert_continues(&place, &other);
             assert_fenced(&place, &site);
             promote(&place, &replica);
             assert_fenced(&place, &other);
         } else {
             ends_with(promoting, 0, "the promotion");
-            assert_eq!(note(&replica).slot, 3, "after the entry of another publisher");
+            assert_eq!(
+                note(&replica).slot,
+                3,
+                "after the entry of another publisher"
+            );
         }
         assert_fenced(&place, &site);
         assert_continues(&place, &replica);
@@ -229,9 +292,15 @@ fn a_promotion_that_is_overtaken_again_and_again_ends_with_an_error() {
     }
     ends_with(promoting, 1, "the promotion");
     let told = fs::read_to_string(replica.path("told")).unwrap();
-    assert!(told.contains("other publishers kept writing") && told.contains("run this command again"), "{told}");
+    assert!(
+        told.contains("other publishers kept writing") && told.contains("run this command again"),
+        "{told}"
+    );
     let refused = replica.run(["key", "create", "--license", "all"]);
-    assert!(refused.code == Some(1) && refused.stderr.contains("medfeed promote"), "{refused:?}");
+    assert!(
+        refused.code == Some(1) && refused.stderr.contains("medfeed promote"),
+        "{refused:?}"
+    );
     assert_continues(&place, &site);
     promote(&place, &replica);
     assert_fenced(&place, &site);
@@ -247,9 +316,18 @@ fn a_promotion_finishes_or_can_run_again_after_any_store_answer() {
     // The faults of the request that writes the entry and of those that read it back, and a part of the error.
     let cases: [(&[Planned], Option<&str>); 6] = [
         (&[lost], None),
-        (&[("PUT", Fault::Code(409, "ConditionalRequestConflict"), 1)], None),
-        (&[("PUT", Fault::Code(403, "AccessDenied"), 1)], Some("s3:PutObject below the prefix")),
-        (&[lost, ("GET", Fault::Code(403, "AccessDenied"), 9)], Some("unknown whether this replica took over")),
+        (
+            &[("PUT", Fault::Code(409, "ConditionalRequestConflict"), 1)],
+            None,
+        ),
+        (
+            &[("PUT", Fault::Code(403, "AccessDenied"), 1)],
+            Some("s3:PutObject below the prefix"),
+        ),
+        (
+            &[lost, ("GET", Fault::Code(403, "AccessDenied"), 9)],
+            Some("unknown whether this replica took over"),
+        ),
         // The put is repeated at once, and refused.
         (&[lost, ("PUT", Fault::Code(403, "AccessDenied"), 9)], None),
         (
@@ -269,9 +347,15 @@ fn a_promotion_finishes_or_can_run_again_after_any_store_answer() {
         let replica = replica_of(&place);
         let name = layout::log(2);
         let promoting = at_its_last_read(&s3, &place, &replica, 2);
-        faults.iter().for_each(|(method, fault, times)| s3.fail(method, &name, *fault, *times));
+        faults
+            .iter()
+            .for_each(|(method, fault, times)| s3.fail(method, &name, *fault, *times));
         s3.release();
-        ends_with(promoting, i32::from(refusal.is_some()), &format!("{faults:?}"));
+        ends_with(
+            promoting,
+            i32::from(refusal.is_some()),
+            &format!("{faults:?}"),
+        );
         s3.heal();
         if let Some(refusal) = refusal {
             let told = fs::read_to_string(replica.path("told")).unwrap();
@@ -291,11 +375,20 @@ fn a_replica_whose_bucket_cannot_be_read_stays_one() {
     let replica = replica_of(&place);
     for options in [&[][..], &["--start-over"]] {
         s3.fail("GET", "", Fault::Code(403, "AccessDenied"), usize::MAX);
-        let refused = place.ends(&replica, &[&["promote", &place.url, "--yes"], options].concat());
-        assert!(refused.code == Some(1) && refused.stderr.contains("AccessDenied"), "{options:?}: {refused:?}");
+        let refused = place.ends(
+            &replica,
+            &[&["promote", &place.url, "--yes"], options].concat(),
+        );
+        assert!(
+            refused.code == Some(1) && refused.stderr.contains("AccessDenied"),
+            "{options:?}: {refused:?}"
+        );
         s3.heal();
         let refused = replica.run(["key", "create", "--license", "all"]);
-        assert!(refused.code == Some(1) && refused.stderr.contains("is a replica of"), "{options:?}: {refused:?}");
+        assert!(
+            refused.code == Some(1) && refused.stderr.contains("is a replica of"),
+            "{options:?}: {refused:?}"
+        );
     }
     commit(&site, 1);
     assert_eq!(place.once(&site), 1, "the origin is still the origin");
@@ -314,21 +407,37 @@ fn a_promotion_behind_a_damaged_entry_names_start_over() {
     let name = layout::log(2);
     place.bucket.put(&name, b"rotten").unwrap();
     let refused = place.ends(&replica, &["promote", &place.url, "--yes"]);
-    assert!(refused.code == Some(1) && refused.stderr.contains(&name), "{refused:?}");
-    assert!(refused.stderr.contains("does not have, add --start-over"), "{refused:?}");
+    assert!(
+        refused.code == Some(1) && refused.stderr.contains(&name),
+        "{refused:?}"
+    );
+    assert!(
+        refused.stderr.contains("does not have, add --start-over"),
+        "{refused:?}"
+    );
     // It is still a replica, which no publisher takes for a fenced origin.
     let refused = place.run(&replica, "--once");
-    assert!(refused.code == Some(1) && refused.stderr.contains("is a replica of"), "{refused:?}");
+    assert!(
+        refused.code == Some(1) && refused.stderr.contains("is a replica of"),
+        "{refused:?}"
+    );
     assert!(!replica.path("feed.redb.published").exists());
     let done = place.json(&replica, &["promote", &place.url, "--start-over", "--yes"]);
-    assert_eq!((&done["promoted"], &done["slot"]), (&true.into(), &3.into()));
+    assert_eq!(
+        (&done["promoted"], &done["slot"]),
+        (&true.into(), &3.into())
+    );
     assert_eq!(follow(&place, &Site::new().db()), (3, None));
 }
 
 #[test]
 fn a_replica_does_not_start_over_in_another_bucket() {
     let (site, other) = (curated(), curated());
-    let (place, sealed, another) = (Place::folder(&site), Place::sealed_folder(&site), Place::folder(&other));
+    let (place, sealed, another) = (
+        Place::folder(&site),
+        Place::sealed_folder(&site),
+        Place::folder(&other),
+    );
     place.once(&site);
     another.once(&other);
     let replica = replica_of(&place);
@@ -336,19 +445,40 @@ fn a_replica_does_not_start_over_in_another_bucket() {
     let wrong = seal_key(&site, "other-key", 100).display().to_string();
     let cases: [(&str, &[&str], &str); 4] = [
         (&another.url, &[], "the bucket holds database"),
-        (&another.url, &["--seal-key", &wrong], "it is not sealed, though --seal-key is given"),
-        (&sealed.url, &[], "is sealed; give the file of its key with --seal-key"),
-        (&sealed.url, &["--seal-key", &wrong], "it was sealed with another key"),
+        (
+            &another.url,
+            &["--seal-key", &wrong],
+            "it is not sealed, though --seal-key is given",
+        ),
+        (
+            &sealed.url,
+            &[],
+            "is sealed; give the file of its key with --seal-key",
+        ),
+        (
+            &sealed.url,
+            &["--seal-key", &wrong],
+            "it was sealed with another key",
+        ),
     ];
     for (url, options, expected) in cases {
         let done = replica.run([&["promote", url, "--start-over", "--yes"], options].concat());
-        assert!(done.code == Some(1) && done.stderr.contains(expected), "{url} {options:?}: {done:?}");
+        assert!(
+            done.code == Some(1) && done.stderr.contains(expected),
+            "{url} {options:?}: {done:?}"
+        );
         let refused = replica.run(["key", "create", "--license", "all"]);
-        assert!(refused.stderr.contains("is a replica of"), "{url} {options:?}: {refused:?}");
+        assert!(
+            refused.stderr.contains("is a replica of"),
+            "{url} {options:?}: {refused:?}"
+        );
     }
     commit(&site, 1);
     assert_eq!(place.once(&site), 1, "the origin is still the origin");
-    assert_eq!(place.json(&replica, &["promote", &place.url, "--start-over", "--yes"])["promoted"], true);
+    assert_eq!(
+        place.json(&replica, &["promote", &place.url, "--start-over", "--yes"])["promoted"],
+        true
+    );
     assert_continues(&place, &replica);
 }
 
@@ -369,7 +499,10 @@ fn a_wait_for_replicas_ends_when_another_publisher_takes_over() {
     assert_fenced(&place, &site);
     ends_with(waiting, 4, "the waiting command");
     let told = fs::read_to_string(site.path("told")).unwrap();
-    assert!(told.contains("which is no longer published: ") && told.contains(" published slot 2 at "), "{told}");
+    assert!(
+        told.contains("which is no longer published: ") && told.contains(" published slot 2 at "),
+        "{told}"
+    );
     assert_continues(&place, &replica);
 }
 
@@ -381,18 +514,34 @@ fn a_former_origin_returns_as_a_replica() {
     let other = replica_of(&place);
     commit(&site, 1);
     commit(&site, 2);
-    let promote_other = |yes: &[&str]| place.ends(&other, &[&["promote", &place.url], yes].concat());
+    let promote_other =
+        |yes: &[&str]| place.ends(&other, &[&["promote", &place.url], yes].concat());
     let refused = promote_other(&[]);
-    assert!(refused.code == Some(1) && refused.stderr.contains("nothing was promoted"), "{refused:?}");
+    assert!(
+        refused.code == Some(1) && refused.stderr.contains("nothing was promoted"),
+        "{refused:?}"
+    );
     let promoted = promote_other(&["--yes"]);
-    assert!(promoted.code == Some(0) && promoted.stdout.contains("stop the servers of the old origin"), "{promoted:?}");
+    assert!(
+        promoted.code == Some(0)
+            && promoted
+                .stdout
+                .contains("stop the servers of the old origin"),
+        "{promoted:?}"
+    );
     let again = promote_other(&["--yes"]);
-    assert!(again.code == Some(1) && again.stderr.contains("is not a replica"), "{again:?}");
+    assert!(
+        again.code == Some(1) && again.stderr.contains("is not a replica"),
+        "{again:?}"
+    );
     // It names the commits that only its own file has.
     let (first, last) = (note(&site).seq + 1, rows_of(&site.db()).1.seq);
     let refused = place.run(&site, "--once");
     let expected = format!("2 commits (seq {first} to {last})");
-    assert!(refused.code == Some(4) && refused.stderr.contains(&expected), "{expected}: {refused:?}");
+    assert!(
+        refused.code == Some(4) && refused.stderr.contains(&expected),
+        "{expected}: {refused:?}"
+    );
     assert_fenced(&place, &site);
     commit(&other, 1);
     place.once(&other);
@@ -405,7 +554,8 @@ fn a_former_origin_returns_as_a_replica() {
     alone.check();
     // It follows under its old name, next to its old notes.
     fs::remove_file(site.db()).unwrap();
-    site.start(place.with_credentials(site.serve_command(&format!("--from {}", place.url)))).stop();
+    site.start(place.with_credentials(site.serve_command(&format!("--from {}", place.url))))
+        .stop();
     commit(&other, 2);
     place.once(&other);
     promote(&place, &site);

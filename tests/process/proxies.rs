@@ -20,28 +20,57 @@ fn only_the_chosen_header_of_a_trusted_proxy_names_the_caller() {
     // The options of the server, and the cases: the source of the connection, the sent header, the expected caller.
     type Case = (&'static str, (&'static str, &'static str), &'static str);
     let servers: [(&str, [Case; 3]); 3] = [
-        ("--trusted-proxy 127.0.0.1", [(PROXY, XFF, ALLOWED), (PROXY, FORWARDED, PROXY), (STRANGER, XFF, STRANGER)]),
+        (
+            "--trusted-proxy 127.0.0.1",
+            [
+                (PROXY, XFF, ALLOWED),
+                (PROXY, FORWARDED, PROXY),
+                (STRANGER, XFF, STRANGER),
+            ],
+        ),
         (
             "--trusted-proxy 127.0.0.1 --forwarded-header forwarded",
-            [(PROXY, FORWARDED, ALLOWED), (PROXY, XFF, PROXY), (STRANGER, FORWARDED, STRANGER)],
+            [
+                (PROXY, FORWARDED, ALLOWED),
+                (PROXY, XFF, PROXY),
+                (STRANGER, FORWARDED, STRANGER),
+            ],
         ),
-        ("", [(PROXY, XFF, PROXY), (PROXY, FORWARDED, PROXY), (STRANGER, XFF, STRANGER)]),
+        (
+            "",
+            [
+                (PROXY, XFF, PROXY),
+                (PROXY, FORWARDED, PROXY),
+                (STRANGER, XFF, STRANGER),
+            ],
+        ),
     ];
     for (options, cases) in servers {
         let server = site.serve_with(options);
         for (peer, (name, value), caller) in cases {
             let get = |key: &str| {
-                let client = Client::new(server.address, Some(key)).coming_from(peer.parse().unwrap());
+                let client =
+                    Client::new(server.address, Some(key)).coming_from(peer.parse().unwrap());
                 client.with_header(name, value).get("/v1/conferences")
             };
             let answer = get(&narrow);
-            let what = format!("{options}: {peer} {name}: {}", String::from_utf8_lossy(&answer.body));
+            let what = format!(
+                "{options}: {peer} {name}: {}",
+                String::from_utf8_lossy(&answer.body)
+            );
             if caller == ALLOWED {
                 assert_eq!(answer.status, 200, "{what}");
             } else {
-                assert_eq!((answer.status, answer.problem().as_str()), (403, "ip_not_allowed"), "{what}");
+                assert_eq!(
+                    (answer.status, answer.problem().as_str()),
+                    (403, "ip_not_allowed"),
+                    "{what}"
+                );
                 let detail = answer.json()["detail"].as_str().unwrap().to_owned();
-                assert!(detail.contains(&format!("from the address {caller}.")), "{what}");
+                assert!(
+                    detail.contains(&format!("from the address {caller}.")),
+                    "{what}"
+                );
             }
             assert_eq!(get(&open).status, 200, "{what}: a key without a list");
         }

@@ -34,24 +34,49 @@ pub struct Place {
 impl Place {
     /// A folder of a site.
     pub fn folder(site: &Site) -> Place {
-        Place::of("folder", format!("file://{}", site.path("bucket").display()), Vec::new(), None)
+        Place::of(
+            "folder",
+            format!("file://{}", site.path("bucket").display()),
+            Vec::new(),
+            None,
+        )
     }
 
     pub fn s3(s3: &S3) -> Place {
-        Place::of("s3", format!("{}/some/prefix", s3.url), s3.environment(), None)
+        Place::of(
+            "s3",
+            format!("{}/some/prefix", s3.url),
+            s3.environment(),
+            None,
+        )
     }
 
     /// A prefix of its own in S3, with sealed objects.
     pub fn sealed(site: &Site, s3: &S3) -> Place {
-        Place::sealed_at("sealed s3", format!("{}/sealed", s3.url), s3.environment(), site)
+        Place::sealed_at(
+            "sealed s3",
+            format!("{}/sealed", s3.url),
+            s3.environment(),
+            site,
+        )
     }
 
     /// A folder of a site, with sealed objects.
     pub fn sealed_folder(site: &Site) -> Place {
-        Place::sealed_at("sealed folder", format!("file://{}", site.path("sealed").display()), Vec::new(), site)
+        Place::sealed_at(
+            "sealed folder",
+            format!("file://{}", site.path("sealed").display()),
+            Vec::new(),
+            site,
+        )
     }
 
-    fn sealed_at(kind: &'static str, url: String, mut environment: Vec<(String, String)>, site: &Site) -> Place {
+    fn sealed_at(
+        kind: &'static str,
+        url: String,
+        mut environment: Vec<(String, String)>,
+        site: &Site,
+    ) -> Place {
         let file = seal_key(site, "seal-key", 0);
         environment.push(("MEDFEED_SEAL_KEY".to_owned(), file.display().to_string()));
         Place::of(kind, url, environment, Some(SealKey::load(&file).unwrap()))
@@ -83,9 +108,19 @@ impl Place {
         Done::of(&mut self.with_credentials(site.command(args)))
     }
 
-    fn of(kind: &'static str, url: String, environment: Vec<(String, String)>, seal: Option<SealKey>) -> Place {
+    fn of(
+        kind: &'static str,
+        url: String,
+        environment: Vec<(String, String)>,
+        seal: Option<SealKey>,
+    ) -> Place {
         let bucket = Bucket::open_with(&url.parse().unwrap(), seal, &environment).unwrap();
-        Place { kind, url, environment, bucket }
+        Place {
+            kind,
+            url,
+            environment,
+            bucket,
+        }
     }
 
     /// The command that publishes, with further options separated by blanks.
@@ -116,7 +151,11 @@ impl Place {
     pub fn start(&self, site: &Site, options: &str) -> Process {
         let mut publisher = self.spawn(site, options);
         wait_until("a publisher", SOON, || {
-            assert_eq!(publisher.ended_within(std::time::Duration::ZERO), None, "the publisher keeps running");
+            assert_eq!(
+                publisher.ended_within(std::time::Duration::ZERO),
+                None,
+                "the publisher keeps running"
+            );
             PublishedNote::read(&site.db()).unwrap()
         });
         publisher
@@ -125,24 +164,41 @@ impl Place {
     /// Starts a publisher that keeps running.
     pub fn spawn(&self, site: &Site, options: &str) -> Process {
         let mut command = self.command(site, options);
-        Process::spawn(command.args(["--log", "warn"]).stdout(Stdio::null()).stderr(Stdio::null()))
+        Process::spawn(
+            command
+                .args(["--log", "warn"])
+                .stdout(Stdio::null())
+                .stderr(Stdio::null()),
+        )
     }
 
     /// Starts a publisher that keeps running, with monitoring.
     pub fn watch(&self, site: &Site, options: &str) -> Watched {
-        Watched::start(site, &mut self.command(site, &format!("{options} --admin-listen 127.0.0.1:0 --log info")))
+        Watched::start(
+            site,
+            &mut self.command(
+                site,
+                &format!("{options} --admin-listen 127.0.0.1:0 --log info"),
+            ),
+        )
     }
 
     /// Checks that the bucket's content equals the database: replayed from the oldest state, and followed from the
     /// newest.
     pub fn check(&self, site: &Site) -> Audit {
         let (rows, folder) = (rows_of(&site.db()), tempfile::tempdir().unwrap());
-        let [audited, followed] = ["audited.redb", "followed.redb"].map(|name| folder.path().join(name));
-        let found = audit(&self.log(), &audited).unwrap_or_else(|error| panic!("{}: {error}", self.kind));
+        let [audited, followed] =
+            ["audited.redb", "followed.redb"].map(|name| folder.path().join(name));
+        let found =
+            audit(&self.log(), &audited).unwrap_or_else(|error| panic!("{}: {error}", self.kind));
         // A state whose publisher was killed before it wrote the manifest has another state after it. No entry between
         // them is lost.
         for gap in &found.given_up {
-            assert!(self.entry(*gap.start()).header.is_state(), "{}: {found:?}", self.kind);
+            assert!(
+                self.entry(*gap.start()).header.is_state(),
+                "{}: {found:?}",
+                self.kind
+            );
             gap.clone().for_each(|slot| drop(self.entry(slot)));
         }
         assert_eq!(follow(self, &followed), (found.slot, None), "{}", self.kind);
@@ -154,9 +210,14 @@ impl Place {
 
     /// A new reader of the log.
     pub fn log(&self) -> LogReader {
-        let seal_key = self.environment.iter().find(|(name, _)| name == "MEDFEED_SEAL_KEY");
+        let seal_key = self
+            .environment
+            .iter()
+            .find(|(name, _)| name == "MEDFEED_SEAL_KEY");
         let seal = seal_key.map(|(_, file)| SealKey::load(Path::new(file)).unwrap());
-        LogReader::new(Bucket::open_with(&self.url.parse().unwrap(), seal, &self.environment).unwrap())
+        LogReader::new(
+            Bucket::open_with(&self.url.parse().unwrap(), seal, &self.environment).unwrap(),
+        )
     }
 
     /// The command that serves a replica of the bucket, with further options.
@@ -165,18 +226,37 @@ impl Place {
     }
 
     pub fn manifest(&self, slot: u64) -> Manifest {
-        Manifest::decode(&self.bucket.get(&layout::state(slot)).unwrap().expect("a manifest").bytes).unwrap()
+        Manifest::decode(
+            &self
+                .bucket
+                .get(&layout::state(slot))
+                .unwrap()
+                .expect("a manifest")
+                .bytes,
+        )
+        .unwrap()
     }
 
     /// An entry.
     pub fn entry(&self, slot: u64) -> entry::LogEntry {
-        entry::decode(&self.bucket.get(&layout::log(slot)).unwrap().expect("an entry").bytes).unwrap()
+        entry::decode(
+            &self
+                .bucket
+                .get(&layout::log(slot))
+                .unwrap()
+                .expect("an entry")
+                .bytes,
+        )
+        .unwrap()
     }
 
     /// The slots of the entries or of the states, ascending.
     pub fn slots(&self, folder: &str) -> Vec<u64> {
         let listed = self.bucket.list(folder, None).unwrap();
-        listed.iter().filter_map(|object| object.name.rsplit_once('/')?.1.parse().ok()).collect()
+        listed
+            .iter()
+            .filter_map(|object| object.name.rsplit_once('/')?.1.parse().ok())
+            .collect()
     }
 }
 
@@ -191,10 +271,21 @@ impl Watched {
     /// Starts a publisher by a given command.
     pub fn start(site: &Site, command: &mut Command) -> Watched {
         let log = site.path("publisher.log");
-        let process = Process::spawn(command.stdout(Stdio::null()).stderr(File::create(&log).unwrap()));
+        let process = Process::spawn(
+            command
+                .stdout(Stdio::null())
+                .stderr(File::create(&log).unwrap()),
+        );
         let address = || admin_address(&fs::read_to_string(&log).unwrap());
-        let admin = Client::new(wait_until("the log names the address of monitoring", SOON, address), None);
-        Watched { process, admin, log }
+        let admin = Client::new(
+            wait_until("the log names the address of monitoring", SOON, address),
+            None,
+        );
+        Watched {
+            process,
+            admin,
+            log,
+        }
     }
 
     /// The log so far.
@@ -213,7 +304,9 @@ impl Watched {
 
 /// Creates the file of a seal key that begins with a byte.
 pub fn seal_key(site: &Site, name: &str, first: u8) -> PathBuf {
-    let digits: String = (0..32).map(|at| format!("{:02x}", first.wrapping_add(at))).collect();
+    let digits: String = (0..32)
+        .map(|at| format!("{:02x}", first.wrapping_add(at)))
+        .collect();
     let file = site.write(name, digits);
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     file
@@ -224,7 +317,11 @@ pub fn rows_of(file: &Path) -> (DatabaseId, Head, RowDigest) {
     let view = Reader::open(file).unwrap().origin().unwrap();
     let digest = view.dump(1 << 20, &mut |_| Ok(())).unwrap();
     assert_eq!(view.digest().unwrap(), digest, "{}", file.display());
-    (view.id().unwrap().expect("an id"), view.head().unwrap().head(), digest)
+    (
+        view.id().unwrap().expect("an id"),
+        view.head().unwrap().head(),
+        digest,
+    )
 }
 
 /// The note on publishing next to a site's database.

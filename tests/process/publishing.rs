@@ -38,7 +38,14 @@ pub fn commit_few(site: &Site, version: u64) {
 fn commit_bytes(site: &Site, bytes: usize) {
     let writer = Writer::open(&site.db(), SOON).unwrap();
     let mut edit = writer.begin().unwrap();
-    edit.create_key("all", KeySettings { label: Some("x".repeat(bytes)), ..KeySettings::default() }).unwrap();
+    edit.create_key(
+        "all",
+        KeySettings {
+            label: Some("x".repeat(bytes)),
+            ..KeySettings::default()
+        },
+    )
+    .unwrap();
     edit.commit().unwrap();
 }
 
@@ -53,7 +60,11 @@ pub fn copy_of(site: &Site) -> Site {
 fn a_bucket_has_the_rows_of_the_published_database() {
     let s3 = S3::start();
     let site = curated();
-    for place in [Place::folder(&site), Place::s3(&s3), Place::sealed(&site, &s3)] {
+    for place in [
+        Place::folder(&site),
+        Place::s3(&s3),
+        Place::sealed(&site, &s3),
+    ] {
         let kind = place.kind;
         let site = curated();
         assert_eq!(place.once(&site), 1, "{kind}: the state");
@@ -66,19 +77,38 @@ fn a_bucket_has_the_rows_of_the_published_database() {
         site.json(["key", "revoke", &id, "--publish-wait", "0s"]);
         assert_eq!(place.once(&site), 1, "{kind}");
         let found = place.check(&site);
-        assert_eq!((found.slot, found.entries, found.states), (3, 2, vec![1]), "{kind}");
+        assert_eq!(
+            (found.slot, found.entries, found.states),
+            (3, 2, vec![1]),
+            "{kind}"
+        );
         let entries = [place.entry(2).header, place.entry(3).header];
-        assert!(entries.iter().all(|header| !header.is_state()), "{kind}: {entries:?}");
+        assert!(
+            entries.iter().all(|header| !header.is_state()),
+            "{kind}: {entries:?}"
+        );
         assert_eq!(entries.map(|header| header.commits.len()), [3, 1], "{kind}");
         let noted = note(&site);
-        assert_eq!((noted.slot, noted.seq, noted.fenced), (3, found.seq, None), "{kind}");
+        assert_eq!(
+            (noted.slot, noted.seq, noted.fenced),
+            (3, found.seq, None),
+            "{kind}"
+        );
         assert_eq!(noted.hash, place.entry(3).hash, "{kind}");
         let told = place.run(&site, "--status --json").json();
         assert_eq!(told["end"]["seq"], found.seq, "{kind}: {told}");
-        assert_eq!((&told["published"], &told["waiting_commits"]), (&true.into(), &0.into()), "{kind}: {told}");
+        assert_eq!(
+            (&told["published"], &told["waiting_commits"]),
+            (&true.into(), &0.into()),
+            "{kind}: {told}"
+        );
         commit(&site, 2);
         let told = place.run(&site, "--status --json").json();
-        assert_eq!((&told["published"], &told["waiting_commits"]), (&false.into(), &1.into()), "{kind}: {told}");
+        assert_eq!(
+            (&told["published"], &told["waiting_commits"]),
+            (&false.into(), &1.into()),
+            "{kind}: {told}"
+        );
         site.check();
     }
 }
@@ -117,14 +147,19 @@ fn a_whole_state_is_published_if_the_changes_are_missing() {
     commit(&site, 7);
     site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
     let (_, head, _) = rows_of(&site.db());
-    wait_for("the restored state is published", || note(&site).seq == head.seq);
+    wait_for("the restored state is published", || {
+        note(&site).seq == head.seq
+    });
     publisher.kill();
     place.check(&site);
 }
 
 /// Dates all objects in a folder as if they were written `days` days ago.
 pub fn age(folder: &Path, days: u64) {
-    #[allow(clippy::disallowed_methods, reason = "the store's clock is not the program's")]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the store's clock is not the program's"
+    )]
     let then = SystemTime::now() - Duration::from_secs(days * 86_400);
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
         if entry.path().is_dir() {
@@ -153,8 +188,20 @@ fn a_publisher_that_cannot_continue_is_refused_with_a_remedy() {
     let other = curated();
     let refused = place.run(&other, "--once");
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.stderr.contains("holds the log of another database"), "{refused:?}");
-    assert!(Reader::open(&other.db()).unwrap().origin().unwrap().id().unwrap().is_none(), "it is not marked");
+    assert!(
+        refused.stderr.contains("holds the log of another database"),
+        "{refused:?}"
+    );
+    assert!(
+        Reader::open(&other.db())
+            .unwrap()
+            .origin()
+            .unwrap()
+            .id()
+            .unwrap()
+            .is_none(),
+        "it is not marked"
+    );
 
     // An older copy of the file replaces it.
     fs::write(site.db(), older).unwrap();
@@ -162,7 +209,11 @@ fn a_publisher_that_cannot_continue_is_refused_with_a_remedy() {
     for _ in 0..2 {
         let refused = place.run(&site, "--once");
         assert_eq!(refused.code, Some(1), "{refused:?}");
-        for piece in ["does not contain the last entry of ", " from this very file at ", "--start-over"] {
+        for piece in [
+            "does not contain the last entry of ",
+            " from this very file at ",
+            "--start-over",
+        ] {
             assert!(refused.stderr.contains(piece), "{refused:?}");
         }
         // The entry itself shows it too, as after a publisher that was killed before it wrote the note.
@@ -170,12 +221,23 @@ fn a_publisher_that_cannot_continue_is_refused_with_a_remedy() {
     }
     assert_eq!(place.once_with(&site, "--start-over"), 1);
     let state = place.entry(3).header;
-    assert!(state.is_state() && state.seq > place.entry(2).header.seq, "replicas never go back: {state:?}");
+    assert!(
+        state.is_state() && state.seq > place.entry(2).header.seq,
+        "replicas never go back: {state:?}"
+    );
     place.check(&site);
     assert_eq!(follow(&place, &replica), (3, None));
     assert_eq!(rows_of(&replica), rows_of(&site.db()));
-    assert_eq!(place.once_with(&site, "--start-over"), 1, "a state, although the log already ends with this database");
-    assert_eq!(rows_of(&replica), rows_of(&site.db()), "a second --start-over changes no row");
+    assert_eq!(
+        place.once_with(&site, "--start-over"),
+        1,
+        "a state, although the log already ends with this database"
+    );
+    assert_eq!(
+        rows_of(&replica),
+        rows_of(&site.db()),
+        "a second --start-over changes no row"
+    );
 
     // A missing folder is that of a disk that is not mounted, so none is made.
     fs::remove_dir_all(site.path("bucket")).unwrap();
@@ -196,18 +258,35 @@ fn a_publisher_that_cannot_continue_is_refused_with_a_remedy() {
     assert_eq!(place.once_with(&site, "--start-over"), 1);
     let place = Place::folder(&site);
     assert!(place.entry(5).header.is_state());
-    assert_eq!(follow(&place, &replica), (5, None), "replicas continue from slot 3");
+    assert_eq!(
+        follow(&place, &replica),
+        (5, None),
+        "replicas continue from slot 3"
+    );
     assert_eq!(place.slots(layout::STATES), [5]);
     place.check(&site);
     let states = site.path("bucket").join(layout::STATES);
     fs::rename(&states, site.path("states")).unwrap();
     let told = place.run(&site, "--status");
-    assert!(told.code == Some(0) && told.stdout.contains("There is no whole state"), "{told:?}");
+    assert!(
+        told.code == Some(0) && told.stdout.contains("There is no whole state"),
+        "{told:?}"
+    );
     fs::rename(site.path("states"), &states).unwrap();
-    let elsewhere = site.run(["publish", &format!("file://{}", site.path("elsewhere").display()), "--once"]);
-    assert!(elsewhere.code == Some(0) && elsewhere.stderr.contains("replicas of it get no further"), "{elsewhere:?}");
+    let elsewhere = site.run([
+        "publish",
+        &format!("file://{}", site.path("elsewhere").display()),
+        "--once",
+    ]);
+    assert!(
+        elsewhere.code == Some(0) && elsewhere.stderr.contains("replicas of it get no further"),
+        "{elsewhere:?}"
+    );
     let refused = site.run(["publish", "file:///dev/null/feed", "--once"]);
-    assert!(refused.code == Some(1) && refused.stderr.contains("/dev/null/feed"), "{refused:?}");
+    assert!(
+        refused.code == Some(1) && refused.stderr.contains("/dev/null/feed"),
+        "{refused:?}"
+    );
 }
 
 #[test]
@@ -216,16 +295,30 @@ fn a_command_with_publish_wait_waits_until_the_bucket_has_its_change() {
     let place = Place::folder(&site);
     let (id, _) = site.key("all", &[]);
     let revoked = site.run(["key", "revoke", &id, "--publish-wait", "1ms"]);
-    assert_eq!(revoked.code, Some(0), "nothing is published, so nothing is waited for: {revoked:?}");
+    assert_eq!(
+        revoked.code,
+        Some(0),
+        "nothing is published, so nothing is waited for: {revoked:?}"
+    );
     place.once(&site);
     let (id, _) = site.key("all", &[]);
     let late = site.run(["key", "revoke", &id, "--publish-wait", "1ms"]);
     assert_eq!(late.code, Some(3), "{late:?}");
     assert!(late.stdout.contains("is revoked"), "{late:?}");
-    assert!(late.stderr.contains("replicas do not have the change yet"), "{late:?}");
-    for dry in [&["license", "set", "new", "--dataset", "conferences"][..], &["import", "conferences.jsonl"]] {
+    assert!(
+        late.stderr.contains("replicas do not have the change yet"),
+        "{late:?}"
+    );
+    for dry in [
+        &["license", "set", "new", "--dataset", "conferences"][..],
+        &["import", "conferences.jsonl"],
+    ] {
         let done = site.run([dry, &["--dry-run", "--publish-wait", "1ms"]].concat());
-        assert_eq!(done.code, Some(0), "a dry run changes nothing, so it waits for nothing: {done:?}");
+        assert_eq!(
+            done.code,
+            Some(0),
+            "a dry run changes nothing, so it waits for nothing: {done:?}"
+        );
         assert!(!done.stderr.contains("replicas do not have"), "{done:?}");
     }
     let mut publisher = place.start(&site, "--every 0s");
@@ -234,25 +327,48 @@ fn a_command_with_publish_wait_waits_until_the_bucket_has_its_change() {
     let done = site.run(["key", "revoke", &id]);
     assert_eq!(done.code, Some(0), "{done:?} since {begun}");
     let (_, head, _) = rows_of(&site.db());
-    assert_eq!(PublishedNote::read(&site.db()).unwrap().unwrap().seq, head.seq);
+    assert_eq!(
+        PublishedNote::read(&site.db()).unwrap().unwrap().seq,
+        head.seq
+    );
     publisher.kill();
     let unheeded = site.run(["license", "set", "new", "--dataset", "conferences"]);
-    assert_eq!(unheeded.code, Some(0), "other commands do not wait: {unheeded:?}");
-    let mut waiting = Process::spawn(site.command(["license", "remove", "new", "--yes"]).stdout(Stdio::null()));
+    assert_eq!(
+        unheeded.code,
+        Some(0),
+        "other commands do not wait: {unheeded:?}"
+    );
+    let mut waiting = Process::spawn(
+        site.command(["license", "remove", "new", "--yes"])
+            .stdout(Stdio::null()),
+    );
     place.once(&site);
-    assert_eq!(waiting.ended_within(SOON).and_then(|status| status.code()), Some(0), "it is published meanwhile");
+    assert_eq!(
+        waiting.ended_within(SOON).and_then(|status| status.code()),
+        Some(0),
+        "it is published meanwhile"
+    );
 }
 
 #[test]
 fn a_publisher_is_named_by_one_word() {
     let site = curated();
     let place = Place::folder(&site);
-    let done = place.command(&site, "--once").env("USER", "Jane Doe").output().unwrap();
+    let done = place
+        .command(&site, "--once")
+        .env("USER", "Jane Doe")
+        .output()
+        .unwrap();
     assert!(done.status.success(), "{done:?}");
     let told = place.run(&site, "--status --json").json();
     let who = told["end"]["who"].as_str().unwrap();
-    assert!(who.strip_prefix("Jane?Doe@").is_some_and(|machine| !machine.is_empty()), "{told}");
-    let alive = Heartbeat::decode(&place.bucket.get(layout::ALIVE).unwrap().unwrap().bytes).unwrap();
+    assert!(
+        who.strip_prefix("Jane?Doe@")
+            .is_some_and(|machine| !machine.is_empty()),
+        "{told}"
+    );
+    let alive =
+        Heartbeat::decode(&place.bucket.get(layout::ALIVE).unwrap().unwrap().bytes).unwrap();
     assert_eq!(alive.who, who);
 }
 
@@ -268,14 +384,25 @@ fn commits_during_a_state_are_published_after_it() {
     for version in 2..=3 {
         commit(&site, version);
     }
-    assert_eq!((place.slots(layout::LOG), place.slots(layout::STATES)), (vec![1, 2], vec![1]));
+    assert_eq!(
+        (place.slots(layout::LOG), place.slots(layout::STATES)),
+        (vec![1, 2], vec![1])
+    );
     s3.release();
     let (_, head, _) = rows_of(&site.db());
     wait_for("the commits are published", || note(&site).seq == head.seq);
     publisher.signal("TERM");
-    assert_eq!(publisher.ended_within(SOON).and_then(|status| status.code()), Some(0));
+    assert_eq!(
+        publisher
+            .ended_within(SOON)
+            .and_then(|status| status.code()),
+        Some(0)
+    );
     let (state, before) = (place.entry(3).header, place.entry(2).header);
-    assert!(state.is_state() && !state.replaces(before.head(), before.digest), "{state:?} is that after {before:?}");
+    assert!(
+        state.is_state() && !state.replaces(before.head(), before.digest),
+        "{state:?} is that after {before:?}"
+    );
     assert!(!place.entry(4).header.is_state());
     place.check(&site);
 }
@@ -289,10 +416,20 @@ fn several_parts_are_sent_at_once() {
     s3.fail("PUT", "/parts/", Fault::Held, 1);
     let mut publisher = place.spawn(&site, "--once");
     s3.wait_for_held();
-    let parts = || s3.requests().iter().filter(|asked| asked.starts_with("PUT feed/some/prefix/parts/")).count();
+    let parts = || {
+        s3.requests()
+            .iter()
+            .filter(|asked| asked.starts_with("PUT feed/some/prefix/parts/"))
+            .count()
+    };
     wait_for("another part", || parts() > 1);
     s3.release();
-    assert_eq!(publisher.ended_within(SOON).and_then(|status| status.code()), Some(0));
+    assert_eq!(
+        publisher
+            .ended_within(SOON)
+            .and_then(|status| status.code()),
+        Some(0)
+    );
     let parts = place.manifest(1).parts;
     assert!(parts.len() > 1, "{}", parts.len());
     place.check(&site);

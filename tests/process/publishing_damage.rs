@@ -21,7 +21,11 @@ pub fn damage(site: &Site, damage: Damage) {
     let database = open(&site.db());
     let transaction = database.begin_write().unwrap();
     let mut outbox = transaction.open_table(OUTBOX).unwrap();
-    let headers = outbox.iter().unwrap().map(|row| row.unwrap().0.value()).filter(|(_, part)| *part == 0);
+    let headers = outbox
+        .iter()
+        .unwrap()
+        .map(|row| row.unwrap().0.value())
+        .filter(|(_, part)| *part == 0);
     let seqs: Vec<u64> = headers.map(|(seq, _)| seq).collect();
     damage(&mut outbox, &seqs);
     drop(outbox);
@@ -31,11 +35,21 @@ pub fn damage(site: &Site, damage: Damage) {
 #[test]
 fn a_damaged_outbox_leads_to_one_whole_state() {
     let cases: [(&str, Damage); 5] = [
-        ("the first header", |outbox, seqs| drop(outbox.insert((seqs[0], 0), b"rotten".as_slice()).unwrap())),
-        ("a later header", |outbox, seqs| drop(outbox.insert((seqs[1], 0), b"".as_slice()).unwrap())),
-        ("a header that is gone", |outbox, seqs| drop(outbox.remove((seqs[1], 0)).unwrap())),
-        ("changes", |outbox, seqs| drop(outbox.insert((seqs[0], 1), b"rotten".as_slice()).unwrap())),
-        ("changes that are gone", |outbox, seqs| drop(outbox.remove((seqs[1], 1)).unwrap())),
+        ("the first header", |outbox, seqs| {
+            drop(outbox.insert((seqs[0], 0), b"rotten".as_slice()).unwrap())
+        }),
+        ("a later header", |outbox, seqs| {
+            drop(outbox.insert((seqs[1], 0), b"".as_slice()).unwrap())
+        }),
+        ("a header that is gone", |outbox, seqs| {
+            drop(outbox.remove((seqs[1], 0)).unwrap())
+        }),
+        ("changes", |outbox, seqs| {
+            drop(outbox.insert((seqs[0], 1), b"rotten".as_slice()).unwrap())
+        }),
+        ("changes that are gone", |outbox, seqs| {
+            drop(outbox.remove((seqs[1], 1)).unwrap())
+        }),
     ];
     for (what, how) in cases {
         for is_written_first in [false, true] {
@@ -55,16 +69,26 @@ fn a_damaged_outbox_leads_to_one_whole_state() {
                 commit(&site, 3);
             }
             let done = place.run(&site, "--once --json");
-            assert_eq!((done.code, &done.json()["entries"]), (Some(0), &1.into()), "{what}: {done:?}");
+            assert_eq!(
+                (done.code, &done.json()["entries"]),
+                (Some(0), &1.into()),
+                "{what}: {done:?}"
+            );
             // A commit that meets the damage empties the outbox.
             if !is_written_first {
-                assert!(done.stderr.contains("publishing a whole state instead"), "{what}: {done:?}");
+                assert!(
+                    done.stderr.contains("publishing a whole state instead"),
+                    "{what}: {done:?}"
+                );
             }
             assert!(place.entry(2).header.is_state(), "{what}");
             place.check(&site);
             commit(&site, 4);
             assert_eq!(place.once(&site), 1, "{what}");
-            assert!(!place.entry(3).header.is_state(), "{what}: changes are published again");
+            assert!(
+                !place.entry(3).header.is_state(),
+                "{what}: changes are published again"
+            );
             place.check(&site);
             site.check();
         }
@@ -77,7 +101,9 @@ fn compact_drops_a_damaged_outbox() {
     let place = Place::folder(&site);
     place.once(&site);
     commit(&site, 1);
-    damage(&site, |outbox, seqs| drop(outbox.insert((seqs[0], 1), b"rotten".as_slice()).unwrap()));
+    damage(&site, |outbox, seqs| {
+        drop(outbox.insert((seqs[0], 1), b"rotten".as_slice()).unwrap())
+    });
     site.json(["compact"]);
     site.check();
     assert_eq!(place.once(&site), 1);
@@ -92,12 +118,24 @@ fn rows_that_contradict_their_digest_go_into_no_state() {
     place.once(&site);
     let database = open(&site.db());
     let transaction = database.begin_write().unwrap();
-    transaction.open_table(LINKS).unwrap().insert((9, 9, 9, 9), ()).unwrap();
+    transaction
+        .open_table(LINKS)
+        .unwrap()
+        .insert((9, 9, 9, 9), ())
+        .unwrap();
     transaction.commit().unwrap();
     drop(database);
     commit(&site, 1);
     let refused = place.run(&site, "--once --state-every 0s");
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.stderr.contains("do not add up to their stored digest"), "{refused:?}");
-    assert_eq!((place.slots(layout::LOG), place.slots(layout::STATES)), (vec![1, 2], vec![1]));
+    assert!(
+        refused
+            .stderr
+            .contains("do not add up to their stored digest"),
+        "{refused:?}"
+    );
+    assert_eq!(
+        (place.slots(layout::LOG), place.slots(layout::STATES)),
+        (vec![1, 2], vec![1])
+    );
 }

@@ -11,7 +11,9 @@ use medfeed::store::replication::PublishedNote;
 use super::published::{Place, note, rows_of};
 use super::publishing::{commit, copy_of, curated};
 use super::s3::{CALLERS, Fault, S3};
-use super::site::{Process, Random, SOON, Site, cases_and_seed, conferences_of_version, wait_until};
+use super::site::{
+    Process, Random, SOON, Site, cases_and_seed, conferences_of_version, wait_until,
+};
 use crate::harness::counted;
 
 fn spawn_commit(site: &Site, version: u64) -> Process {
@@ -32,7 +34,11 @@ fn one_of_two_publishing_copies_is_fenced() {
         for round in 1..=rounds {
             let told = || format!("{}, seed {seed}, round {round}", place.kind);
             let copies = [copy_of(&site), copy_of(&site)];
-            let states = if random.below(2) == 0 { "--state-every 0s" } else { "" };
+            let states = if random.below(2) == 0 {
+                "--state-every 0s"
+            } else {
+                ""
+            };
             let options = format!("--every 0s --heartbeat 20ms {states}");
             // One starts later than the other. The commits come about when it starts.
             let [mut first, mut second] = copies.each_ref().map(|copy| {
@@ -48,23 +54,43 @@ fn one_of_two_publishing_copies_is_fenced() {
                     spawn_commit(copy, version)
                 })
                 .collect();
-            let codes = commits.into_iter().map(|mut commit| commit.ended_within(SOON).expect("it ends").code());
+            let codes = commits
+                .into_iter()
+                .map(|mut commit| commit.ended_within(SOON).expect("it ends").code());
             let codes: Vec<Option<i32>> = codes.collect();
             let (lost, ended) = wait_until("one of them ends", 3 * SOON, || {
-                let ended = [&mut first, &mut second].map(|publisher| publisher.ended_within(Duration::ZERO));
-                ended.iter().position(Option::is_some).map(|lost| (lost, ended))
+                let ended = [&mut first, &mut second]
+                    .map(|publisher| publisher.ended_within(Duration::ZERO));
+                ended
+                    .iter()
+                    .position(Option::is_some)
+                    .map(|lost| (lost, ended))
             });
-            assert_eq!(ended[lost].and_then(|status| status.code()), Some(4), "{}", told());
+            assert_eq!(
+                ended[lost].and_then(|status| status.code()),
+                Some(4),
+                "{}",
+                told()
+            );
             let (loser, winner) = (&copies[lost], &copies[1 - lost]);
-            let by = note(loser).fenced.unwrap_or_else(|| panic!("{}: it is fenced", told()));
+            let by = note(loser)
+                .fenced
+                .unwrap_or_else(|| panic!("{}: it is fenced", told()));
             assert!(by.contains(" published slot "), "{}: {by}", told());
             // If a copy was fenced before its commit, the commit was refused. The other copy's commit succeeded.
             assert_eq!(codes[1 - lost], Some(0), "{}", told());
             late += u64::from(codes[lost] == Some(4));
             let (_, head, _) = rows_of(&winner.db());
-            wait_until("the other one continues", 3 * SOON, || (note(winner).seq == head.seq).then_some(()));
+            wait_until("the other one continues", 3 * SOON, || {
+                (note(winner).seq == head.seq).then_some(())
+            });
             let survivor = [&mut first, &mut second].into_iter().nth(1 - lost).unwrap();
-            assert_eq!(survivor.ended_within(Duration::ZERO), None, "{}: it keeps running", told());
+            assert_eq!(
+                survivor.ended_within(Duration::ZERO),
+                None,
+                "{}: it keeps running",
+                told()
+            );
             survivor.kill();
             // The loser's own commit is only in its file.
             assert_eq!(place.run(loser, "--once").code, Some(4), "{}", told());
@@ -106,11 +132,17 @@ fn one_of_eight_simultaneous_starts_publishes() {
                 .into_iter()
                 .map(|mut publisher| publisher.ended_within(3 * SOON).expect("it ends").code())
                 .collect();
-            let won: Vec<&Site> =
-                std::iter::zip(&copies, &codes).filter(|(_, code)| **code == Some(0)).map(|(copy, _)| copy).collect();
+            let won: Vec<&Site> = std::iter::zip(&copies, &codes)
+                .filter(|(_, code)| **code == Some(0))
+                .map(|(copy, _)| copy)
+                .collect();
             let fenced = codes.iter().filter(|code| **code == Some(4)).count();
             assert_eq!((won.len(), fenced), (1, 7), "{}: {codes:?}", told());
-            assert!(place.slots(layout::LOG).into_iter().eq(1..=round + 1), "{}", told());
+            assert!(
+                place.slots(layout::LOG).into_iter().eq(1..=round + 1),
+                "{}",
+                told()
+            );
             for (copy, code) in std::iter::zip(&copies, &codes) {
                 assert_eq!(note(copy).fenced.is_some(), *code == Some(4), "{}", told());
             }
@@ -129,7 +161,11 @@ fn sweep(place: &Place) {
     for slot in states.into_iter().filter(|slot| *slot < kept) {
         place.bucket.delete(&layout::state(slot)).unwrap();
     }
-    for slot in place.slots(layout::LOG).into_iter().filter(|slot| *slot < kept) {
+    for slot in place
+        .slots(layout::LOG)
+        .into_iter()
+        .filter(|slot| *slot < kept)
+    {
         place.bucket.delete(&layout::log(slot)).unwrap();
     }
 }
@@ -148,9 +184,14 @@ fn a_publisher_that_was_stopped_during_a_sweep_is_fenced() {
             let version = 10 * round;
             let other = copy_of(&site);
             let mut command = place.command(&other, "--every 0s --heartbeat 1h --log warn");
-            command.env("AWS_ACCESS_KEY_ID", CALLERS[0]).stdout(Stdio::null()).stderr(Stdio::null());
+            command
+                .env("AWS_ACCESS_KEY_ID", CALLERS[0])
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
             let mut stalled = Process::spawn(&mut command);
-            wait_until("a publisher", SOON, || PublishedNote::read(&other.db()).unwrap());
+            wait_until("a publisher", SOON, || {
+                PublishedNote::read(&other.db()).unwrap()
+            });
             // It is stopped while it is idle, at a random moment of writing an entry, or with its put on the way.
             let is_on_way = place.kind == "s3" && random.below(2) == 0;
             if is_on_way {
@@ -170,7 +211,12 @@ fn a_publisher_that_was_stopped_during_a_sweep_is_fenced() {
             }
             for more in 2..=3 {
                 commit(&site, version + more);
-                assert_eq!(place.once_with(&site, "--state-every 0s"), 2, "{}: a commit and a state", told());
+                assert_eq!(
+                    place.once_with(&site, "--state-every 0s"),
+                    2,
+                    "{}: a commit and a state",
+                    told()
+                );
             }
             let end = *place.slots(layout::LOG).last().unwrap();
             sweep(&place);
@@ -188,7 +234,12 @@ fn a_publisher_that_was_stopped_during_a_sweep_is_fenced() {
             let slots = place.slots(layout::LOG);
             let is_stray = !slots.iter().copied().eq(end - 2..=end);
             strays += u64::from(is_stray);
-            assert_eq!(slots.len(), 3 + usize::from(is_stray), "{}: {slots:?}", told());
+            assert_eq!(
+                slots.len(),
+                3 + usize::from(is_stray),
+                "{}: {slots:?}",
+                told()
+            );
             // A new reader does not read its entry.
             assert_eq!(place.check(&site).slot, end, "{}", told());
             assert_eq!(place.run(&other, "--once").code, Some(4), "{}", told());
@@ -196,7 +247,14 @@ fn a_publisher_that_was_stopped_during_a_sweep_is_fenced() {
             assert_eq!(place.once(&site), 1, "{}", told());
         }
         place.check(&site);
-        println!("{}: {rounds} rounds, {strays} entries in swept slots", place.kind);
-        assert!(strays > 0, "{}, seed {seed}: no publisher wrote to a swept slot", place.kind);
+        println!(
+            "{}: {rounds} rounds, {strays} entries in swept slots",
+            place.kind
+        );
+        assert!(
+            strays > 0,
+            "{}, seed {seed}: no publisher wrote to a swept slot",
+            place.kind
+        );
     }
 }

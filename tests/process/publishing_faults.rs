@@ -18,10 +18,30 @@ fn a_publisher_of_a_failing_store_loses_nothing_and_does_not_fork() {
     // the others.
     let cases = [
         ("PUT", "/log/", Fault::LostAnswer, 3),
-        ("PUT", "/log/", Fault::Code(409, "ConditionalRequestConflict"), 2),
-        ("PUT", "/states/", Fault::Code(409, "ConditionalRequestConflict"), 2),
-        ("PUT", "/parts/", Fault::Code(409, "ConditionalRequestConflict"), 1),
-        ("PUT", "probe", Fault::Code(409, "ConditionalRequestConflict"), 1),
+        (
+            "PUT",
+            "/log/",
+            Fault::Code(409, "ConditionalRequestConflict"),
+            2,
+        ),
+        (
+            "PUT",
+            "/states/",
+            Fault::Code(409, "ConditionalRequestConflict"),
+            2,
+        ),
+        (
+            "PUT",
+            "/parts/",
+            Fault::Code(409, "ConditionalRequestConflict"),
+            1,
+        ),
+        (
+            "PUT",
+            "probe",
+            Fault::Code(409, "ConditionalRequestConflict"),
+            1,
+        ),
         ("DELETE", "probe", Fault::Code(409, "OperationAborted"), 1),
         ("PUT", "/alive", Fault::Code(409, "OperationAborted"), 1),
         ("GET", "prefix", Fault::Status(503), 3),
@@ -58,7 +78,11 @@ fn publish_with_fault((method, name, fault, times): &(&str, &str, Fault, usize))
         s3.heal();
         // After each commit, the publisher writes a state.
         let (first, last) = (if round < 3 { 1 } else { 2 * round - 3 }, 2 * round - 1);
-        assert_eq!(place.slots(layout::LOG), (first..=last).collect::<Vec<_>>(), "{what}");
+        assert_eq!(
+            place.slots(layout::LOG),
+            (first..=last).collect::<Vec<_>>(),
+            "{what}"
+        );
         assert_eq!(note(&site).slot, last, "{what}");
         if round < rounds {
             commit(&site, round);
@@ -79,9 +103,21 @@ fn a_publisher_that_may_not_delete_publishes_on() {
     (1..=2).for_each(|version| assert_eq!(publish(version).code, Some(0)));
     s3.fail("DELETE", "/states/", Fault::Status(403), 1);
     let done = publish(3);
-    assert!(done.code == Some(0) && done.stderr.matches("old objects stay in the bucket").count() == 1, "{done:?}");
+    assert!(
+        done.code == Some(0)
+            && done
+                .stderr
+                .matches("old objects stay in the bucket")
+                .count()
+                == 1,
+        "{done:?}"
+    );
     let published = note(&site).slot;
-    assert_eq!(place.slots(layout::LOG), (1..=published).collect::<Vec<_>>(), "no later object is deleted");
+    assert_eq!(
+        place.slots(layout::LOG),
+        (1..=published).collect::<Vec<_>>(),
+        "no later object is deleted"
+    );
     // The next sweep deletes them.
     assert_eq!(publish(4).code, Some(0));
     assert_eq!(place.slots(layout::STATES).len(), 2);
@@ -99,7 +135,11 @@ fn a_publisher_that_does_not_find_its_last_state_writes_another() {
     for (name, times) in [(layout::log(3), 2), (layout::state(3), 1)] {
         s3.fail("GET", &name, Fault::Code(404, "NoSuchKey"), times);
     }
-    assert_eq!(place.once_with(&site, "--state-every 0s"), 3, "a commit, a state, and another state");
+    assert_eq!(
+        place.once_with(&site, "--state-every 0s"),
+        3,
+        "a commit, a state, and another state"
+    );
     assert_eq!(place.slots(layout::STATES), [1, 3, 4]);
     place.check(&site);
 }
@@ -131,10 +171,15 @@ fn a_request_without_an_answer_times_out_and_is_repeated() {
                     let noted = PublishedNote::read(&site.db()).unwrap();
                     noted.is_some_and(|note| note.seq == head).then_some(())
                 });
-                wait_until("a heartbeat", 3 * SOON, || place.bucket.get(layout::ALIVE).unwrap());
+                wait_until("a heartbeat", 3 * SOON, || {
+                    place.bucket.get(layout::ALIVE).unwrap()
+                });
                 publisher.kill();
                 let slots = place.slots(layout::LOG);
-                assert!(slots.iter().copied().eq(1..=place.check(&site).slot), "{method} {name} {fault:?}: {slots:?}");
+                assert!(
+                    slots.iter().copied().eq(1..=place.check(&site).slot),
+                    "{method} {name} {fault:?}: {slots:?}"
+                );
             });
         }
     });
@@ -165,12 +210,21 @@ fn a_late_entry_of_a_killed_publisher_fences_only_other_copies() {
             commit(starting, 7);
         }
         let mut command = place.command(starting, "--once");
-        let mut publisher = Process::spawn(command.env("USER", user).stdout(Stdio::null()).stderr(Stdio::null()));
+        let mut publisher = Process::spawn(
+            command
+                .env("USER", user)
+                .stdout(Stdio::null())
+                .stderr(Stdio::null()),
+        );
         s3.wait_for_held();
         s3.set_object(&name, Some(late.clone()));
         s3.release();
         let code = publisher.ended_within(SOON).expect("it ends").code();
-        assert_eq!(code, Some(if by_other { 4 } else { 0 }), "by another: {by_other}, user `{user}`");
+        assert_eq!(
+            code,
+            Some(if by_other { 4 } else { 0 }),
+            "by another: {by_other}, user `{user}`"
+        );
         place.check(&site);
     }
 }
@@ -186,9 +240,18 @@ fn a_store_that_creates_a_name_twice_is_refused() {
         let place = Place::s3(&s3);
         let refused = place.run(&site, "--once");
         assert_eq!(refused.code, Some(1), "{what}: {refused:?}");
-        assert!(refused.stderr.contains("let several clients create"), "{what}: {refused:?}");
         assert!(
-            Reader::open(&site.db()).unwrap().origin().unwrap().id().unwrap().is_none(),
+            refused.stderr.contains("let several clients create"),
+            "{what}: {refused:?}"
+        );
+        assert!(
+            Reader::open(&site.db())
+                .unwrap()
+                .origin()
+                .unwrap()
+                .id()
+                .unwrap()
+                .is_none(),
             "{what}: it is not marked"
         );
         assert!(s3.names().is_empty(), "{what}: {:?}", s3.names());

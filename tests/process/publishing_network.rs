@@ -51,12 +51,37 @@ const ALWAYS: [(Run, &str, &str, Fault); 7] = [
     // The sweep deletes all old objects of this list.
     (Run::Again, "GET /feed?", "%2Fprobe%2F", Fault::Crossed),
     // Another entry in the slot of the next one would be another publisher's.
-    (Run::Again, "GET", "log/00000000000000000008", Fault::Crossed),
+    (
+        Run::Again,
+        "GET",
+        "log/00000000000000000008",
+        Fault::Crossed,
+    ),
     (Run::Again, "GET", "log/00000000000000000008", Fault::Portal),
-    (Run::Again, "PUT", "log/00000000000000000006", Fault::RequestTwice),
-    (Run::Again, "PUT", "log/00000000000000000006", Fault::NoAnswer),
-    (Run::Again, "GET", "log/00000000000000000005", Fault::Flipped),
-    (Run::Again, "GET", "states/00000000000000000005", Fault::ShortLast),
+    (
+        Run::Again,
+        "PUT",
+        "log/00000000000000000006",
+        Fault::RequestTwice,
+    ),
+    (
+        Run::Again,
+        "PUT",
+        "log/00000000000000000006",
+        Fault::NoAnswer,
+    ),
+    (
+        Run::Again,
+        "GET",
+        "log/00000000000000000005",
+        Fault::Flipped,
+    ),
+    (
+        Run::Again,
+        "GET",
+        "states/00000000000000000005",
+        Fault::ShortLast,
+    ),
 ];
 
 /// A database with a waiting commit, and its bucket.
@@ -112,17 +137,29 @@ fn publish(run: Run, site: &Site, relay: &FaultRelay, plan: &[(usize, Fault)], s
     }
     relay.begin(&[]);
     let log = site.path("publisher.log");
-    let mut command = place.command(site, "--every 0s --state-every 0s --keep 1d --heartbeat 20ms --log warn");
-    let mut publisher = Process::spawn(command.stdout(Stdio::null()).stderr(File::create(&log).unwrap()));
+    let mut command = place.command(
+        site,
+        "--every 0s --state-every 0s --keep 1d --heartbeat 20ms --log warn",
+    );
+    let mut publisher = Process::spawn(
+        command
+            .stdout(Stdio::null())
+            .stderr(File::create(&log).unwrap()),
+    );
     let ended = |publisher: &mut Process| {
         let code = publisher.ended_within(Duration::ZERO)?.code();
-        Some(Done { code, stdout: String::new(), stderr: std::fs::read_to_string(&log).unwrap() })
+        Some(Done {
+            code,
+            stdout: String::new(),
+            stderr: std::fs::read_to_string(&log).unwrap(),
+        })
     };
     let is_published = |site: &Site| note(site).seq == rows_of(&site.db()).1.seq;
     wait_for("a heartbeat", || {
         let lines = relay.exchanges();
-        let is_alive =
-            lines.iter().any(|exchange| exchange.line.starts_with("PUT") && exchange.line.ends_with("/alive"));
+        let is_alive = lines
+            .iter()
+            .any(|exchange| exchange.line.starts_with("PUT") && exchange.line.ends_with("/alive"));
         is_alive && is_published(site)
     });
     relay.begin(plan);
@@ -132,7 +169,11 @@ fn publish(run: Run, site: &Site, relay: &FaultRelay, plan: &[(usize, Fault)], s
             return Some(done);
         }
         let is_done = is_published(site) && relay.exchanges().len() > RUNNING + 6;
-        is_done.then(|| Done { code: Some(0), stdout: String::new(), stderr: std::fs::read_to_string(&log).unwrap() })
+        is_done.then(|| Done {
+            code: Some(0),
+            stdout: String::new(),
+            stderr: std::fs::read_to_string(&log).unwrap(),
+        })
     });
     publisher.kill();
     done
@@ -145,7 +186,11 @@ fn cases(prepared: &[Prepared]) -> Vec<Case> {
         let done = publish(run, &site, &relay, &[], &s3);
         assert_eq!(done.code, Some(0), "{run:?}: {done:?}");
         let exchanges = relay.exchanges();
-        let most = if run == Run::Running { RUNNING } else { exchanges.len() };
+        let most = if run == Run::Running {
+            RUNNING
+        } else {
+            exchanges.len()
+        };
         let is_always_run = |at: usize, fault: Fault| {
             let line = &exchanges[at].line;
             let is_always = |(of, start, end, always): &(Run, &str, &str, Fault)| {
@@ -154,7 +199,12 @@ fn cases(prepared: &[Prepared]) -> Vec<Case> {
             ALWAYS.iter().any(is_always)
         };
         let found = Recorded::cases(&exchanges[..most]).into_iter();
-        let found = found.map(|(at, fault)| Case { run, at, fault, is_always_run: is_always_run(at, fault) });
+        let found = found.map(|(at, fault)| Case {
+            run,
+            at,
+            fault,
+            is_always_run: is_always_run(at, fault),
+        });
         cases.extend(found);
     }
     cases
@@ -178,7 +228,10 @@ fn run_case(prepared: &Prepared, Case { run, at, fault, .. }: Case) {
     let done = publish(run, &site, &relay, &[(at, fault)], &s3);
     let what = format!("{run:?}, {fault:?} at {at} {:?}: {done:?}", relay.met());
     assert!(!done.stderr.contains("panicked"), "{what}");
-    assert!(done.code == Some(0) || ends_once(fault) && done.code == Some(1), "{what}");
+    assert!(
+        done.code == Some(0) || ends_once(fault) && done.code == Some(1),
+        "{what}"
+    );
     let direct = Place::s3(&s3);
     // Without faults.
     let again = direct.run(&site, ONCE);
@@ -189,7 +242,8 @@ fn run_case(prepared: &Prepared, Case { run, at, fault, .. }: Case) {
     assert_eq!(slots, (slots[0]..=last).collect::<Vec<_>>(), "{what}");
     // The whole bucket leads to the end, and a replica has the rows of the origin.
     let (audited, file) = (site.path("audited.redb"), site.path("replica.redb"));
-    let audit = audit(&direct.log(), &audited).unwrap_or_else(|error| panic!("{error} after {what}"));
+    let audit =
+        audit(&direct.log(), &audited).unwrap_or_else(|error| panic!("{error} after {what}"));
     assert_eq!((audit.slot, audit.seq), (last, note(&site).seq), "{what}");
     assert_eq!(follow(&direct, &file), (last, None), "{what}");
     assert_eq!(rows_of(&file), rows_of(&site.db()), "{what}");
@@ -199,8 +253,15 @@ fn run_case(prepared: &Prepared, Case { run, at, fault, .. }: Case) {
 fn a_fault_of_any_exchange_loses_no_commit_and_fences_no_publisher() {
     let prepared = RUNS.map(Prepared::new);
     let mut others = cases(&prepared);
-    let always = others.extract_if(.., |case| case.is_always_run).collect::<Vec<_>>();
-    assert!(always.len() >= ALWAYS.len(), "{} of {}", always.len(), ALWAYS.len());
+    let always = others
+        .extract_if(.., |case| case.is_always_run)
+        .collect::<Vec<_>>();
+    assert!(
+        always.len() >= ALWAYS.len(),
+        "{} of {}",
+        always.len(),
+        ALWAYS.len()
+    );
     let lane_of = |number: usize, _: &Case| number % LANES;
     run_cases(
         (always, others),
@@ -224,20 +285,42 @@ fn a_response_of_another_server_is_no_object_and_no_list() {
     for name in ["log/1", "parts/1"] {
         direct.bucket.put(name, b"some bytes").unwrap();
     }
-    let get = || bucket.get("log/1").map(|found| found.map(|object| object.bytes.len()));
+    let get = || {
+        bucket
+            .get("log/1")
+            .map(|found| found.map(|object| object.bytes.len()))
+    };
     let list = || bucket.list("other", None).map(|listed| Some(listed.len()));
     type Read<'a> = &'a dyn Fn() -> Result<Option<usize>, BucketError>;
     let cases: [(Read<'_>, Fault, Option<usize>, &str); 3] = [
-        (&get, Fault::Portal, Some(10), "`log/1`: the response has no ETag, so it is not the store's"),
-        (&get, Fault::NoTag, Some(10), "`log/1`: the response has no ETag, so it is not the store's"),
-        (&list, Fault::Crossed, Some(0), "`other`: the response names `some/prefix/log/1`"),
+        (
+            &get,
+            Fault::Portal,
+            Some(10),
+            "`log/1`: the response has no ETag, so it is not the store's",
+        ),
+        (
+            &get,
+            Fault::NoTag,
+            Some(10),
+            "`log/1`: the response has no ETag, so it is not the store's",
+        ),
+        (
+            &list,
+            Fault::Crossed,
+            Some(0),
+            "`other`: the response names `some/prefix/log/1`",
+        ),
     ];
     bucket.list("log", None).unwrap();
     relay.keep_answers();
     for (read, fault, expected, message) in cases {
         relay.begin(&[(0, fault)]);
         let error = read().unwrap_err();
-        assert!(error.is_transient() && error.to_string().contains(message), "{fault:?}: {error}");
+        assert!(
+            error.is_transient() && error.to_string().contains(message),
+            "{fault:?}: {error}"
+        );
         assert_eq!(read(), Ok(expected), "{fault:?}");
     }
 }

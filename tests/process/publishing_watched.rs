@@ -19,7 +19,10 @@ use super::site::{SOON, wait_for, wait_until};
 pub fn samples() -> Vec<String> {
     let site = curated();
     let mut publisher = Place::folder(&site).watch(&site, "");
-    scrape(&mut publisher.admin).into_keys().map(|name| name.split('{').next().unwrap().to_owned()).collect()
+    scrape(&mut publisher.admin)
+        .into_keys()
+        .map(|name| name.split('{').next().unwrap().to_owned())
+        .collect()
 }
 
 #[test]
@@ -32,11 +35,17 @@ fn metrics_show_the_progress_of_publishing() {
     publisher.wait_for("slot", |slot| slot == 2.0);
     let second = place.run(&site, "--once");
     let expected = format!("is already published by process {}", publisher.process.id());
-    assert!(second.code == Some(1) && second.stderr.contains(&expected), "{second:?}");
+    assert!(
+        second.code == Some(1) && second.stderr.contains(&expected),
+        "{second:?}"
+    );
     publisher.wait_for("behind_seconds", |behind| behind == 0.0);
     let samples = scrape(&mut publisher.admin);
     let expected = [
-        ("seq", Reader::open(&site.db()).unwrap().newest().commit().seq as f64),
+        (
+            "seq",
+            Reader::open(&site.db()).unwrap().newest().commit().seq as f64,
+        ),
         ("waiting_commits", 0.0),
         ("outbox_bytes", 0.0),
         ("entries_total", 2.0),
@@ -47,9 +56,17 @@ fn metrics_show_the_progress_of_publishing() {
         ("fenced", 0.0),
     ];
     for (name, expected) in expected {
-        assert_eq!(samples[&format!("medfeed_publish_{name}")], expected, "{name}");
+        assert_eq!(
+            samples[&format!("medfeed_publish_{name}")],
+            expected,
+            "{name}"
+        );
     }
-    assert!(samples.keys().any(|name| name.starts_with("medfeed_build_info{")));
+    assert!(
+        samples
+            .keys()
+            .any(|name| name.starts_with("medfeed_build_info{"))
+    );
     // While the publisher waits for the bucket, the metrics still count the waiting commits.
     s3.fail("PUT", "", Fault::Status(503), usize::MAX);
     for version in 2..=4 {
@@ -60,11 +77,19 @@ fn metrics_show_the_progress_of_publishing() {
     publisher.wait_for("behind_seconds", |behind| behind >= 1.0);
     publisher.wait_for("bucket_failures_total", |failures| failures > 1.0);
     publisher.wait_for("trouble_seconds", |trouble| trouble >= 1.0);
-    assert_eq!(publisher.admin.get("/readyz").status, 200, "that may be over in a moment");
+    assert_eq!(
+        publisher.admin.get("/readyz").status,
+        200,
+        "that may be over in a moment"
+    );
     s3.heal();
     publisher.wait_for("waiting_commits", |commits| commits == 0.0);
     publisher.wait_for("trouble_seconds", |trouble| trouble == 0.0);
-    assert!(publisher.logged().contains("publishing continues after "), "{}", publisher.logged());
+    assert!(
+        publisher.logged().contains("publishing continues after "),
+        "{}",
+        publisher.logged()
+    );
     let slot = scrape(&mut publisher.admin)["medfeed_publish_slot"];
     wait_for("it is noted", || note(&site).slot as f64 == slot);
     // A heartbeat that fails counts as a failure too, although the requests before it succeed.
@@ -77,12 +102,23 @@ fn metrics_show_the_progress_of_publishing() {
     publisher.wait_for("lost_objects_total", |lost| lost >= 1.0);
     publisher.wait_for("states_total", |states| states == 2.0);
     check_with_promtool(&publisher.admin);
-    for (target, status) in [("/livez", 200), ("/readyz", 200), ("/", 404), ("/nothing", 404)] {
+    for (target, status) in [
+        ("/livez", 200),
+        ("/readyz", 200),
+        ("/", 404),
+        ("/nothing", 404),
+    ] {
         assert_eq!(publisher.admin.get(target).status, status, "{target}");
     }
     // It ends with exit code 0 on SIGTERM.
     publisher.process.signal("TERM");
-    assert_eq!(publisher.process.ended_within(SOON).and_then(|status| status.code()), Some(0));
+    assert_eq!(
+        publisher
+            .process
+            .ended_within(SOON)
+            .and_then(|status| status.code()),
+        Some(0)
+    );
     place.check(&site);
 }
 
@@ -101,9 +137,14 @@ fn a_publisher_is_unready_after_a_minute_without_its_bucket() {
     let (_, told) = wait_until("it is unready", 4 * SOON, || {
         Some(readyz(&mut publisher.admin)).filter(|(status, _)| *status == 503)
     });
-    assert!(told.starts_with("failing for 6") && told.contains(&place.url), "{told}");
+    assert!(
+        told.starts_with("failing for 6") && told.contains(&place.url),
+        "{told}"
+    );
     s3.heal();
-    wait_until("it is ready again", 3 * SOON, || (publisher.admin.get("/readyz").status == 200).then_some(()));
+    wait_until("it is ready again", 3 * SOON, || {
+        (publisher.admin.get("/readyz").status == 200).then_some(())
+    });
 }
 
 #[test]
@@ -118,25 +159,53 @@ fn a_fenced_publisher_keeps_running_for_monitoring() {
     place.once(&site);
     publisher.wait_for("fenced", |fenced| fenced == 1.0);
     let (status, told) = readyz(&mut publisher.admin);
-    assert!(status == 503 && told.starts_with("fenced: ") && told.contains("published slot 2 at"), "{told}");
+    assert!(
+        status == 503 && told.starts_with("fenced: ") && told.contains("published slot 2 at"),
+        "{told}"
+    );
     // It publishes no more, and its lock is free.
     let refused = place.run(&other, "--once");
     assert_eq!(refused.code, Some(4), "{refused:?}");
     let refused = other.run(["key", "create", "--license", "all"]);
-    assert!(refused.code == Some(4) && refused.stderr.contains("is no longer published from here: "), "{refused:?}");
+    assert!(
+        refused.code == Some(4)
+            && refused
+                .stderr
+                .contains("is no longer published from here: "),
+        "{refused:?}"
+    );
     let told = place.run(&other, "--status");
-    assert!(told.stdout.contains("does not contain this end"), "{told:?}");
+    assert!(
+        told.stdout.contains("does not contain this end"),
+        "{told:?}"
+    );
     // A copy that did not publish the last entry is too late. Its error also names the remedy.
     let third = copy_of(&other);
     let late = place.run(&third, "--once");
-    for piece in ["does not contain the last entry of ", "slot 2 there, published by ", "--start-over"] {
-        assert!(late.code == Some(4) && late.stderr.contains(piece), "{late:?}");
+    for piece in [
+        "does not contain the last entry of ",
+        "slot 2 there, published by ",
+        "--start-over",
+    ] {
+        assert!(
+            late.code == Some(4) && late.stderr.contains(piece),
+            "{late:?}"
+        );
     }
     assert!(!late.stderr.contains("this very file"), "{late:?}");
-    assert_eq!(third.run(["key", "create", "--license", "all"]).code, Some(4));
+    assert_eq!(
+        third.run(["key", "create", "--license", "all"]).code,
+        Some(4)
+    );
     assert_eq!(publisher.process.ended_within(Duration::ZERO), None);
     publisher.process.signal("TERM");
-    assert_eq!(publisher.process.ended_within(SOON).and_then(|status| status.code()), Some(4));
+    assert_eq!(
+        publisher
+            .process
+            .ended_within(SOON)
+            .and_then(|status| status.code()),
+        Some(4)
+    );
 }
 
 #[test]
@@ -150,7 +219,11 @@ fn monitoring_beyond_this_machine_needs_an_option() {
     let publisher = place.watch(&site, "--plain-http --admin-host feed.example");
     for (host, status) in [("feed.example", 200), ("evil.example", 421)] {
         for target in ["/metrics", "/readyz"] {
-            assert_eq!(get_from(publisher.admin.address(), host, target).status, status, "{host} {target}");
+            assert_eq!(
+                get_from(publisher.admin.address(), host, target).status,
+                status,
+                "{host} {target}"
+            );
         }
     }
 }
@@ -163,21 +236,40 @@ fn systemd_is_notified_once_everything_is_published() {
     let told = |wait: Duration| {
         socket.set_read_timeout(Some(wait)).unwrap();
         let mut buffer = [0; 512];
-        socket.recv(&mut buffer).map(|length| String::from_utf8(buffer[..length].to_vec()).unwrap())
+        socket
+            .recv(&mut buffer)
+            .map(|length| String::from_utf8(buffer[..length].to_vec()).unwrap())
     };
     s3.fail("PUT", "/log/", Fault::Status(503), usize::MAX);
     // All settings come from variables, as in a unit.
     let mut command = site.command(["publish"]);
-    command.env("MEDFEED_PUBLISH_URL", &place.url).env("NOTIFY_SOCKET", site.path("notify")).envs(s3.environment());
+    command
+        .env("MEDFEED_PUBLISH_URL", &place.url)
+        .env("NOTIFY_SOCKET", site.path("notify"))
+        .envs(s3.environment());
     command.env("MEDFEED_ADMIN_LISTEN", "127.0.0.1:0");
     let mut publisher = Watched::start(&site, &mut command);
     publisher.wait_for("bucket_failures_total", |failures| failures > 0.0);
-    assert_eq!(told(Duration::from_millis(1)).unwrap_err().kind(), ErrorKind::WouldBlock, "nothing is published");
+    assert_eq!(
+        told(Duration::from_millis(1)).unwrap_err().kind(),
+        ErrorKind::WouldBlock,
+        "nothing is published"
+    );
     s3.heal();
     assert_eq!(told(2 * SOON).unwrap().trim(), "READY=1");
     assert_eq!(place.check(&site).slot, 1);
     publisher.process.signal("TERM");
     assert_eq!(told(SOON).unwrap().trim(), "STOPPING=1");
-    assert_eq!(publisher.process.ended_within(SOON).and_then(|status| status.code()), Some(0));
-    assert!(!publisher.logged().contains("unknown variable"), "{}", publisher.logged());
+    assert_eq!(
+        publisher
+            .process
+            .ended_within(SOON)
+            .and_then(|status| status.code()),
+        Some(0)
+    );
+    assert!(
+        !publisher.logged().contains("unknown variable"),
+        "{}",
+        publisher.logged()
+    );
 }

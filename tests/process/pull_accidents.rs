@@ -35,30 +35,54 @@ fn a_refusing_service_leaves_the_copy() {
     for (key, message, code) in cases {
         let done = Done::of(pulled.command(&pulled.url(), "").env("MEDFEED_KEY", key));
         assert_eq!(done.code, Some(code), "{key}: {done:?}");
-        assert!(done.stderr.starts_with("error: ") && done.stderr.contains(message), "{key}: {done:?}");
+        assert!(
+            done.stderr.starts_with("error: ") && done.stderr.contains(message),
+            "{key}: {done:?}"
+        );
         assert_eq!(pulled.content("conferences"), before, "{key}");
     }
     // The key of a file has precedence over the variable's.
     for (before, after) in [("", ""), ("", "\n"), ("", "\r\n"), (" \t", " \n\n")] {
-        let file = pulled.site.write("key.txt", format!("{before}{}{after}", pulled.key));
+        let file = pulled
+            .site
+            .write("key.txt", format!("{before}{}{after}", pulled.key));
         let args = format!("--key-file {}", file.display());
-        let done = Done::of(pulled.command(&pulled.url(), &args).env("MEDFEED_KEY", unknown));
+        let done = Done::of(
+            pulled
+                .command(&pulled.url(), &args)
+                .env("MEDFEED_KEY", unknown),
+        );
         assert_eq!(done.code, Some(0), "{after:?}: {done:?}");
     }
     // Editors on Windows write byte-order marks and UTF-16.
     let utf16 = |begin: &[u8], of: fn(u16) -> [u8; 2]| {
-        begin.iter().copied().chain(pulled.key.encode_utf16().flat_map(of)).collect::<Vec<u8>>()
+        begin
+            .iter()
+            .copied()
+            .chain(pulled.key.encode_utf16().flat_map(of))
+            .collect::<Vec<u8>>()
     };
     let cases = [
         (format!("\u{feff}{}\r\n", pulled.key).into_bytes(), 0, ""),
-        (utf16(b"\xff\xfe", u16::to_le_bytes), 2, "save the key as UTF-8"),
-        (utf16(b"\xfe\xff", u16::to_be_bytes), 2, "save the key as UTF-8"),
+        (
+            utf16(b"\xff\xfe", u16::to_le_bytes),
+            2,
+            "save the key as UTF-8",
+        ),
+        (
+            utf16(b"\xfe\xff", u16::to_be_bytes),
+            2,
+            "save the key as UTF-8",
+        ),
         (utf16(b"", u16::to_le_bytes), 2, "save the key as UTF-8"),
     ];
     for (bytes, code, message) in cases {
         let file = pulled.site.write("key.txt", bytes);
         let done = pulled.run(&format!("--key-file {}", file.display()));
-        assert!(done.code == Some(code) && done.stderr.contains(message), "{code}: {done:?}");
+        assert!(
+            done.code == Some(code) && done.stderr.contains(message),
+            "{code}: {done:?}"
+        );
         assert!(!done.stderr.contains(&pulled.key[4..]), "{done:?}");
     }
 }
@@ -71,32 +95,60 @@ fn a_dataset_that_leaves_the_license_is_removed_and_later_loaded_again() {
     for place in pulled.places(cluster.as_ref()) {
         pulled.copy = place.clone();
         pulled.pull("");
-        assert_eq!(pulled.pull("--json --reload").stdout, "", "{place:?}: all is held");
+        assert_eq!(
+            pulled.pull("--json --reload").stdout,
+            "",
+            "{place:?}: all is held"
+        );
         pulled.site.license("all", "--dataset journals");
         wait_for("narrowed", || client.get("/v1/conferences").status == 403);
         let done = pulled.run("--json");
         assert_eq!(done.code, Some(3), "{place:?}: {done:?}");
         let gone = |id| {
-            format!("{{\"dataset\":\"conferences\",\"entry\":{{\"id\":{id},\"deleted\":true,\"changed_at\":null}}}}\n")
+            format!(
+                "{{\"dataset\":\"conferences\",\"entry\":{{\"id\":{id},\"deleted\":true,\"changed_at\":null}}}}\n"
+            )
         };
         let expected: String = (1..=300).map(gone).collect();
-        let rest = done.stdout.strip_prefix(&expected).unwrap_or_else(|| panic!("{place:?}: {done:?}"));
-        assert!(rest.starts_with("{\"error\":") && rest.lines().count() == 1, "{place:?}: {rest}");
+        let rest = done
+            .stdout
+            .strip_prefix(&expected)
+            .unwrap_or_else(|| panic!("{place:?}: {done:?}"));
+        assert!(
+            rest.starts_with("{\"error\":") && rest.lines().count() == 1,
+            "{place:?}: {rest}"
+        );
         assert_eq!(held(&place, "conferences"), None, "{place:?}");
         pulled.assert_equal("journals");
         if place.is_dir() {
-            let left = ["conferences.jsonl", "conferences.csv", "journals.jsonl"].map(|name| place.join(name).exists());
+            let left = ["conferences.jsonl", "conferences.csv", "journals.jsonl"]
+                .map(|name| place.join(name).exists());
             assert_eq!(left, [false, false, true]);
         } else if place.is_file() {
             let search = "conferences_search('conference')";
-            for table in ["conferences", "conference_therapy_areas", "therapy_areas", "deadlines", search] {
-                assert_eq!(pulled.column(&format!("SELECT count(*) FROM {table}")), ["0"], "{table}");
+            for table in [
+                "conferences",
+                "conference_therapy_areas",
+                "therapy_areas",
+                "deadlines",
+                search,
+            ] {
+                assert_eq!(
+                    pulled.column(&format!("SELECT count(*) FROM {table}")),
+                    ["0"],
+                    "{table}"
+                );
             }
         }
-        pulled.site.license("all", "--dataset conferences --dataset journals --widen");
+        pulled
+            .site
+            .license("all", "--dataset conferences --dataset journals --widen");
         wait_for("widened", || client.get("/v1/conferences").status == 200);
         let done = pulled.pull("--verify");
-        assert!(done.stdout.contains("conferences: 300 records loaded"), "{place:?}: {done:?}");
+        assert!(
+            done.stdout.contains("conferences: 300 records loaded"),
+            "{place:?}: {done:?}"
+        );
         assert!(!done.stdout.contains("repaired"), "{place:?}: {done:?}");
         pulled.assert_equal("conferences");
     }
@@ -164,51 +216,97 @@ fn files_that_are_no_copy_of_this_service_stay_untouched() {
     let sqlite = |sql: &str| {
         let path = pulled.site.path("made.sqlite");
         let _ = fs::remove_file(&path);
-        rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+        rusqlite::Connection::open(&path)
+            .unwrap()
+            .execute_batch(sql)
+            .unwrap();
         fs::read(&path).unwrap()
     };
     let newer = {
         fs::copy(&pulled.copy, pulled.site.path("newer.sqlite")).unwrap();
         let newer = rusqlite::Connection::open(pulled.site.path("newer.sqlite")).unwrap();
-        newer.execute_batch("PRAGMA journal_mode = delete; PRAGMA user_version = 99").unwrap();
+        newer
+            .execute_batch("PRAGMA journal_mode = delete; PRAGMA user_version = 99")
+            .unwrap();
         drop(newer);
         fs::read(pulled.site.path("newer.sqlite")).unwrap()
     };
     let whole = fs::read(&pulled.copy).unwrap();
     let cases: [(&str, Vec<u8>, &str); 6] = [
-        ("text", b"id,name\n1,a\n".repeat(20), "is not a copy made by `medfeed pull`"),
-        ("short", b"x".to_vec(), "is not a copy made by `medfeed pull`"),
-        ("redb", fs::read(pulled.site.db()).unwrap(), "is not a copy made by `medfeed pull`"),
+        (
+            "text",
+            b"id,name\n1,a\n".repeat(20),
+            "is not a copy made by `medfeed pull`",
+        ),
+        (
+            "short",
+            b"x".to_vec(),
+            "is not a copy made by `medfeed pull`",
+        ),
+        (
+            "redb",
+            fs::read(pulled.site.db()).unwrap(),
+            "is not a copy made by `medfeed pull`",
+        ),
         (
             "sqlite",
             sqlite("CREATE TABLE mine (x); INSERT INTO mine VALUES (1)"),
             "is not a copy made by `medfeed pull`",
         ),
-        ("newer", newer, "written by another version of this program (format 99"),
+        (
+            "newer",
+            newer,
+            "written by another version of this program (format 99",
+        ),
         ("cut", whole[..whole.len() / 2].to_vec(), "damaged"),
     ];
     for (name, content, message) in cases {
         fs::write(&pulled.copy, &content).unwrap();
         let done = pulled.run("");
-        assert!(done.code == Some(4) && done.stderr.contains(message), "{name}: {done:?}");
-        assert!(fs::read(&pulled.copy).unwrap() == content || name == "cut", "{name}: the file was changed");
+        assert!(
+            done.code == Some(4) && done.stderr.contains(message),
+            "{name}: {done:?}"
+        );
+        assert!(
+            fs::read(&pulled.copy).unwrap() == content || name == "cut",
+            "{name}: the file was changed"
+        );
     }
     fs::write(&pulled.copy, &whole).unwrap();
     let before = pulled.content("conferences");
 
     // Another service, recognized by its address and by its tokens.
     let done = pulled.run_at(&other.url(), "");
-    assert!(done.code == Some(4) && done.stderr.contains("is a copy of"), "{done:?}");
+    assert!(
+        done.code == Some(4) && done.stderr.contains("is a copy of"),
+        "{done:?}"
+    );
     assert_eq!(pulled.content("conferences"), before);
     pulled.tamper("UPDATE sync SET token = 'x'");
     let done = pulled.run("");
-    assert!(done.code == Some(4) && done.stderr.contains("did not issue the sync token"), "{done:?}");
+    assert!(
+        done.code == Some(4) && done.stderr.contains("did not issue the sync token"),
+        "{done:?}"
+    );
     assert_eq!(pulled.content("conferences").lines, before.lines);
-    let done = Done::of(pulled.command(&other.url(), "--reload").env("MEDFEED_KEY", &other.key));
+    let done = Done::of(
+        pulled
+            .command(&other.url(), "--reload")
+            .env("MEDFEED_KEY", &other.key),
+    );
     assert_eq!(done.code, Some(0), "{done:?}");
-    assert_eq!(pulled.content("conferences"), exported(&mut other.client(), "conferences"));
-    assert_eq!(pulled.content("journals").lines, [""; 0], "of the first service nothing is left");
-    let mut nowhere = pulled.site.command(["pull", &pulled.url(), "--to", "none/copy.sqlite"]);
+    assert_eq!(
+        pulled.content("conferences"),
+        exported(&mut other.client(), "conferences")
+    );
+    assert_eq!(
+        pulled.content("journals").lines,
+        [""; 0],
+        "of the first service nothing is left"
+    );
+    let mut nowhere = pulled
+        .site
+        .command(["pull", &pulled.url(), "--to", "none/copy.sqlite"]);
     assert_eq!(Done::of(nowhere.env("MEDFEED_KEY", "x")).code, Some(4));
 }
 
@@ -219,12 +317,19 @@ fn wrong_addresses_and_foreign_services_are_reported() {
     let cases = [
         ("feed.example.org".to_owned(), "write it as https://", 2),
         ("https://key@feed.example.org".to_owned(), "MEDFEED_KEY", 2),
-        ("http://192.0.2.1".to_owned(), "must not travel in plain text", 2),
+        (
+            "http://192.0.2.1".to_owned(),
+            "must not travel in plain text",
+            2,
+        ),
         (page.url(), "check that a medfeed service answers there", 1),
     ];
     for (url, message, code) in cases {
         let done = pulled.run_at(&url, "--dataset journals");
-        assert!(done.code == Some(code) && done.stderr.contains(message), "{url}: {done:?}");
+        assert!(
+            done.code == Some(code) && done.stderr.contains(message),
+            "{url}: {done:?}"
+        );
     }
 }
 
@@ -234,15 +339,24 @@ fn one_pull_at_a_time_works_on_a_copy() {
     let mut pulled = Pulled::with(20);
     for (place, removed) in pulled.places(cluster.as_ref()).into_iter().zip(1..) {
         pulled.copy.clone_from(&place);
-        let mut follower = Process::spawn(&mut pulled.command(&pulled.url(), "--follow --every 10ms"));
+        let mut follower =
+            Process::spawn(&mut pulled.command(&pulled.url(), "--follow --every 10ms"));
         wait_until("followed", SOON, || held(&place, "journals"));
         let second = pulled.run("");
-        assert!(second.code == Some(1) && second.stderr.contains("another `medfeed pull` is using"), "{second:?}");
+        assert!(
+            second.code == Some(1) && second.stderr.contains("another `medfeed pull` is using"),
+            "{second:?}"
+        );
         // A reader that stays in its transaction keeps its state and blocks no pull. A folder has no transactions.
         let mut reader = (!place.is_dir()).then(|| pulled.reader());
         let before = reader.as_mut().map(|count| count());
-        pulled.site.import("conferences.jsonl", format!("{{\"id\":{removed},\"deleted\":true}}\n"));
-        wait_for("applied", || held(&place, "conferences").is_some_and(|held| held.records == 20 - removed));
+        pulled.site.import(
+            "conferences.jsonl",
+            format!("{{\"id\":{removed},\"deleted\":true}}\n"),
+        );
+        wait_for("applied", || {
+            held(&place, "conferences").is_some_and(|held| held.records == 20 - removed)
+        });
         assert_eq!(reader.map(|mut count| count()), before, "{place:?}");
         if place.exists() {
             // The pull does not continue to write to a copy that was moved away.
@@ -273,7 +387,8 @@ fn a_pull_that_waited_for_the_lock_uses_the_copy_that_is_there_now() {
         let files = format!("/proc/{}/fd", pull.id());
         wait_for("the pull waits for the lock", || {
             let mut files = fs::read_dir(&files).into_iter().flatten().flatten();
-            let has_lock_file = files.any(|file| fs::read_link(file.path()).is_ok_and(|path| path == lock));
+            let has_lock_file =
+                files.any(|file| fs::read_link(file.path()).is_ok_and(|path| path == lock));
             has_lock_file || pull.ended_within(Duration::ZERO).is_some()
         });
         fs::rename(&made, &pulled.copy).unwrap();
@@ -281,7 +396,9 @@ fn a_pull_that_waited_for_the_lock_uses_the_copy_that_is_there_now() {
         pull.ended_within(SOON).and_then(|status| status.code())
     };
     // A pull waits for a second. A loaded machine may take longer.
-    let code = wait_until("a pull that gets the lock", SOON, || Some(run()).filter(|code| *code != Some(1)));
+    let code = wait_until("a pull that gets the lock", SOON, || {
+        Some(run()).filter(|code| *code != Some(1))
+    });
     assert_eq!(code, Some(0));
     pulled.assert_equal("conferences");
 }
@@ -294,10 +411,21 @@ fn a_full_disk_leaves_the_copy_as_it_was() {
     pulled.import("conferences.jsonl", conferences_of_version(3000, 1));
     // The shell counts in blocks of 512 or 1024 bytes. A write beyond them is an error rather than a signal.
     let inner = pulled.command(&pulled.url(), "");
-    let done = Done::of(&mut pulled.site.in_shell("trap '' XFSZ; ulimit -f 1500; exec \"$@\"", &inner));
-    assert!(done.code == Some(1) && done.stderr.contains("space"), "{done:?}");
+    let done = Done::of(
+        &mut pulled
+            .site
+            .in_shell("trap '' XFSZ; ulimit -f 1500; exec \"$@\"", &inner),
+    );
+    assert!(
+        done.code == Some(1) && done.stderr.contains("space"),
+        "{done:?}"
+    );
     let found = pulled.content("conferences");
-    assert!(found.records == before.records || found.records % 500 == 0, "whole pages: {}", found.records);
+    assert!(
+        found.records == before.records || found.records % 500 == 0,
+        "whole pages: {}",
+        found.records
+    );
     assert_eq!(found.records, i64::try_from(found.lines.len()).unwrap());
     pulled.pull("--verify");
     pulled.assert_equal("conferences");
@@ -317,10 +445,22 @@ fn a_comparison_finds_and_repairs_changed_rows() {
             "UPDATE conferences SET json = replace(json, 'Conference 5\"', 'Conference 6\"') WHERE id = 5",
             "differs from the service's",
         ),
-        ("UPDATE conferences SET json = CAST(json || x'ff' AS TEXT) WHERE id = 300", "differs from the service's"),
-        ("DELETE FROM conferences WHERE id = 17", "299 records instead of 300"),
-        ("INSERT INTO conferences (id, json) VALUES (9000, '{\"id\":9000}')", "301 records instead of 300"),
-        ("UPDATE conferences SET id = 9000 WHERE id = 1", "differs from the service's"),
+        (
+            "UPDATE conferences SET json = CAST(json || x'ff' AS TEXT) WHERE id = 300",
+            "differs from the service's",
+        ),
+        (
+            "DELETE FROM conferences WHERE id = 17",
+            "299 records instead of 300",
+        ),
+        (
+            "INSERT INTO conferences (id, json) VALUES (9000, '{\"id\":9000}')",
+            "301 records instead of 300",
+        ),
+        (
+            "UPDATE conferences SET id = 9000 WHERE id = 1",
+            "differs from the service's",
+        ),
         (
             "INSERT INTO conferences (id, json) VALUES (0, '{\"id\":0}'), (-5, '{\"id\":-5}')",
             "302 records instead of 300",
@@ -329,29 +469,76 @@ fn a_comparison_finds_and_repairs_changed_rows() {
             "INSERT INTO conferences (id, json) VALUES (9223372036854775807, 'x'), (-9223372036854775807 - 1, 'x')",
             "302 records instead of 300",
         ),
-        ("UPDATE conferences SET id = 0 WHERE id = 1", "the id of record 0 does not fit its JSON"),
+        (
+            "UPDATE conferences SET id = 0 WHERE id = 1",
+            "the id of record 0 does not fit its JSON",
+        ),
         (
             "WITH RECURSIVE n (x) AS (SELECT 0 UNION ALL SELECT x - 1 FROM n WHERE x > -2500)
              INSERT INTO conferences (id, json) SELECT x, '{}' FROM n",
             "2801 records instead of 300",
         ),
-        ("UPDATE conferences SET json = CAST(json AS BLOB) WHERE id = 5", "the JSON of record 5 is not text"),
-        ("UPDATE sync SET records = 7 WHERE dataset = 'conferences'", "count of records"),
-        ("UPDATE conferences SET city = 'Elsewhere' WHERE id = 9", "column `city` of record 9"),
-        ("UPDATE conferences SET updated_at = NULL WHERE id = 9", "column `updated_at` of record 9"),
-        ("DELETE FROM conference_organizations", "`conference_organizations`"),
-        ("INSERT INTO conference_tags VALUES (4, 3)", "`conference_tags` does not fit"),
-        ("INSERT INTO conference_tags VALUES (9999, 3)", "a link of a missing record"),
-        ("INSERT INTO conference_tags VALUES ('of text', 3)", "a link of a missing record"),
-        ("INSERT INTO conference_tags VALUES (-9223372036854775807 - 1, 3)", "a link of a missing record"),
-        ("INSERT INTO therapy_areas VALUES (x'00ff')", "no record links to"),
-        ("UPDATE organizations SET name = 'Other'", "`organizations` does not fit the records that link to `7`"),
+        (
+            "UPDATE conferences SET json = CAST(json AS BLOB) WHERE id = 5",
+            "the JSON of record 5 is not text",
+        ),
+        (
+            "UPDATE sync SET records = 7 WHERE dataset = 'conferences'",
+            "count of records",
+        ),
+        (
+            "UPDATE conferences SET city = 'Elsewhere' WHERE id = 9",
+            "column `city` of record 9",
+        ),
+        (
+            "UPDATE conferences SET updated_at = NULL WHERE id = 9",
+            "column `updated_at` of record 9",
+        ),
+        (
+            "DELETE FROM conference_organizations",
+            "`conference_organizations`",
+        ),
+        (
+            "INSERT INTO conference_tags VALUES (4, 3)",
+            "`conference_tags` does not fit",
+        ),
+        (
+            "INSERT INTO conference_tags VALUES (9999, 3)",
+            "a link of a missing record",
+        ),
+        (
+            "INSERT INTO conference_tags VALUES ('of text', 3)",
+            "a link of a missing record",
+        ),
+        (
+            "INSERT INTO conference_tags VALUES (-9223372036854775807 - 1, 3)",
+            "a link of a missing record",
+        ),
+        (
+            "INSERT INTO therapy_areas VALUES (x'00ff')",
+            "no record links to",
+        ),
+        (
+            "UPDATE organizations SET name = 'Other'",
+            "`organizations` does not fit the records that link to `7`",
+        ),
         ("DELETE FROM organizations", "`organizations` lacks `7`"),
-        ("INSERT INTO therapy_areas VALUES ('Stray')", "no record links to"),
-        ("INSERT INTO conferences_search (conferences_search) VALUES ('delete-all')", "full-text index"),
+        (
+            "INSERT INTO therapy_areas VALUES ('Stray')",
+            "no record links to",
+        ),
+        (
+            "INSERT INTO conferences_search (conferences_search) VALUES ('delete-all')",
+            "full-text index",
+        ),
     ];
     pulled.assert_repaired(&cases);
-    assert_eq!(pulled.column("SELECT rowid FROM conferences_search WHERE conferences_search MATCH 'society'"), ["3"]);
+    assert_eq!(
+        pulled.column(
+            "SELECT rowid FROM conferences_search WHERE conferences_search MATCH 'society'"
+        ),
+        ["3"]
+    );
 }
 
 #[test]
@@ -377,11 +564,20 @@ fn a_copy_that_another_program_changes_meanwhile_is_not_called_repaired() {
         ));
         let done = pulled.run("--verify --dataset conferences");
         assert_eq!(done.code, Some(4), "{trigger}: {done:?}");
-        assert!(done.stderr.contains("still differs") && done.stderr.contains(fault), "{trigger}: {done:?}");
-        assert!(!done.stdout.contains("repaired") && !done.stdout.contains("equal"), "{trigger}: {done:?}");
+        assert!(
+            done.stderr.contains("still differs") && done.stderr.contains(fault),
+            "{trigger}: {done:?}"
+        );
+        assert!(
+            !done.stdout.contains("repaired") && !done.stdout.contains("equal"),
+            "{trigger}: {done:?}"
+        );
         pulled.tamper("DROP TRIGGER other");
         let done = pulled.pull("--verify --dataset conferences");
-        assert!(done.stdout.contains("; repaired, and equal"), "{trigger}: {done:?}");
+        assert!(
+            done.stdout.contains("; repaired, and equal"),
+            "{trigger}: {done:?}"
+        );
         pulled.assert_equal("conferences");
     }
 }
@@ -394,12 +590,16 @@ fn a_follower_reports_the_result_of_a_comparison() {
     let mut command = pulled.command(&pulled.url(), "--follow --every 10ms --verify");
     let _follower = Process::spawn(command.stdout(fs::File::create(&told).unwrap()));
     let await_told = |expected: &str| {
-        wait_for(expected, || fs::read_to_string(&told).unwrap().contains(expected));
+        wait_for(expected, || {
+            fs::read_to_string(&told).unwrap().contains(expected)
+        });
     };
     await_told("conferences: nothing new, 300 records; equal to the service's\n");
     await_told("journals: nothing new, 1 record; equal to the service's\n");
     // Later rounds do not compare. They are reported only if they bring changes.
-    pulled.site.import("conferences.jsonl", "{\"id\":7,\"deleted\":true}\n");
+    pulled
+        .site
+        .import("conferences.jsonl", "{\"id\":7,\"deleted\":true}\n");
     await_told("conferences: 1 change applied, 299 records\n");
     assert_eq!(fs::read_to_string(&told).unwrap().lines().count(), 3);
 }
@@ -414,7 +614,10 @@ fn tables_of_another_layout_are_made_anew_from_the_records() {
          CREATE VIEW journal_names AS SELECT name FROM journals;
          ALTER TABLE conferences ADD COLUMN extra; DROP TABLE tags; UPDATE copy SET value = 'old' WHERE name = 'layout'",
     );
-    let views = ["SELECT name FROM names ORDER BY name", "SELECT name FROM journal_names"];
+    let views = [
+        "SELECT name FROM names ORDER BY name",
+        "SELECT name FROM journal_names",
+    ];
     let shown = views.map(|query| pulled.column(query));
     assert!(shown.iter().all(|names| !names.is_empty()), "{shown:?}");
     let done = pulled.pull("");
@@ -422,15 +625,29 @@ fn tables_of_another_layout_are_made_anew_from_the_records() {
     assert_eq!(pulled.content("conferences"), before);
     // The user's own views stay.
     assert_eq!(views.map(|query| pulled.column(query)), shown);
-    assert_eq!(pulled.pull("--verify").stdout.matches("nothing new").count(), 2);
+    assert_eq!(
+        pulled
+            .pull("--verify")
+            .stdout
+            .matches("nothing new")
+            .count(),
+        2
+    );
     // A comparison repairs records whose JSON cannot be read.
-    for json in ["x", "{\"id\":3,\"name\":\"\\ud800\"}", "{\"id\":3,\"year\":1e999}"] {
+    for json in [
+        "x",
+        "{\"id\":3,\"name\":\"\\ud800\"}",
+        "{\"id\":3,\"year\":1e999}",
+    ] {
         pulled.tamper(&format!(
             "UPDATE conferences SET json = '{json}' WHERE id = 3; UPDATE copy SET value = 'old'
             WHERE name = 'layout'"
         ));
         let done = pulled.pull("--verify");
-        assert!(done.stderr.contains("299 records instead of 300"), "{json}: {done:?}");
+        assert!(
+            done.stderr.contains("299 records instead of 300"),
+            "{json}: {done:?}"
+        );
         assert_eq!(pulled.content("conferences"), before, "{json}");
     }
 }
@@ -442,26 +659,45 @@ fn pulled_over_tls(certificate: &rcgen::Certificate, pair: &rcgen::KeyPair) -> P
     site.write("key.pem", pair.serialize_pem());
     let server = site.serve_with("--tls-cert own.pem --tls-key key.pem");
     let copy = site.path("copy.sqlite");
-    Pulled { site, server, key, copy }
+    Pulled {
+        site,
+        server,
+        key,
+        copy,
+    }
 }
 
 #[test]
 fn only_certificates_of_the_named_authorities_are_trusted() {
-    let [pair, other] = [(), ()].map(|()| rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap());
+    let [pair, other] =
+        [(), ()].map(|()| rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap());
     let pulled = pulled_over_tls(&pair.cert, &pair.signing_key);
     pulled.site.write("empty.pem", "");
-    pulled.site.write("both.pem", other.cert.pem() + &pair.cert.pem());
+    pulled
+        .site
+        .write("both.pem", other.cert.pem() + &pair.cert.pem());
     assert!(pulled.url().starts_with("https://"));
     let cases = [
         ("--dataset conferences --ca-file own.pem", 0, ""),
         ("--dataset conferences --ca-file both.pem", 0, ""),
-        ("--dataset conferences", 1, "not signed by a trusted authority"),
+        (
+            "--dataset conferences",
+            1,
+            "not signed by a trusted authority",
+        ),
         ("--dataset conferences --ca-file none.pem", 2, "none.pem"),
-        ("--dataset conferences --ca-file empty.pem", 2, "contains no certificate"),
+        (
+            "--dataset conferences --ca-file empty.pem",
+            2,
+            "contains no certificate",
+        ),
     ];
     for (args, code, message) in cases {
         let done = pulled.run(args);
-        assert!(done.code == Some(code) && done.stderr.contains(message), "{args}: {done:?}");
+        assert!(
+            done.code == Some(code) && done.stderr.contains(message),
+            "{args}: {done:?}"
+        );
     }
     assert!(Path::new(&pulled.copy).exists());
     assert_eq!(pulled.content("conferences").records, 10);
@@ -474,20 +710,52 @@ fn proxies_of_the_environment_are_used_for_other_machines() {
     site.write("cert.pem", pair.cert.pem());
     // (the variable, the address of the service, the request to the proxy)
     let cases = [
-        ("HTTPS_PROXY", "https://feed.example.org", "CONNECT feed.example.org:443 HTTP/1.1"),
-        ("https_proxy", "https://feed.example.org:8443", "CONNECT feed.example.org:8443 HTTP/1.1"),
-        ("HTTP_PROXY", "http://192.0.2.1", "GET http://192.0.2.1/v1/exports/conferences HTTP/1.1"),
+        (
+            "HTTPS_PROXY",
+            "https://feed.example.org",
+            "CONNECT feed.example.org:443 HTTP/1.1",
+        ),
+        (
+            "https_proxy",
+            "https://feed.example.org:8443",
+            "CONNECT feed.example.org:8443 HTTP/1.1",
+        ),
+        (
+            "HTTP_PROXY",
+            "http://192.0.2.1",
+            "GET http://192.0.2.1/v1/exports/conferences HTTP/1.1",
+        ),
     ];
     for (variable, url, expected) in cases {
         let proxy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut command = site.command(["pull", url, "--to", "copy.sqlite", "--ca-file", "cert.pem", "--plain-http"]);
-        for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "NO_PROXY", "no_proxy"] {
+        let mut command = site.command([
+            "pull",
+            url,
+            "--to",
+            "copy.sqlite",
+            "--ca-file",
+            "cert.pem",
+            "--plain-http",
+        ]);
+        for name in [
+            "HTTP_PROXY",
+            "http_proxy",
+            "HTTPS_PROXY",
+            "https_proxy",
+            "ALL_PROXY",
+            "NO_PROXY",
+            "no_proxy",
+        ] {
             command.env_remove(name);
         }
-        command.env("MEDFEED_KEY", "mfk_secret").env(variable, format!("http://{}", proxy.local_addr().unwrap()));
+        command
+            .env("MEDFEED_KEY", "mfk_secret")
+            .env(variable, format!("http://{}", proxy.local_addr().unwrap()));
         let mut pull = Process::spawn(command.stdout(Stdio::null()).stderr(Stdio::null()));
         let mut line = String::new();
-        BufReader::new(proxy.accept().unwrap().0).read_line(&mut line).unwrap();
+        BufReader::new(proxy.accept().unwrap().0)
+            .read_line(&mut line)
+            .unwrap();
         assert_eq!(line.trim_end(), expected, "{variable}");
         pull.kill();
     }
@@ -498,7 +766,8 @@ fn proxies_of_the_environment_are_used_for_other_machines() {
 fn authority(name: &str, from: i32, until: i32) -> (rcgen::Certificate, rcgen::KeyPair) {
     let mut params = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
     params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-    [params.not_before, params.not_after] = [from, until].map(|year| rcgen::date_time_ymd(year, 1, 1));
+    [params.not_before, params.not_after] =
+        [from, until].map(|year| rcgen::date_time_ymd(year, 1, 1));
     let pair = rcgen::KeyPair::generate().unwrap();
     (params.self_signed(&pair).unwrap(), pair)
 }
@@ -515,7 +784,13 @@ fn a_self_signed_certificate_is_trusted_where_it_is_the_one_in_the_file() {
             2999,
             "its certificate is marked as that of an authority; pass exactly this certificate with --ca-file",
         ),
-        ("own", "feed.example.org", 2000, 2999, "does not contain the name in the address"),
+        (
+            "own",
+            "feed.example.org",
+            2000,
+            2999,
+            "does not contain the name in the address",
+        ),
         ("own", "127.0.0.1", 2000, 2001, "has expired"),
         ("own", "127.0.0.1", 2998, 2999, "not valid yet"),
     ];
@@ -526,9 +801,16 @@ fn a_self_signed_certificate_is_trusted_where_it_is_the_one_in_the_file() {
         // A refused certificate may be renewed, so a single run retries a few times. The first message suffices.
         let args = format!("--dataset conferences --ca-file {file}.pem");
         let (line, mut pull) = first_line(pulled.command(&pulled.url(), &args));
-        assert!(line.contains(message) && line.is_empty() == message.is_empty(), "{file} {name} {from}: {line}");
+        assert!(
+            line.contains(message) && line.is_empty() == message.is_empty(),
+            "{file} {name} {from}: {line}"
+        );
         if message.is_empty() {
-            assert_eq!(pull.ended_within(SOON).and_then(|status| status.code()), Some(0), "{line}");
+            assert_eq!(
+                pull.ended_within(SOON).and_then(|status| status.code()),
+                Some(0),
+                "{line}"
+            );
             assert_eq!(pulled.content("conferences").records, 10);
         }
     }

@@ -19,16 +19,27 @@ type Answer = fn(&str, &mut TcpStream) -> std::io::Result<()>;
 
 /// A service that answers every request in its own way.
 fn serve(answer: Answer) -> Scripted {
-    Scripted::raw("127.0.0.1", move |asked, _, stream| answer(&asked.line, stream))
+    Scripted::raw("127.0.0.1", move |asked, _, stream| {
+        answer(&asked.line, stream)
+    })
 }
 
 /// A head without a length: the end of the connection ends the body.
 fn head(stream: &mut TcpStream, headers: &str) -> std::io::Result<()> {
-    write!(stream, "HTTP/1.1 200 OK\r\nconnection: close\r\n{headers}\r\n")
+    write!(
+        stream,
+        "HTTP/1.1 200 OK\r\nconnection: close\r\n{headers}\r\n"
+    )
 }
 
-fn export<'a>(stream: &'a mut TcpStream, records: &str) -> std::io::Result<GzEncoder<&'a mut TcpStream>> {
-    head(stream, &format!("x-sync-token: t0\r\nx-record-count: {records}\r\n"))?;
+fn export<'a>(
+    stream: &'a mut TcpStream,
+    records: &str,
+) -> std::io::Result<GzEncoder<&'a mut TcpStream>> {
+    head(
+        stream,
+        &format!("x-sync-token: t0\r\nx-record-count: {records}\r\n"),
+    )?;
     Ok(GzEncoder::new(stream, Compression::fast()))
 }
 
@@ -74,7 +85,12 @@ fn a_broken_service_is_bounded_in_bytes_and_items() {
                     return whole_export(stream);
                 }
                 let record = format!("{{\"id\":2,\"name\":\"{}\"}}", "x".repeat(8 << 20));
-                page(stream, &format!("{{\"data\":[{record}],\"has_more\":false,\"next_sync_token\":\"t2\"}}"))
+                page(
+                    stream,
+                    &format!(
+                        "{{\"data\":[{record}],\"has_more\":false,\"next_sync_token\":\"t2\"}}"
+                    ),
+                )
             },
             "a record of the feed is longer than 8 MiB",
         ),
@@ -107,7 +123,10 @@ fn a_broken_service_is_bounded_in_bytes_and_items() {
                     return whole_export(stream);
                 }
                 head(stream, "content-encoding: gzip\r\n")?;
-                repeated(stream, &GzEncoder::new(Vec::new(), Compression::fast()).finish()?)
+                repeated(
+                    stream,
+                    &GzEncoder::new(Vec::new(), Compression::fast()).finish()?,
+                )
             },
             "a page of the feed is longer than 32 MiB",
         ),
@@ -128,14 +147,28 @@ fn a_broken_service_is_bounded_in_bytes_and_items() {
             scope.spawn(move || {
                 let service = serve(answer);
                 let copy = format!("{index}.sqlite");
-                let mut inner = site.command(["pull", &service.url(), "--to", &copy, "--dataset", "conferences"]);
+                let mut inner = site.command([
+                    "pull",
+                    &service.url(),
+                    "--to",
+                    &copy,
+                    "--dataset",
+                    "conferences",
+                ]);
                 // The first run may load the export; the second requests the feed. A process that needs more than 1 GiB
                 // of memory is ended.
                 for round in 0..2 {
-                    let command = site.in_shell("ulimit -v 1048576; exec \"$@\"", inner.env("MEDFEED_KEY", "k"));
+                    let command = site.in_shell(
+                        "ulimit -v 1048576; exec \"$@\"",
+                        inner.env("MEDFEED_KEY", "k"),
+                    );
                     let (line, mut pull) = first_line(command);
                     if line.is_empty() && round == 0 {
-                        assert_eq!(pull.ended_within(SOON).and_then(|status| status.code()), Some(0), "{name}");
+                        assert_eq!(
+                            pull.ended_within(SOON).and_then(|status| status.code()),
+                            Some(0),
+                            "{name}"
+                        );
                         continue;
                     }
                     assert!(line.contains(message), "{name}: {line}");
@@ -149,13 +182,29 @@ fn a_broken_service_is_bounded_in_bytes_and_items() {
 #[test]
 fn after_a_page_that_is_too_long_a_short_one_is_requested() {
     let service = serve(|line, stream| match line.contains("limit=3") {
-        true => page(stream, "{\"data\":[{\"id\":1}],\"has_more\":true,\"next_sync_token\":\"t1\"}"),
+        true => page(
+            stream,
+            "{\"data\":[{\"id\":1}],\"has_more\":true,\"next_sync_token\":\"t1\"}",
+        ),
         false => page(stream, &" ".repeat(2048)),
     });
-    let limits = ReadLimits { page_bytes: 1024, ..ReadLimits::default() };
+    let limits = ReadLimits {
+        page_bytes: 1024,
+        ..ReadLimits::default()
+    };
     let client = service.client_with(limits);
-    let page = client.changes(Dataset::Conferences, "t0", 0).unwrap().unwrap();
-    assert_eq!((page.entries.len(), page.token.as_str(), service.take().len()), (1, "t1", 2));
+    let page = client
+        .changes(Dataset::Conferences, "t0", 0)
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        (
+            page.entries.len(),
+            page.token.as_str(),
+            service.take().len()
+        ),
+        (1, "t1", 2)
+    );
 }
 
 #[test]
@@ -180,11 +229,22 @@ fn a_service_that_sends_too_slowly_is_an_error() {
             "timed out",
         ),
         ("no answer", |_, stream| silence(stream), "timed out"),
-        ("a body that trickles", |_, stream| head(stream, "").and(trickle(stream)), "less than 64 KiB in 0.2 s"),
-        ("a body that stops", |_, stream| head(stream, "content-length: 9\r\n").and(silence(stream)), "timed out"),
+        (
+            "a body that trickles",
+            |_, stream| head(stream, "").and(trickle(stream)),
+            "less than 64 KiB in 0.2 s",
+        ),
+        (
+            "a body that stops",
+            |_, stream| head(stream, "content-length: 9\r\n").and(silence(stream)),
+            "timed out",
+        ),
         (
             "an error that trickles",
-            |_, stream| write!(stream, "HTTP/1.1 500 X\r\ncontent-length: 60000\r\n\r\n").and(trickle(stream)),
+            |_, stream| {
+                write!(stream, "HTTP/1.1 500 X\r\ncontent-length: 60000\r\n\r\n")
+                    .and(trickle(stream))
+            },
             "answered 500",
         ),
         (
@@ -198,7 +258,11 @@ fn a_service_that_sends_too_slowly_is_an_error() {
         ),
     ];
     let (read_timeout, pace_time) = (Duration::from_secs(3), Duration::from_millis(200));
-    let limits = ReadLimits { read_timeout, pace_time, ..ReadLimits::default() };
+    let limits = ReadLimits {
+        read_timeout,
+        pace_time,
+        ..ReadLimits::default()
+    };
     let try_one = |(name, answer, message): (&str, Answer, &str)| {
         let service = serve(answer);
         let client = service.client_with(limits);
@@ -219,27 +283,48 @@ fn a_service_that_sends_too_slowly_is_an_error() {
 
 #[test]
 fn control_characters_in_entries_forge_no_output() {
-    const HELD: &str =
-        "{\"id\":2,\"name\":\"a\\n{\\\"dataset\\\":1}\u{9b}2J\u{202e}x\u{85}\u{2028}\",\"updated_at\":\"=1+1\"}";
+    const HELD: &str = "{\"id\":2,\"name\":\"a\\n{\\\"dataset\\\":1}\u{9b}2J\u{202e}x\u{85}\u{2028}\",\"updated_at\":\"=1+1\"}";
     let service = serve(|line, stream| {
         if line.contains("/exports/") {
             return whole_export(stream);
         }
         let data = if line.contains("since=t0") { HELD } else { "" };
-        page(stream, &format!("{{\"data\":[{data}],\"has_more\":false,\"next_sync_token\":\"t1\"}}"))
+        page(
+            stream,
+            &format!("{{\"data\":[{data}],\"has_more\":false,\"next_sync_token\":\"t1\"}}"),
+        )
     });
     let site = Site::new();
     for copy in ["copy/", "copy.sqlite"] {
         let pull = |args: &str| {
-            let mut command = site.command(["pull", &service.url(), "--to", copy, "--dataset", "conferences"]);
-            command.args(args.split_whitespace()).env("MEDFEED_KEY", "k").output().unwrap()
+            let mut command = site.command([
+                "pull",
+                &service.url(),
+                "--to",
+                copy,
+                "--dataset",
+                "conferences",
+            ]);
+            command
+                .args(args.split_whitespace())
+                .env("MEDFEED_KEY", "k")
+                .output()
+                .unwrap()
         };
         assert!(pull("").status.success(), "{copy}");
         let output = pull("--json");
         let stdout = String::from_utf8(output.stdout).unwrap();
-        let escaped = HELD.replace('\u{9b}', "\\u009b").replace('\u{202e}', "\\u202e");
-        let escaped = escaped.replace('\u{85}', "\\u0085").replace('\u{2028}', "\\u2028");
-        assert_eq!(stdout, format!("{{\"dataset\":\"conferences\",\"entry\":{escaped}}}\n"), "{copy}");
+        let escaped = HELD
+            .replace('\u{9b}', "\\u009b")
+            .replace('\u{202e}', "\\u202e");
+        let escaped = escaped
+            .replace('\u{85}', "\\u0085")
+            .replace('\u{2028}', "\\u2028");
+        assert_eq!(
+            stdout,
+            format!("{{\"dataset\":\"conferences\",\"entry\":{escaped}}}\n"),
+            "{copy}"
+        );
     }
     let lines = std::fs::read_to_string(site.path("copy/conferences.jsonl")).unwrap();
     assert_eq!(lines, format!("{{\"id\":1,\"name\":\"A\"}}\n{HELD}\n"));

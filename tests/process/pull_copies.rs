@@ -20,7 +20,12 @@ type Records = BTreeMap<i64, String>;
 
 const KINDS: [&str; 2] = ["sqlite", "folder"];
 
-fn open(kind: &str, path: &Path, server: &str, reload: bool) -> Result<Box<dyn PullTarget>, PullError> {
+fn open(
+    kind: &str,
+    path: &Path,
+    server: &str,
+    reload: bool,
+) -> Result<Box<dyn PullTarget>, PullError> {
     let server: ServerUrl = server.parse().unwrap();
     Ok(match kind {
         "sqlite" => Box::new(SqliteCopy::open(path.join("copy.sqlite"), &server, reload)?),
@@ -45,7 +50,11 @@ struct Changes(RefCell<Vec<i64>>);
 impl Events for Changes {
     fn change(&self, _: Dataset, json: &str) -> Result<(), PullError> {
         let entry = Entry::parse(json).unwrap();
-        self.0.borrow_mut().push(if entry.is_removal { -entry.id } else { entry.id });
+        self.0.borrow_mut().push(if entry.is_removal {
+            -entry.id
+        } else {
+            entry.id
+        });
         Ok(())
     }
 
@@ -54,15 +63,27 @@ impl Events for Changes {
 
 /// Loads an export of these records. Returns the changes.
 fn load(copy: &mut dyn PullTarget, dataset: Dataset, token: &str, records: &Records) -> Vec<i64> {
-    let text: String = records.iter().map(|(id, name)| json(*id, name) + "\n").collect();
+    let text: String = records
+        .iter()
+        .map(|(id, name)| json(*id, name) + "\n")
+        .collect();
     load_text(copy, dataset, token, (&text, records.len()))
 }
 
-fn load_text(copy: &mut dyn PullTarget, dataset: Dataset, token: &str, (text, records): (&str, usize)) -> Vec<i64> {
+fn load_text(
+    copy: &mut dyn PullTarget,
+    dataset: Dataset,
+    token: &str,
+    (text, records): (&str, usize),
+) -> Vec<i64> {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
     gzip.write_all(text.as_bytes()).unwrap();
     let gzip = gzip.finish().unwrap();
-    let announced = Announced { token: token.to_owned(), records: records as u64, digest: None };
+    let announced = Announced {
+        token: token.to_owned(),
+        records: records as u64,
+        digest: None,
+    };
     let mut export = Export::new(announced, gzip.as_slice(), &ReadLimits::default()).unwrap();
     let told = Changes::default();
     copy.load(dataset, &mut export, &told).unwrap();
@@ -73,10 +94,24 @@ fn load_text(copy: &mut dyn PullTarget, dataset: Dataset, token: &str, (text, re
 fn apply(copy: &mut dyn PullTarget, token: &str, entries: &[(i64, &str)]) -> Vec<i64> {
     let entry = |(id, name): &(i64, &str)| {
         let is_removal = name.is_empty();
-        let tombstone = format!("{{\"id\":{id},\"deleted\":true,\"changed_at\":\"2026-01-01T00:00:00Z\"}}");
-        Entry { id: *id, is_removal, json: if is_removal { tombstone } else { json(*id, name) }.into() }
+        let tombstone =
+            format!("{{\"id\":{id},\"deleted\":true,\"changed_at\":\"2026-01-01T00:00:00Z\"}}");
+        Entry {
+            id: *id,
+            is_removal,
+            json: if is_removal {
+                tombstone
+            } else {
+                json(*id, name)
+            }
+            .into(),
+        }
     };
-    let page = FeedPage { entries: entries.iter().map(entry).collect(), has_more: false, token: token.to_owned() };
+    let page = FeedPage {
+        entries: entries.iter().map(entry).collect(),
+        has_more: false,
+        token: token.to_owned(),
+    };
     let told = Changes::default();
     copy.apply(Conferences, &page, &told).unwrap();
     told.0.take()
@@ -86,9 +121,15 @@ fn apply(copy: &mut dyn PullTarget, token: &str, entries: &[(i64, &str)]) -> Vec
 #[track_caller]
 fn assert_holds(copy: &mut dyn PullTarget, token: &str, records: &Records, what: &str) {
     let position = copy.position(Conferences).unwrap().unwrap();
-    assert_eq!((&*position.token, position.records), (token, records.len() as u64), "{what}");
+    assert_eq!(
+        (&*position.token, position.records),
+        (token, records.len() as u64),
+        "{what}"
+    );
     let mut hasher = Hasher::default();
-    records.iter().for_each(|(id, name)| hasher.add(json(*id, name).as_bytes()));
+    records
+        .iter()
+        .for_each(|(id, name)| hasher.add(json(*id, name).as_bytes()));
     assert_eq!(copy.digest(Conferences).unwrap(), hasher.finish(), "{what}");
     assert_eq!(copy.find_fault(Conferences).unwrap(), None, "{what}");
 }
@@ -96,7 +137,10 @@ fn assert_holds(copy: &mut dyn PullTarget, token: &str, records: &Records, what:
 #[test]
 fn the_last_entry_of_a_record_on_a_page_counts() {
     // (the entries of a page, the records after it)
-    type Case = (&'static [(i64, &'static str)], &'static [(i64, &'static str)]);
+    type Case = (
+        &'static [(i64, &'static str)],
+        &'static [(i64, &'static str)],
+    );
     let cases: [Case; 13] = [
         (&[], &[(2, "a"), (4, "a"), (6, "a")]),
         (&[(1, "b")], &[(1, "b"), (2, "a"), (4, "a"), (6, "a")]),
@@ -104,12 +148,21 @@ fn the_last_entry_of_a_record_on_a_page_counts() {
         (&[(6, "b"), (2, "b")], &[(2, "b"), (4, "a"), (6, "b")]),
         (&[(2, "")], &[(4, "a"), (6, "a")]),
         (&[(6, "")], &[(2, "a"), (4, "a")]),
-        (&[(9, ""), (1, ""), (3, "")], &[(2, "a"), (4, "a"), (6, "a")]),
+        (
+            &[(9, ""), (1, ""), (3, "")],
+            &[(2, "a"), (4, "a"), (6, "a")],
+        ),
         (&[(5, "b"), (5, "")], &[(2, "a"), (4, "a"), (6, "a")]),
         (&[(4, ""), (4, "b")], &[(2, "a"), (4, "b"), (6, "a")]),
         (&[(4, ""), (4, "")], &[(2, "a"), (6, "a")]),
-        (&[(5, "b"), (5, "c")], &[(2, "a"), (4, "a"), (5, "c"), (6, "a")]),
-        (&[(4, "b"), (6, "b"), (4, "c"), (6, "")], &[(2, "a"), (4, "c")]),
+        (
+            &[(5, "b"), (5, "c")],
+            &[(2, "a"), (4, "a"), (5, "c"), (6, "a")],
+        ),
+        (
+            &[(4, "b"), (6, "b"), (4, "c"), (6, "")],
+            &[(2, "a"), (4, "c")],
+        ),
         (&[(6, ""), (4, ""), (2, "")], &[]),
     ];
     for kind in KINDS {
@@ -119,8 +172,16 @@ fn the_last_entry_of_a_record_on_a_page_counts() {
             load(&mut *copy, Conferences, "t0", &named([2, 4, 6], "a"));
             let token = format!("t{at}x");
             apply(&mut *copy, &token, entries);
-            let expected = expected.iter().map(|(id, name)| (*id, (*name).to_owned())).collect();
-            assert_holds(&mut *copy, &token, &expected, &format!("{kind} {entries:?}"));
+            let expected = expected
+                .iter()
+                .map(|(id, name)| (*id, (*name).to_owned()))
+                .collect();
+            assert_holds(
+                &mut *copy,
+                &token,
+                &expected,
+                &format!("{kind} {entries:?}"),
+            );
         }
         // An empty page saves its token too.
         drop(copy);
@@ -128,7 +189,12 @@ fn the_last_entry_of_a_record_on_a_page_counts() {
         assert_holds(&mut *copy, "t12x", &Records::new(), kind);
         apply(&mut *copy, "t13", &[]);
         drop(copy);
-        assert_holds(&mut *open(kind, folder.path(), SERVER, false).unwrap(), "t13", &Records::new(), kind);
+        assert_holds(
+            &mut *open(kind, folder.path(), SERVER, false).unwrap(),
+            "t13",
+            &Records::new(),
+            kind,
+        );
     }
 }
 
@@ -171,7 +237,10 @@ fn an_export_replaces_a_copy_of_any_length() {
                 assert_eq!(apply(&mut *copy, "t2", &changed).len(), 1000);
                 assert_holds(&mut *copy, "t2", &named(1..=1000, "b"), kind);
                 // Other versions of stored records.
-                let export = [named(1..=1000, "b"), named([1, 500, 1000], "c")].into_iter().flatten().collect();
+                let export = [named(1..=1000, "b"), named([1, 500, 1000], "c")]
+                    .into_iter()
+                    .flatten()
+                    .collect();
                 let mut told = load(&mut *copy, Conferences, "t3", &export);
                 told.sort_unstable();
                 assert_eq!(told, [1, 500, 1000], "{kind}: the changes are reported");
@@ -185,26 +254,78 @@ fn an_export_replaces_a_copy_of_any_length() {
 fn removals_of_an_edited_file_are_those_that_the_export_lacks() {
     let (all, left) = (named([1, 2, 3, 9, 10, 20], "a"), named([1, 9, 10], "a"));
     // (the ids in the file, 0 for a line that cannot be read; the changes of two loads; the removals with the dataset)
-    type Case = (&'static [i64], &'static [i64], &'static [i64], &'static [i64]);
+    type Case = (
+        &'static [i64],
+        &'static [i64],
+        &'static [i64],
+        &'static [i64],
+    );
     let cases: [Case; 4] = [
-        (&[1, 2, 3, 9, 10, 20], &[], &[-2, -3, -20], &[-1, -2, -3, -9, -10, -20]),
-        (&[1, 10, 2, 20, 3, 9], &[], &[-2, -3, -20], &[-1, -2, -3, -9, -10, -20]),
-        (&[1, 0, 3, 9, 10, 20], &[2], &[-3, -20], &[-1, -3, -9, -10, -20]),
-        (&[0, 20, 2], &[1, 3, 9, 10], &[1, -2, 9, 10, -20], &[-2, -20]),
+        (
+            &[1, 2, 3, 9, 10, 20],
+            &[],
+            &[-2, -3, -20],
+            &[-1, -2, -3, -9, -10, -20],
+        ),
+        (
+            &[1, 10, 2, 20, 3, 9],
+            &[],
+            &[-2, -3, -20],
+            &[-1, -2, -3, -9, -10, -20],
+        ),
+        (
+            &[1, 0, 3, 9, 10, 20],
+            &[2],
+            &[-3, -20],
+            &[-1, -3, -9, -10, -20],
+        ),
+        (
+            &[0, 20, 2],
+            &[1, 3, 9, 10],
+            &[1, -2, 9, 10, -20],
+            &[-2, -20],
+        ),
     ];
     for (ids, same, fewer, removed) in cases {
         let folder = tempfile::tempdir().unwrap();
-        load(&mut *open("folder", folder.path(), SERVER, false).unwrap(), Conferences, "t0", &all);
-        let line = |id: &i64| if *id == 0 { "x\n".to_owned() } else { json(*id, "a") + "\n" };
+        load(
+            &mut *open("folder", folder.path(), SERVER, false).unwrap(),
+            Conferences,
+            "t0",
+            &all,
+        );
+        let line = |id: &i64| {
+            if *id == 0 {
+                "x\n".to_owned()
+            } else {
+                json(*id, "a") + "\n"
+            }
+        };
         let edited = || {
-            fs::write(folder.path().join("copy/conferences.jsonl"), ids.iter().map(line).collect::<String>()).unwrap();
+            fs::write(
+                folder.path().join("copy/conferences.jsonl"),
+                ids.iter().map(line).collect::<String>(),
+            )
+            .unwrap();
             open("folder", folder.path(), SERVER, false).unwrap()
         };
-        assert_eq!(load(&mut *edited(), Conferences, "t1", &all), same, "{ids:?}");
-        assert_eq!(load(&mut *edited(), Conferences, "t1", &left), fewer, "{ids:?}");
+        assert_eq!(
+            load(&mut *edited(), Conferences, "t1", &all),
+            same,
+            "{ids:?}"
+        );
+        assert_eq!(
+            load(&mut *edited(), Conferences, "t1", &left),
+            fewer,
+            "{ids:?}"
+        );
         let told = Changes::default();
         let count = edited().clear(Conferences, &told).unwrap();
-        assert_eq!((told.0.take(), count), (removed.to_vec(), removed.len() as u64), "{ids:?}");
+        assert_eq!(
+            (told.0.take(), count),
+            (removed.to_vec(), removed.len() as u64),
+            "{ids:?}"
+        );
     }
 }
 
@@ -220,28 +341,68 @@ fn a_reload_that_fails_half_way_keeps_the_other_dataset() {
         drop(copy);
 
         let mut copy = open(kind, folder.path(), SERVER, true).unwrap();
-        assert!(copy.position(Conferences).unwrap().is_none() && copy.position(Journals).unwrap().is_none(), "{kind}");
-        assert_eq!(copy.records(Journals).unwrap(), Some(2), "{kind}: the records are still there");
+        assert!(
+            copy.position(Conferences).unwrap().is_none()
+                && copy.position(Journals).unwrap().is_none(),
+            "{kind}"
+        );
+        assert_eq!(
+            copy.records(Journals).unwrap(),
+            Some(2),
+            "{kind}: the records are still there"
+        );
         load(&mut *copy, Conferences, "c1", &records);
-        assert_eq!(copy.position(Conferences).unwrap().unwrap().token, "c1", "{kind}");
-        assert!(copy.position(Journals).unwrap().is_none(), "{kind}: journals are still to load");
+        assert_eq!(
+            copy.position(Conferences).unwrap().unwrap().token,
+            "c1",
+            "{kind}"
+        );
+        assert!(
+            copy.position(Journals).unwrap().is_none(),
+            "{kind}: journals are still to load"
+        );
         drop(copy);
         // The reload ended after the first dataset. The old content of the other one is sound.
         let mut copy = open(kind, folder.path(), SERVER, false).unwrap();
-        assert_eq!(copy.position(Conferences).unwrap().unwrap().token, "c1", "{kind}");
-        assert_eq!(copy.position(Journals).unwrap().unwrap().token, "j0", "{kind}");
+        assert_eq!(
+            copy.position(Conferences).unwrap().unwrap().token,
+            "c1",
+            "{kind}"
+        );
+        assert_eq!(
+            copy.position(Journals).unwrap().unwrap().token,
+            "j0",
+            "{kind}"
+        );
         drop(copy);
 
         // A copy of another service keeps no record of the former one.
-        let error = open(kind, folder.path(), other, false).map(|_| ()).unwrap_err();
-        assert!(error.to_string().contains("is a copy of https://feed.example.org, not of https://other.example.org"));
+        let error = open(kind, folder.path(), other, false)
+            .map(|_| ())
+            .unwrap_err();
+        assert!(
+            error.to_string().contains(
+                "is a copy of https://feed.example.org, not of https://other.example.org"
+            )
+        );
         let mut copy = open(kind, folder.path(), other, true).unwrap();
-        assert_eq!(copy.records(Journals).unwrap(), None, "{kind}: the records are another service's");
+        assert_eq!(
+            copy.records(Journals).unwrap(),
+            None,
+            "{kind}: the records are another service's"
+        );
         load(&mut *copy, Journals, "j2", &named([3], "b"));
         drop(copy);
         let mut copy = open(kind, folder.path(), other, false).unwrap();
-        assert!(copy.position(Conferences).unwrap().is_none(), "{kind}: conferences were of the other service");
-        assert_eq!(copy.position(Journals).unwrap().unwrap().token, "j2", "{kind}");
+        assert!(
+            copy.position(Conferences).unwrap().is_none(),
+            "{kind}: conferences were of the other service"
+        );
+        assert_eq!(
+            copy.position(Journals).unwrap().unwrap().token,
+            "j2",
+            "{kind}"
+        );
         assert!(open(kind, folder.path(), SERVER, false).is_err(), "{kind}");
     }
 }
@@ -258,18 +419,33 @@ fn a_comparison_is_noted_for_its_own_dataset() {
         };
         load(&mut *copy, Conferences, "c0", &records);
         load(&mut *copy, Journals, "j0", &records);
-        assert!(age(&mut *copy, Conferences) < 60 && age(&mut *copy, Journals) < 60, "{kind}: a load compares");
+        assert!(
+            age(&mut *copy, Conferences) < 60 && age(&mut *copy, Journals) < 60,
+            "{kind}: a load compares"
+        );
         drop(copy);
         set_back(kind, folder.path());
         let mut copy = open(kind, folder.path(), SERVER, false).unwrap();
-        assert!(age(&mut *copy, Conferences) > 60 && age(&mut *copy, Journals) > 60, "{kind}");
+        assert!(
+            age(&mut *copy, Conferences) > 60 && age(&mut *copy, Journals) > 60,
+            "{kind}"
+        );
         apply(&mut *copy, "c1", &[(2, "a")]);
-        assert!(age(&mut *copy, Conferences) > 60, "{kind}: a page compares nothing");
+        assert!(
+            age(&mut *copy, Conferences) > 60,
+            "{kind}: a page compares nothing"
+        );
         copy.set_verified(Conferences).unwrap();
-        assert!(age(&mut *copy, Conferences) < 60 && age(&mut *copy, Journals) > 60, "{kind}");
+        assert!(
+            age(&mut *copy, Conferences) < 60 && age(&mut *copy, Journals) > 60,
+            "{kind}"
+        );
         drop(copy);
         let mut copy = open(kind, folder.path(), SERVER, false).unwrap();
-        assert!(age(&mut *copy, Conferences) < 60 && age(&mut *copy, Journals) > 60, "{kind}: it is saved");
+        assert!(
+            age(&mut *copy, Conferences) < 60 && age(&mut *copy, Journals) > 60,
+            "{kind}: it is saved"
+        );
     }
 }
 
@@ -283,7 +459,8 @@ fn set_back(kind: &str, path: &Path) {
         return;
     }
     let file = path.join("copy/medfeed-copy.json");
-    let mut state: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let mut state: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     for dataset in state["datasets"].as_object_mut().unwrap().values_mut() {
         dataset["verified_at"] = "2020-01-01T00:00:00Z".into();
     }
@@ -300,14 +477,26 @@ fn times_in_a_sqlite_copy_move_with_their_actions() {
     type Step = fn(&mut dyn PullTarget);
     let cases: [(&str, Step, &[&str]); 5] = [
         ("nothing", |_| {}, &[]),
-        ("an empty page", |copy| drop(apply(copy, "c1", &[])), &["checked_at"]),
-        ("a page", |copy| drop(apply(copy, "c2", &[(1, "b")])), &["changed_at", "checked_at"]),
+        (
+            "an empty page",
+            |copy| drop(apply(copy, "c1", &[])),
+            &["checked_at"],
+        ),
+        (
+            "a page",
+            |copy| drop(apply(copy, "c2", &[(1, "b")])),
+            &["changed_at", "checked_at"],
+        ),
         (
             "a load",
             |copy| drop(load(copy, Conferences, "c4", &named([1], "c"))),
             &["loaded_at", "changed_at", "checked_at", "verified_at"],
         ),
-        ("a comparison", |copy| copy.set_verified(Conferences).unwrap(), &["verified_at"]),
+        (
+            "a comparison",
+            |copy| copy.set_verified(Conferences).unwrap(),
+            &["verified_at"],
+        ),
     ];
     for (what, step, moved) in cases {
         set_back("sqlite", folder.path());
@@ -316,8 +505,16 @@ fn times_in_a_sqlite_copy_move_with_their_actions() {
         for column in ["loaded_at", "changed_at", "checked_at", "verified_at"] {
             let query = format!("SELECT {column} < '2021' FROM sync ORDER BY dataset");
             let mut statement = connection.prepare(&query).unwrap();
-            let old: Vec<bool> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
-            assert_eq!(old, [!moved.contains(&column), true], "{what}: {column} of conferences and journals");
+            let old: Vec<bool> = statement
+                .query_map([], |row| row.get(0))
+                .unwrap()
+                .map(Result::unwrap)
+                .collect();
+            assert_eq!(
+                old,
+                [!moved.contains(&column), true],
+                "{what}: {column} of conferences and journals"
+            );
         }
     }
 }
@@ -333,8 +530,14 @@ fn links_are_those_of_the_last_version_of_a_record() {
     let mut copy = open("sqlite", folder.path(), SERVER, false).unwrap();
     let names = || -> Vec<String> {
         let connection = rusqlite::Connection::open(folder.path().join("copy.sqlite")).unwrap();
-        let mut statement = connection.prepare("SELECT name FROM organizations").unwrap();
-        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+        let mut statement = connection
+            .prepare("SELECT name FROM organizations")
+            .unwrap();
+        statement
+            .query_map([], |row| row.get(0))
+            .unwrap()
+            .map(Result::unwrap)
+            .collect()
     };
     // A batch of 1000, and one more record, which has a newer name.
     let mut text: String = (1..=1000).map(|id| with(id, "Old")).collect();
@@ -349,9 +552,22 @@ fn links_are_those_of_the_last_version_of_a_record() {
     assert_eq!(names(), [""; 0]);
     // A page changed one record to a newer name. Then the token ended, and the export has neither the record nor the
     // name.
-    load_text(&mut *copy, Conferences, "t3", (&(with(1, "Old") + &with(2, "Old")), 2));
+    load_text(
+        &mut *copy,
+        Conferences,
+        "t3",
+        (&(with(1, "Old") + &with(2, "Old")), 2),
+    );
     let json = with(1, "New").trim_end().to_owned().into();
-    let page = FeedPage { entries: vec![Entry { id: 1, is_removal: false, json }], has_more: true, token: "t4".into() };
+    let page = FeedPage {
+        entries: vec![Entry {
+            id: 1,
+            is_removal: false,
+            json,
+        }],
+        has_more: true,
+        token: "t4".into(),
+    };
     copy.apply(Conferences, &page, &Changes::default()).unwrap();
     assert_eq!(names(), ["New"]);
     load_text(&mut *copy, Conferences, "t5", (&with(2, "Old"), 1));
@@ -376,8 +592,12 @@ fn values_of_other_types_are_no_fault_of_a_copy() {
         "[1]",
         "true",
     ];
-    let columns: Vec<String> =
-        Conferences.table().fields.iter().map(|field| field.name.replace('.', "\":{\"")).collect();
+    let columns: Vec<String> = Conferences
+        .table()
+        .fields
+        .iter()
+        .map(|field| field.name.replace('.', "\":{\""))
+        .collect();
     for kind in KINDS {
         let folder = tempfile::tempdir().unwrap();
         let mut copy = open(kind, folder.path(), SERVER, false).unwrap();

@@ -15,7 +15,8 @@ use super::pull::{JOURNALS, linked_conference};
 use super::pulled::{Content, Pulled, content_of, exported, held, read};
 use super::relay::Relay;
 use super::site::{
-    Process, Random, SOON, STATUSES, Site, cases_and_seed, conferences_of_version, wait_for, wait_until,
+    Process, Random, SOON, STATUSES, Site, cases_and_seed, conferences_of_version, wait_for,
+    wait_until,
 };
 use crate::harness::counted;
 use crate::properties::feeds::apply;
@@ -25,12 +26,21 @@ const EXPORT: &str = "/v1/exports/conferences";
 /// The copy's records after all later entries of the feed. `None` if the copy's token has ended (410), or the server
 /// does not answer.
 fn brought_forward(client: &mut Client, content: &Content) -> Option<Content> {
-    let id_of = |line: &str| serde_json::from_str::<Value>(line).unwrap()["id"].as_u64().unwrap();
-    let mut records: BTreeMap<u64, Value> =
-        content.lines.iter().map(|line| (id_of(line), serde_json::from_str(line).unwrap())).collect();
+    let id_of = |line: &str| {
+        serde_json::from_str::<Value>(line).unwrap()["id"]
+            .as_u64()
+            .unwrap()
+    };
+    let mut records: BTreeMap<u64, Value> = content
+        .lines
+        .iter()
+        .map(|line| (id_of(line), serde_json::from_str(line).unwrap()))
+        .collect();
     let mut token = content.token.clone();
     loop {
-        let answer = client.try_get(&format!("/v1/conferences/changes?since={token}")).ok()?;
+        let answer = client
+            .try_get(&format!("/v1/conferences/changes?since={token}"))
+            .ok()?;
         if answer.status == 410 {
             return None;
         }
@@ -39,14 +49,21 @@ fn brought_forward(client: &mut Client, content: &Content) -> Option<Content> {
         token = page["next_sync_token"].as_str().unwrap().to_owned();
         if page["has_more"] == false {
             let lines = records.values().map(Value::to_string).collect();
-            return Some(Content { token, records: i64::try_from(records.len()).unwrap(), lines });
+            return Some(Content {
+                token,
+                records: i64::try_from(records.len()).unwrap(),
+                lines,
+            });
         }
     }
 }
 
 /// The records as JSON values: the order of keys does not count.
 fn values(lines: &[String]) -> Vec<Value> {
-    lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect()
+    lines
+        .iter()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 /// Reads the copy again and again, as another program would, until `stop` is set. Returns its states by token.
@@ -54,10 +71,24 @@ fn observe(copy: &Path, key: &str, relay: &Relay, stop: &AtomicBool) -> HashMap<
     let mut seen: HashMap<String, Content> = HashMap::new();
     while !stop.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_millis(3));
-        let Some(found) = copy.exists().then(|| read(copy, "conferences").ok().flatten()).flatten() else { continue };
-        assert_eq!(found.records, i64::try_from(found.lines.len()).unwrap(), "the count in the copy");
+        let Some(found) = copy
+            .exists()
+            .then(|| read(copy, "conferences").ok().flatten())
+            .flatten()
+        else {
+            continue;
+        };
+        assert_eq!(
+            found.records,
+            i64::try_from(found.lines.len()).unwrap(),
+            "the count in the copy"
+        );
         if let Some(before) = seen.get(&found.token) {
-            assert!(*before == found, "two contents with one token: {}", found.token);
+            assert!(
+                *before == found,
+                "two contents with one token: {}",
+                found.token
+            );
             continue;
         }
         // The feed leads from its token to the present: no record is missing, and none is left over.
@@ -67,7 +98,11 @@ fn observe(copy: &Path, key: &str, relay: &Relay, stop: &AtomicBool) -> HashMap<
         {
             let present = content_of(&present);
             if present.token == forward.token {
-                assert!(values(&present.lines) == values(&forward.lines), "a gap after {}", found.token);
+                assert!(
+                    values(&present.lines) == values(&forward.lines),
+                    "a gap after {}",
+                    found.token
+                );
             }
         }
         seen.insert(found.token.clone(), found);
@@ -119,12 +154,15 @@ impl Service<'_> {
         *self.disturbances.entry(disturbance).or_default() += 1;
         match disturbance {
             Disturbance::Import => return self.import(round),
-            Disturbance::Narrow => {
-                drop(self.pulled.site.license("all", "--dataset conferences --dataset journals --year 2026"))
-            }
-            Disturbance::Widen => {
-                drop(self.pulled.site.license("all", "--dataset conferences --dataset journals --widen"))
-            }
+            Disturbance::Narrow => drop(self.pulled.site.license(
+                "all",
+                "--dataset conferences --dataset journals --year 2026",
+            )),
+            Disturbance::Widen => drop(
+                self.pulled
+                    .site
+                    .license("all", "--dataset conferences --dataset journals --widen"),
+            ),
             Disturbance::Kill => {
                 self.pulled.server.process.kill();
                 self.serve();
@@ -136,11 +174,15 @@ impl Service<'_> {
             }
             Disturbance::Backup => {
                 let _ = std::fs::remove_file(&self.backup);
-                self.pulled.site.json(["backup".as_ref(), self.backup.as_os_str()]);
+                self.pulled
+                    .site
+                    .json(["backup".as_ref(), self.backup.as_os_str()]);
             }
-            Disturbance::Restore => {
-                drop(self.pulled.site.json(["restore".as_ref(), self.backup.as_os_str(), "--yes".as_ref()]))
-            }
+            Disturbance::Restore => drop(self.pulled.site.json([
+                "restore".as_ref(),
+                self.backup.as_os_str(),
+                "--yes".as_ref(),
+            ])),
         }
         self.take_state();
     }
@@ -153,18 +195,29 @@ impl Service<'_> {
     /// Changes sometimes more than two pages of records, often a few, and removes some.
     fn import(&mut self, round: u64) {
         let random = &mut self.random;
-        let count = if random.below(4) == 0 { COUNT } else { 1 + random.next() % 40 };
+        let count = if random.below(4) == 0 {
+            COUNT
+        } else {
+            1 + random.next() % 40
+        };
         let mut rows = conferences_of_version(count, round + 1);
         // No id occurs twice in a file.
-        let gone: BTreeSet<u64> = (0..random.below(4)).map(|_| count + 1 + random.next() % COUNT).collect();
+        let gone: BTreeSet<u64> = (0..random.below(4))
+            .map(|_| count + 1 + random.next() % COUNT)
+            .collect();
         for id in gone {
             rows.push_str(&format!("{{\"id\":{id},\"deleted\":true}}\n"));
         }
         let mark = format!("Round {round}\"");
-        rows.push_str(&format!("{{\"id\":9999,\"name\":\"{mark},\"year\":2026,{STATUSES}}}\n"));
+        rows.push_str(&format!(
+            "{{\"id\":9999,\"name\":\"{mark},\"year\":2026,{STATUSES}}}\n"
+        ));
         self.pulled.site.import("conferences.jsonl", rows);
         wait_for("the server shows the commit", || {
-            self.take_state().lines.last().is_some_and(|line| line.contains(&mark))
+            self.take_state()
+                .lines
+                .last()
+                .is_some_and(|line| line.contains(&mark))
         });
     }
 
@@ -176,9 +229,14 @@ impl Service<'_> {
     /// Without disturbances, the copy becomes equal to the service, and `--verify` confirms it.
     fn settle(&mut self, what: &str) {
         self.relay.set_rough(false);
-        let done = self.pulled.run_at(&self.relay.url(), "--dataset conferences --verify");
+        let done = self
+            .pulled
+            .run_at(&self.relay.url(), "--dataset conferences --verify");
         assert_eq!(done.code, Some(0), "{what}: {done:?}");
-        assert!(done.stdout.ends_with("; equal to the service's\n"), "{what}: a comparison found a fault: {done:?}");
+        assert!(
+            done.stdout.ends_with("; equal to the service's\n"),
+            "{what}: a comparison found a fault: {done:?}"
+        );
         self.pulled.assert_equal("conferences");
         self.relay.set_rough(true);
     }
@@ -193,7 +251,14 @@ fn a_killed_pull_leaves_the_view_at_its_token() {
     relay.set_rough(true);
     let (copy, key) = (pulled.copy.clone(), pulled.key.clone());
     let (states, disturbances) = (HashMap::new(), BTreeMap::new());
-    let mut service = Service { pulled, relay: &relay, random: Random::new(seed), backup, states, disturbances };
+    let mut service = Service {
+        pulled,
+        relay: &relay,
+        random: Random::new(seed),
+        backup,
+        states,
+        disturbances,
+    };
     service.take_state();
     let stop = AtomicBool::new(false);
     let seen = std::thread::scope(|scope| {
@@ -211,9 +276,15 @@ fn a_killed_pull_leaves_the_view_at_its_token() {
             let disturbance = Disturbance::any(&mut service.random);
             service.apply(disturbance, round);
             let ended = pull.ended_within(service.random.part_of(Duration::from_millis(600)));
-            assert!(ended.is_none(), "{what}: after {disturbance:?} the pull ended by itself: {ended:?}");
+            assert!(
+                ended.is_none(),
+                "{what}: after {disturbance:?} the pull ended by itself: {ended:?}"
+            );
             pull.kill();
-            assert!(!observer.is_finished(), "{what}: the observer saw a wrong state");
+            assert!(
+                !observer.is_finished(),
+                "{what}: the observer saw a wrong state"
+            );
             // After an import, the server has already shown the newest state.
             if disturbance == Disturbance::Import && service.random.below(4) == 0 {
                 service.settle(&what);
@@ -222,11 +293,19 @@ fn a_killed_pull_leaves_the_view_at_its_token() {
         service.import(rounds);
         service.settle(&format!("seed {seed}, at the end"));
         stop.store(true, Ordering::Relaxed);
-        observer.join().unwrap_or_else(|_| panic!("seed {seed}: the observer saw a wrong state"))
+        observer
+            .join()
+            .unwrap_or_else(|_| panic!("seed {seed}: the observer saw a wrong state"))
     });
-    let known: Vec<_> = seen.iter().filter_map(|(token, found)| Some((found, service.states.get(token)?))).collect();
+    let known: Vec<_> = seen
+        .iter()
+        .filter_map(|(token, found)| Some((found, service.states.get(token)?)))
+        .collect();
     for (found, expected) in &known {
-        assert!(found == expected, "seed {seed}: the copy is not the view at its token");
+        assert!(
+            found == expected,
+            "seed {seed}: the copy is not the view at its token"
+        );
     }
     let requests = relay.take_requests();
     let asked = |text: &str| requests.iter().filter(|head| head.contains(text)).count();
@@ -240,7 +319,10 @@ fn a_killed_pull_leaves_the_view_at_its_token() {
         asked("bytes="),
         asked("resync=diff")
     );
-    assert!(known.len() > 1, "the copy was never seen at a state of the service");
+    assert!(
+        known.len() > 1,
+        "the copy was never seen at a state of the service"
+    );
     counted(rounds, "kills");
 }
 
@@ -255,7 +337,9 @@ impl<F: Fn()> Drop for OnDrop<F> {
 
 #[test]
 fn a_killed_pull_into_postgresql_leaves_the_view_at_its_token() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
     kill_pulls_to(|_| cluster.url(&cluster.database()).into());
 }
 
@@ -281,51 +365,90 @@ fn kill_pulls_to(place: impl Fn(&Site) -> PathBuf) {
     let mut random = Random::new(seed);
     let mut seen = BTreeSet::new();
     for round in 0..rounds {
-        let mut command = pulled.command(&pulled.url(), "--dataset conferences --follow --every 5ms");
-        let mut pull = Process::spawn(command.stderr(std::process::Stdio::null()).stdout(std::process::Stdio::null()));
+        let mut command =
+            pulled.command(&pulled.url(), "--dataset conferences --follow --every 5ms");
+        let mut pull = Process::spawn(
+            command
+                .stderr(std::process::Stdio::null())
+                .stdout(std::process::Stdio::null()),
+        );
         let state = match random.below(6) {
             0 if !is_folder => {
-                pulled.site.license("all", "--dataset conferences --dataset journals --year 2026");
+                pulled.site.license(
+                    "all",
+                    "--dataset conferences --dataset journals --year 2026",
+                );
                 exported(&mut client, "conferences")
             }
             1 if !is_folder => {
-                pulled.site.license("all", "--dataset conferences --dataset journals --widen");
+                pulled
+                    .site
+                    .license("all", "--dataset conferences --dataset journals --widen");
                 exported(&mut client, "conferences")
             }
             _ => {
                 let count = 1 + random.next() % COUNT;
                 let gone = 1 + random.next() % COUNT;
-                let rows = conferences_of_version(count, round + 1) + &linked_conference(9000 + round % 5, 10);
+                let rows = conferences_of_version(count, round + 1)
+                    + &linked_conference(9000 + round % 5, 10);
                 let rows = rows + &format!("{{\"id\":{},\"deleted\":true}}\n", gone + count);
-                let rows = rows + &format!("{{\"id\":9999,\"name\":\"Round {round}\",\"year\":2026,{STATUSES}}}\n");
+                let rows = rows
+                    + &format!(
+                        "{{\"id\":9999,\"name\":\"Round {round}\",\"year\":2026,{STATUSES}}}\n"
+                    );
                 pulled.site.import("conferences.jsonl", rows);
                 wait_until("the server shows the commit", SOON, || {
-                    Some(exported(&mut client, "conferences")).filter(|state| !states.contains_key(&state.token))
+                    Some(exported(&mut client, "conferences"))
+                        .filter(|state| !states.contains_key(&state.token))
                 })
             }
         };
         states.insert(state.token.clone(), state);
         let ended = pull.ended_within(random.part_of(Duration::from_millis(500)));
-        assert!(ended.is_none(), "seed {seed}, round {round}: the pull ended by itself: {ended:?}");
+        assert!(
+            ended.is_none(),
+            "seed {seed}, round {round}: the pull ended by itself: {ended:?}"
+        );
         pull.kill();
-        let Some(found) = held(&pulled.copy, "conferences") else { continue };
+        let Some(found) = held(&pulled.copy, "conferences") else {
+            continue;
+        };
         if is_folder {
             let whole = states.values().any(|state| state.lines == found.lines);
-            assert!(whole, "seed {seed}, round {round}: the lines are of no state: {}", found.lines.len());
+            assert!(
+                whole,
+                "seed {seed}, round {round}: the lines are of no state: {}",
+                found.lines.len()
+            );
             let table = std::fs::read_to_string(pulled.copy.join("conferences.csv")).unwrap();
-            let whole = states.values().any(|state| table.lines().count() == state.lines.len() + 1);
-            assert!(whole && table.ends_with("\r\n"), "seed {seed}, round {round}: the table is cut off");
+            let whole = states
+                .values()
+                .any(|state| table.lines().count() == state.lines.len() + 1);
+            assert!(
+                whole && table.ends_with("\r\n"),
+                "seed {seed}, round {round}: the table is cut off"
+            );
             seen.insert(found.token);
             continue;
         }
-        assert_eq!(found.records, i64::try_from(found.lines.len()).unwrap(), "seed {seed}, round {round}");
+        assert_eq!(
+            found.records,
+            i64::try_from(found.lines.len()).unwrap(),
+            "seed {seed}, round {round}"
+        );
         // Exports show a change of the license a moment after it is made, so its state may be unknown here.
         if let Some(expected) = states.get(&found.token) {
-            assert!(found == *expected, "seed {seed}, round {round}: the copy is not the view at its token");
+            assert!(
+                found == *expected,
+                "seed {seed}, round {round}: the copy is not the view at its token"
+            );
             seen.insert(found.token);
         }
     }
-    assert!(seen.len() > 1, "the copy was never seen at a state of the service");
+    assert!(
+        seen.len() > 1,
+        "the copy was never seen at a state of the service"
+    );
     let done = pulled.pull("--dataset conferences --verify");
     assert!(
         done.stdout.contains("equal to the service's") && !done.stdout.contains("repaired"),

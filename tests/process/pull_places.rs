@@ -13,13 +13,25 @@ use super::site::{Done, Process, SOON, wait_until};
 
 fn pull_to(pulled: &Pulled, to: &str, args: &str) -> Done {
     // With this umask, everybody could read new files. It must not decide who reads a copy.
-    let mut inner = pulled.site.command(["pull", &pulled.url(), "--dataset", "conferences", "--to", to]);
-    inner.args(args.split_whitespace()).env("MEDFEED_KEY", &pulled.key);
+    let mut inner = pulled.site.command([
+        "pull",
+        &pulled.url(),
+        "--dataset",
+        "conferences",
+        "--to",
+        to,
+    ]);
+    inner
+        .args(args.split_whitespace())
+        .env("MEDFEED_KEY", &pulled.key);
     Done::of(&mut pulled.site.in_shell("umask 000; exec \"$@\"", &inner))
 }
 
 fn mode(path: &Path) -> u32 {
-    fs::metadata(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())).mode() & 0o777
+    fs::metadata(path)
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        .mode()
+        & 0o777
 }
 
 #[test]
@@ -27,18 +39,35 @@ fn only_known_forms_of_a_location_are_accepted() {
     let pulled = Pulled::with(20);
     for to in ["a.sqlite", "b.sqlite3", "c.DB"] {
         let done = pull_to(&pulled, to, "");
-        assert_eq!(done.stdout, "conferences: 20 records loaded\n", "{to}: {done:?}");
+        assert_eq!(
+            done.stdout, "conferences: 20 records loaded\n",
+            "{to}: {done:?}"
+        );
     }
     // An existing copy with another name is continued. A file of another program stays untouched.
     fs::rename(pulled.site.path("a.sqlite"), pulled.site.path("old.copy")).unwrap();
-    assert_eq!(pull_to(&pulled, "old.copy", "").stdout, "conferences: nothing new, 20 records\n");
+    assert_eq!(
+        pull_to(&pulled, "old.copy", "").stdout,
+        "conferences: nothing new, 20 records\n"
+    );
     pulled.site.write("mine.csv", "id\n1\n");
     assert_eq!(pull_to(&pulled, "mine.csv", "").code, Some(2));
-    assert_eq!(fs::read_to_string(pulled.site.path("mine.csv")).unwrap(), "id\n1\n");
+    assert_eq!(
+        fs::read_to_string(pulled.site.path("mine.csv")).unwrap(),
+        "id\n1\n"
+    );
     let done = pull_to(&pulled, "postgres://me:secret@host/x", "");
-    assert!(done.code == Some(2) && done.stderr.contains("PGPASSWORD") && !done.stderr.contains("secret"), "{done:?}");
+    assert!(
+        done.code == Some(2)
+            && done.stderr.contains("PGPASSWORD")
+            && !done.stderr.contains("secret"),
+        "{done:?}"
+    );
     // A name that SQLite could take for an address is a file name.
-    assert_eq!(pull_to(&pulled, "file:d.db?mode=memory&x=.db", "").code, Some(0));
+    assert_eq!(
+        pull_to(&pulled, "file:d.db?mode=memory&x=.db", "").code,
+        Some(0)
+    );
     assert!(pulled.site.path("file:d.db?mode=memory&x=.db").exists());
 }
 
@@ -46,26 +75,58 @@ fn only_known_forms_of_a_location_are_accepted() {
 fn only_the_owner_can_read_a_new_copy() {
     let pulled = Pulled::with(20);
     let at = |name: &str| pulled.site.path(name);
-    let mut inner = pulled.site.command(["pull", &pulled.url(), "--to", "copy.sqlite", "--follow", "--every", "10ms"]);
+    let mut inner = pulled.site.command([
+        "pull",
+        &pulled.url(),
+        "--to",
+        "copy.sqlite",
+        "--follow",
+        "--every",
+        "10ms",
+    ]);
     inner.env("MEDFEED_KEY", &pulled.key);
     let mut command = pulled.site.in_shell("umask 000; exec \"$@\"", &inner);
     let mut follower = Process::spawn(command.stdout(std::process::Stdio::null()));
-    wait_until("followed", SOON, || super::pulled::read(&at("copy.sqlite"), "journals").ok().flatten());
-    let files = ["copy.sqlite", "copy.sqlite-wal", "copy.sqlite-shm", "copy.sqlite.lock"];
+    wait_until("followed", SOON, || {
+        super::pulled::read(&at("copy.sqlite"), "journals")
+            .ok()
+            .flatten()
+    });
+    let files = [
+        "copy.sqlite",
+        "copy.sqlite-wal",
+        "copy.sqlite-shm",
+        "copy.sqlite.lock",
+    ];
     assert_eq!(files.map(|name| mode(&at(name))), [0o600; 4]);
     follower.kill();
-    let all = ["conferences.jsonl", "conferences.csv", "medfeed-copy.json", "medfeed-copy.lock"];
+    let all = [
+        "conferences.jsonl",
+        "conferences.csv",
+        "medfeed-copy.json",
+        "medfeed-copy.lock",
+    ];
     let modes = || all.map(|name| mode(&at("a/b").join(name)));
     assert_eq!(pull_to(&pulled, "a/b/", "").code, Some(0));
-    assert_eq!((mode(&at("a")), mode(&at("a/b")), modes()), (0o700, 0o700, [0o600; 4]));
+    assert_eq!(
+        (mode(&at("a")), mode(&at("a/b")), modes()),
+        (0o700, 0o700, [0o600; 4])
+    );
     // A file keeps the mode that its owner sets.
-    for (name, mode) in [("a/b", 0o750), ("a/b/conferences.jsonl", 0o640), ("copy.sqlite", 0o640)] {
+    for (name, mode) in [
+        ("a/b", 0o750),
+        ("a/b/conferences.jsonl", 0o640),
+        ("copy.sqlite", 0o640),
+    ] {
         fs::set_permissions(at(name), Permissions::from_mode(mode)).unwrap();
     }
     for to in ["a/b/", "copy.sqlite"] {
         assert_eq!(pull_to(&pulled, to, "--reload").code, Some(0), "{to}");
     }
-    assert_eq!((mode(&at("a/b")), modes()), (0o750, [0o640, 0o600, 0o600, 0o600]));
+    assert_eq!(
+        (mode(&at("a/b")), modes()),
+        (0o750, [0o640, 0o600, 0o600, 0o600])
+    );
     assert_eq!(mode(&at("copy.sqlite")), 0o640);
 }
 
@@ -79,7 +140,10 @@ fn a_copy_that_the_user_cannot_read_is_no_foreign_file() {
     share(pulled.site.folder());
     let done = Done::of(as_nobody(&mut pulled.command(&pulled.url(), "")));
     let expected = "copy.sqlite: Permission denied; ";
-    assert!(done.code == Some(4) && done.stderr.contains(expected), "{done:?}");
+    assert!(
+        done.code == Some(4) && done.stderr.contains(expected),
+        "{done:?}"
+    );
 }
 
 #[test]
@@ -88,15 +152,24 @@ fn links_and_pipes_of_others_are_neither_followed_nor_waited_for() {
     let at = |name: &str| pulled.site.path(name);
     assert_eq!(pull_to(&pulled, "copy/", "").code, Some(0));
     pulled.site.write("victim", "mine");
-    for name in ["conferences.jsonl.new", "conferences.csv.new", "medfeed-copy.json.new"] {
+    for name in [
+        "conferences.jsonl.new",
+        "conferences.csv.new",
+        "medfeed-copy.json.new",
+    ] {
         symlink(at("victim"), at("copy").join(name)).unwrap();
     }
     let done = pull_to(&pulled, "copy/", "--reload");
     assert_eq!(done.stdout, "conferences: 20 records loaded\n", "{done:?}");
     assert_eq!(fs::read_to_string(at("victim")).unwrap(), "mine");
-    assert!(!fs::symlink_metadata(at("copy/conferences.jsonl")).unwrap().is_symlink());
+    assert!(
+        !fs::symlink_metadata(at("copy/conferences.jsonl"))
+            .unwrap()
+            .is_symlink()
+    );
 
-    let pipe = |path: &Path| mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+    let pipe =
+        |path: &Path| mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
     let cases = [
         ("copy/", "copy/conferences.csv"),
         ("folder/", "folder/medfeed-copy.lock"),
@@ -114,12 +187,21 @@ fn links_and_pipes_of_others_are_neither_followed_nor_waited_for() {
             false => pipe(&at(file)),
         }
         let mut command = pulled.site.command(["pull", &pulled.url(), "--to", to]);
-        let mut pull = Process::spawn(command.env("MEDFEED_KEY", &pulled.key).stderr(std::process::Stdio::null()));
-        let status = pull.ended_within(SOON).unwrap_or_else(|| panic!("{file}: it waits"));
+        let mut pull = Process::spawn(
+            command
+                .env("MEDFEED_KEY", &pulled.key)
+                .stderr(std::process::Stdio::null()),
+        );
+        let status = pull
+            .ended_within(SOON)
+            .unwrap_or_else(|| panic!("{file}: it waits"));
         assert!(matches!(status.code(), Some(1 | 4)), "{file}: {status}");
     }
     symlink(at("elsewhere"), at("z.sqlite.lock")).unwrap();
     let done = pull_to(&pulled, "z.sqlite", "");
-    assert!(done.code == Some(4) && done.stderr.contains("something else than a file"), "{done:?}");
+    assert!(
+        done.code == Some(4) && done.stderr.contains("something else than a file"),
+        "{done:?}"
+    );
     assert!(!at("elsewhere").exists());
 }

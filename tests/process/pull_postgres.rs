@@ -21,43 +21,84 @@ fn a_comparison_finds_and_repairs_changed_rows_in_postgresql() {
             "UPDATE conferences SET json = replace(json::text, 'Conference 5\"', 'Conference 6\"')::json WHERE id = 5",
             "differs from the service's",
         ),
-        ("UPDATE conferences SET json = (json::text || ' ')::json WHERE id = 520", "differs from the service's"),
+        (
+            "UPDATE conferences SET json = (json::text || ' ')::json WHERE id = 520",
+            "differs from the service's",
+        ),
         (
             "DELETE FROM conference_therapy_areas WHERE conference_id = 17; DELETE FROM conferences WHERE id = 17",
             "520 records instead of 521",
         ),
-        ("INSERT INTO conferences (id, json) VALUES (-9, '{\"id\":-9}')", "522 records instead of 521"),
+        (
+            "INSERT INTO conferences (id, json) VALUES (-9, '{\"id\":-9}')",
+            "522 records instead of 521",
+        ),
         (
             "INSERT INTO conferences (id, json) VALUES (0, '{}'), (9223372036854775807, '{}')",
             "523 records instead of 521",
         ),
-        ("INSERT INTO conferences (id, json) VALUES (-9223372036854775808, '{}')", "522 records instead of 521"),
+        (
+            "INSERT INTO conferences (id, json) VALUES (-9223372036854775808, '{}')",
+            "522 records instead of 521",
+        ),
         (
             "DELETE FROM conference_therapy_areas WHERE conference_id = 1; UPDATE conferences SET id = 0 WHERE id = 1",
             "the id of record 0 does not fit its JSON",
         ),
-        ("UPDATE sync SET records = 7 WHERE dataset = 'conferences'", "count of records"),
-        ("UPDATE conferences SET city = 'Elsewhere' WHERE id = 9", "column `city` of record 9"),
-        ("UPDATE conferences SET year = NULL WHERE id = 510", "column `year` of record 510"),
-        ("UPDATE conferences SET start_date = '2099-05-02' WHERE id = 5000", "column `start_date` of record 5000"),
+        (
+            "UPDATE sync SET records = 7 WHERE dataset = 'conferences'",
+            "count of records",
+        ),
+        (
+            "UPDATE conferences SET city = 'Elsewhere' WHERE id = 9",
+            "column `city` of record 9",
+        ),
+        (
+            "UPDATE conferences SET year = NULL WHERE id = 510",
+            "column `year` of record 510",
+        ),
+        (
+            "UPDATE conferences SET start_date = '2099-05-02' WHERE id = 5000",
+            "column `start_date` of record 5000",
+        ),
         (
             "UPDATE conferences SET updated_at = updated_at - interval '1 s' WHERE id = 9",
             "column `updated_at` of record 9",
         ),
-        ("DELETE FROM conference_organizations", "`conference_organizations` does not fit the JSON of record 5000"),
-        ("INSERT INTO conference_tags VALUES (4, 3)", "`conference_tags` does not fit the JSON of record 4"),
-        ("UPDATE organizations SET name = 'Other'", "`organizations` does not fit"),
-        ("INSERT INTO therapy_areas VALUES ('Stray')", "no record links to"),
+        (
+            "DELETE FROM conference_organizations",
+            "`conference_organizations` does not fit the JSON of record 5000",
+        ),
+        (
+            "INSERT INTO conference_tags VALUES (4, 3)",
+            "`conference_tags` does not fit the JSON of record 4",
+        ),
+        (
+            "UPDATE organizations SET name = 'Other'",
+            "`organizations` does not fit",
+        ),
+        (
+            "INSERT INTO therapy_areas VALUES ('Stray')",
+            "no record links to",
+        ),
     ];
     pulled.assert_repaired(&cases);
     // Columns that PostgreSQL derives cannot be written.
-    let refused = pulled.postgres().batch_execute("UPDATE conferences SET search = ''").unwrap_err();
-    assert!(format!("{refused:?}").contains("generated column"), "{refused:?}");
+    let refused = pulled
+        .postgres()
+        .batch_execute("UPDATE conferences SET search = ''")
+        .unwrap_err();
+    assert!(
+        format!("{refused:?}").contains("generated column"),
+        "{refused:?}"
+    );
 }
 
 #[test]
 fn foreign_schemas_in_postgresql_stay_untouched() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
     let pulled = Pulled::in_postgres(&cluster, site_with_both(RECORDS));
     let other = Pulled::in_postgres(&cluster, site_with_both(RECORDS));
     let to = |more: &str| format!("{}{more}", pulled.copy.display());
@@ -70,7 +111,11 @@ fn foreign_schemas_in_postgresql_stay_untouched() {
     pulled.pull("");
     for (more, code, message) in [
         ("&schema=mine", 4, "the schema `mine` of"),
-        ("&schema=theirs", 4, "contains objects that `medfeed pull` did not create"),
+        (
+            "&schema=theirs",
+            4,
+            "contains objects that `medfeed pull` did not create",
+        ),
         ("&schema=Not-a-name", 2, "is not a valid schema name"),
         ("&schema=empty", 0, ""),
         ("&schema=granted", 0, ""),
@@ -78,7 +123,10 @@ fn foreign_schemas_in_postgresql_stay_untouched() {
         ("&schema=select", 0, ""),
     ] {
         let done = pulled.run_to(&to(more), ("X", ""), "");
-        assert!(done.code == Some(code) && done.stderr.contains(message), "{more}: {done:?}");
+        assert!(
+            done.code == Some(code) && done.stderr.contains(message),
+            "{more}: {done:?}"
+        );
     }
     assert_eq!(
         pulled.column(
@@ -86,30 +134,48 @@ fn foreign_schemas_in_postgresql_stay_untouched() {
         ),
         ["2"]
     );
-    assert_eq!(pulled.column("SELECT count(*) FROM new.conferences"), ["520"]);
+    assert_eq!(
+        pulled.column("SELECT count(*) FROM new.conferences"),
+        ["520"]
+    );
     let readable = "SELECT has_table_privilege('pg_monitor', 'granted.conferences', 'SELECT')";
     assert_eq!(pulled.column(readable), ["true"]);
 
     // Another service, and another version.
     let before = held(&pulled.copy, "conferences");
     let done = other.run_to(&to(""), ("X", ""), "");
-    assert!(done.code == Some(4) && done.stderr.contains("is a copy of"), "{done:?}");
+    assert!(
+        done.code == Some(4) && done.stderr.contains("is a copy of"),
+        "{done:?}"
+    );
     assert_eq!(held(&pulled.copy, "conferences"), before);
     pulled.tamper("UPDATE copy SET value = '99' WHERE name = 'format'");
     let done = pulled.run("");
-    assert!(done.code == Some(4) && done.stderr.contains("format 99"), "{done:?}");
+    assert!(
+        done.code == Some(4) && done.stderr.contains("format 99"),
+        "{done:?}"
+    );
     pulled.tamper("UPDATE copy SET value = '1' WHERE name = 'format'");
     other.import("conferences.jsonl", "{\"id\":7,\"deleted\":true}\n");
     let done = other.run_to(&to(""), ("X", ""), "--reload --dataset conferences");
     assert_eq!(done.code, Some(0), "{done:?}");
-    assert_eq!(held(&pulled.copy, "conferences"), Some(exported(&mut other.client(), "conferences")));
-    assert_eq!(held(&pulled.copy, "journals"), None, "of the first service nothing is left");
+    assert_eq!(
+        held(&pulled.copy, "conferences"),
+        Some(exported(&mut other.client(), "conferences"))
+    );
+    assert_eq!(
+        held(&pulled.copy, "journals"),
+        None,
+        "of the first service nothing is left"
+    );
     assert_eq!(pulled.column("SELECT name FROM organizations"), [""; 0]);
 }
 
 #[test]
 fn tables_of_another_layout_in_postgresql_are_made_anew() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
     let pulled = Pulled::in_postgres(&cluster, site_with_both(RECORDS));
     pulled.pull("");
     let before = held(&pulled.copy, "conferences");
@@ -118,20 +184,38 @@ fn tables_of_another_layout_in_postgresql_are_made_anew() {
          CREATE VIEW mine AS SELECT name FROM conferences",
     );
     let done = pulled.run("");
-    assert!(done.code == Some(4) && done.stderr.contains("view mine depends on table conferences"), "{done:?}");
+    assert!(
+        done.code == Some(4)
+            && done
+                .stderr
+                .contains("view mine depends on table conferences"),
+        "{done:?}"
+    );
     pulled.tamper("DROP VIEW mine");
     assert!(pulled.pull("").stdout.contains("nothing new"));
     assert_eq!(held(&pulled.copy, "conferences"), before);
-    assert_eq!(pulled.pull("--verify").stdout.matches("nothing new").count(), 2);
+    assert_eq!(
+        pulled
+            .pull("--verify")
+            .stdout
+            .matches("nothing new")
+            .count(),
+        2
+    );
     pulled.tamper("DROP TABLE conference_tags");
     pulled.import("conferences.jsonl", conferences_of_version(3, 9));
     let done = pulled.run("");
-    assert!(done.code == Some(4) && done.stderr.contains("drop the schema"), "{done:?}");
+    assert!(
+        done.code == Some(4) && done.stderr.contains("drop the schema"),
+        "{done:?}"
+    );
 }
 
 #[test]
 fn every_character_is_kept_in_postgresql() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
     let site = Site::new();
     site.import(
         "conferences.jsonl",
@@ -144,9 +228,16 @@ fn every_character_is_kept_in_postgresql() {
     let pulled = Pulled::in_postgres(&cluster, site);
     pulled.pull("--dataset conferences --verify");
     pulled.assert_equal("conferences");
-    let row = pulled.postgres().query_one("SELECT name FROM conferences WHERE id = 1", &[]).unwrap();
+    let row = pulled
+        .postgres()
+        .query_one("SELECT name FROM conferences WHERE id = 1", &[])
+        .unwrap();
     assert_eq!(row.columns()[0].type_(), &Type::TEXT);
-    assert!(row.get::<_, String>(0).contains("\u{1f600} \\u0000 'x' $1 %s"), "{row:?}");
+    assert!(
+        row.get::<_, String>(0)
+            .contains("\u{1f600} \\u0000 'x' $1 %s"),
+        "{row:?}"
+    );
 }
 
 #[test]

@@ -20,53 +20,98 @@ fn a_follower_continues_over_a_restart_of_postgresql() {
     let mut client = pulled.client();
     for version in 1..=2 {
         cluster.stop();
-        pulled.import("conferences.jsonl", conferences_of_version(RECORDS, version));
+        pulled.import(
+            "conferences.jsonl",
+            conferences_of_version(RECORDS, version),
+        );
         cluster.start_again();
         wait_until("followed", SOON * 2, || {
-            (held(&pulled.copy, "conferences")? == exported(&mut client, "conferences")).then_some(())
+            (held(&pulled.copy, "conferences")? == exported(&mut client, "conferences"))
+                .then_some(())
         });
-        assert!(follower.ended_within(Duration::ZERO).is_none(), "the follower keeps running");
+        assert!(
+            follower.ended_within(Duration::ZERO).is_none(),
+            "the follower keeps running"
+        );
     }
     follower.kill();
-    assert_eq!(pulled.pull("--verify").stdout.matches("equal to the service's").count(), 2);
+    assert_eq!(
+        pulled
+            .pull("--verify")
+            .stdout
+            .matches("equal to the service's")
+            .count(),
+        2
+    );
     // Without a server, the pull retries a few times and reports the failure.
     cluster.stop();
     let done = pulled.run("");
-    assert!(done.code == Some(1) && done.stderr.contains("cannot be reached"), "{done:?}");
+    assert!(
+        done.code == Some(1) && done.stderr.contains("cannot be reached"),
+        "{done:?}"
+    );
     cluster.start_again();
 }
 
 #[test]
 fn a_connection_that_breaks_within_a_statement_is_made_again() {
-    let Some(cluster) = Cluster::start().map(Arc::new) else { return };
+    let Some(cluster) = Cluster::start().map(Arc::new) else {
+        return;
+    };
     let pulled = Pulled::in_postgres(&cluster, site_with_both(RECORDS));
     let mut follower = Process::spawn(&mut pulled.command(&pulled.url(), "--follow --every 10ms"));
     wait_until("loaded", SOON, || held(&pulled.copy, "journals"));
     let mut holder = pulled.postgres();
-    holder.batch_execute("BEGIN; LOCK TABLE conferences").unwrap();
-    pulled.site.import("conferences.jsonl", conferences_of_version(RECORDS, 1));
+    holder
+        .batch_execute("BEGIN; LOCK TABLE conferences")
+        .unwrap();
+    pulled
+        .site
+        .import("conferences.jsonl", conferences_of_version(RECORDS, 1));
     let waiting =
         "SELECT pid FROM pg_stat_activity WHERE application_name = 'medfeed pull' AND wait_event_type = 'Lock'
                      AND datname = current_database()";
-    let pid = wait_until("the follower's statement waits", SOON, || pulled.column(waiting).pop());
+    let pid = wait_until("the follower's statement waits", SOON, || {
+        pulled.column(waiting).pop()
+    });
     // Its server process cannot end the session properly, so the follower sees only the end of the connection.
-    assert!(std::process::Command::new("kill").args(["-9", &pid]).status().unwrap().success());
-    wait_for("the server has ended all sessions", || holder.simple_query("SELECT 1").is_err());
+    assert!(
+        std::process::Command::new("kill")
+            .args(["-9", &pid])
+            .status()
+            .unwrap()
+            .success()
+    );
+    wait_for("the server has ended all sessions", || {
+        holder.simple_query("SELECT 1").is_err()
+    });
     cluster.stop();
     cluster.start_again();
     wait_until("followed", SOON * 2, || {
-        assert!(follower.ended_within(Duration::ZERO).is_none(), "the follower keeps running");
+        assert!(
+            follower.ended_within(Duration::ZERO).is_none(),
+            "the follower keeps running"
+        );
         let row = pulled.column("SELECT json->>'name' FROM conferences WHERE id = 520");
         let line = &exported(&mut pulled.client(), "conferences").lines[519];
         line.contains(&format!("\"{}\"", row[0])).then_some(())
     });
     follower.kill();
-    assert_eq!(pulled.pull("--verify").stdout.matches("equal to the service's").count(), 2);
+    assert_eq!(
+        pulled
+            .pull("--verify")
+            .stdout
+            .matches("equal to the service's")
+            .count(),
+        2
+    );
 }
 
 #[test]
 fn a_refusal_of_postgresql_is_reported_and_leaves_the_copy() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
     let pulled = Pulled::in_postgres(&cluster, site_with_both(RECORDS));
     pulled.pull("");
     let before = held(&pulled.copy, "conferences");
@@ -84,18 +129,38 @@ fn a_refusal_of_postgresql_is_reported_and_leaves_the_copy() {
         ("55P03", 1, "holds a lock"),
         ("58030", 1, "check the server's disk"),
         ("54000", 4, "too long for PostgreSQL"),
-        ("XX001", 4, "the trigger `refuse` of the table `conferences`"),
-        ("23514", 4, "the trigger `refuse` of the table `conferences`"),
+        (
+            "XX001",
+            4,
+            "the trigger `refuse` of the table `conferences`",
+        ),
+        (
+            "23514",
+            4,
+            "the trigger `refuse` of the table `conferences`",
+        ),
     ] {
-        pulled.tamper(&format!("ALTER DATABASE {} SET x.code = '{code}'", pulled.database()));
+        pulled.tamper(&format!(
+            "ALTER DATABASE {} SET x.code = '{code}'",
+            pulled.database()
+        ));
         let done = pulled.run("");
-        assert!(done.code == Some(exit) && done.stderr.contains(message), "{code}: {done:?}");
+        assert!(
+            done.code == Some(exit) && done.stderr.contains(message),
+            "{code}: {done:?}"
+        );
         let found = held(&pulled.copy, "conferences").unwrap();
         assert_eq!(found.lines.len() as u64, RECORDS);
-        assert!(found.lines[518] == before.as_ref().unwrap().lines[518], "{code}: the page was written in part");
+        assert!(
+            found.lines[518] == before.as_ref().unwrap().lines[518],
+            "{code}: the page was written in part"
+        );
     }
     // A statement that an administrator cancels is retried. The first message suffices.
-    pulled.tamper(&format!("ALTER DATABASE {} SET x.code = '57014'", pulled.database()));
+    pulled.tamper(&format!(
+        "ALTER DATABASE {} SET x.code = '57014'",
+        pulled.database()
+    ));
     let (line, mut pull) = first_line(pulled.command(&pulled.url(), ""));
     assert!(line.contains(": refused; trying again in "), "{line}");
     pull.kill();
@@ -106,7 +171,13 @@ fn a_refusal_of_postgresql_is_reported_and_leaves_the_copy() {
     pulled.tamper("CREATE ROLE narrow LOGIN");
     let to = format!("{}&schema=given", pulled.copy.display()).replace(USER, "narrow");
     let done = pulled.run_to(&to, ("X", ""), "");
-    assert!(done.code == Some(1) && done.stderr.contains("CREATE SCHEMA name AUTHORIZATION user"), "{done:?}");
+    assert!(
+        done.code == Some(1)
+            && done
+                .stderr
+                .contains("CREATE SCHEMA name AUTHORIZATION user"),
+        "{done:?}"
+    );
     pulled.tamper("CREATE SCHEMA given AUTHORIZATION narrow");
     assert_eq!(pulled.run_to(&to, ("X", ""), "").code, Some(0));
     // A new layout needs no further rights.
@@ -115,12 +186,17 @@ fn a_refusal_of_postgresql_is_reported_and_leaves_the_copy() {
         pulled.database()
     ));
     let done = pulled.run_to(&to, ("X", ""), "");
-    assert!(done.code == Some(0) && done.stdout.contains("conferences: nothing new"), "{done:?}");
+    assert!(
+        done.code == Some(0) && done.stdout.contains("conferences: nothing new"),
+        "{done:?}"
+    );
 }
 
 #[test]
 fn connections_to_postgresql_are_refused_with_advice() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
     let pulled = Pulled::in_postgres(&cluster, site_with_both(RECORDS));
     let (port, database) = (cluster.port, pulled.database());
     let tcp = format!("postgres://{USER}@127.0.0.1:{port}/{database}");
@@ -135,29 +211,74 @@ fn connections_to_postgresql_are_refused_with_advice() {
     let guest = tcp.replace(USER, "guest");
     let cases = [
         (tcp.clone(), ("X", ""), 4, "set PGPASSWORD"),
-        (tcp.clone(), ("PGPASSWORD", "wrong"), 4, "check user and password"),
-        (tcp.replace(&*database, "nowhere"), password, 4, "make the database first"),
-        (guest.replace(&*database, &closed), password, 4, "ask for the right to connect"),
+        (
+            tcp.clone(),
+            ("PGPASSWORD", "wrong"),
+            4,
+            "check user and password",
+        ),
+        (
+            tcp.replace(&*database, "nowhere"),
+            password,
+            4,
+            "make the database first",
+        ),
+        (
+            guest.replace(&*database, &closed),
+            password,
+            4,
+            "ask for the right to connect",
+        ),
         (guest, password, 1, "the copy needs a schema of its own"),
-        (tcp.replace(&port.to_string(), "1"), password, 1, "cannot be reached"),
+        (
+            tcp.replace(&port.to_string(), "1"),
+            password,
+            1,
+            "cannot be reached",
+        ),
         (format!("{tcp}?sslmode=require"), password, 4, "--ca-file"),
         (format!("{tcp}?sslmode=prefer"), password, 4, "--ca-file"),
-        (format!("{tcp}?sslmode=require&sslrootcert=/nowhere.pem"), password, 4, "/nowhere.pem"),
-        (format!("{tcp}?sslmode=verify-full&sslrootcert={certificate}"), password, 0, ""),
+        (
+            format!("{tcp}?sslmode=require&sslrootcert=/nowhere.pem"),
+            password,
+            4,
+            "/nowhere.pem",
+        ),
+        (
+            format!("{tcp}?sslmode=verify-full&sslrootcert={certificate}"),
+            password,
+            0,
+            "",
+        ),
         (format!("{tcp}?sslmode=disable"), password, 0, ""),
     ];
     for (to, variable, code, message) in cases {
         let done = pulled.run_to(&to, variable, "--dataset journals");
-        assert!(done.code == Some(code) && done.stderr.contains(message), "{to} {variable:?}: {done:?}");
+        assert!(
+            done.code == Some(code) && done.stderr.contains(message),
+            "{to} {variable:?}: {done:?}"
+        );
         assert!(!done.stderr.contains(PASSWORD), "{done:?}");
     }
     // One file of certificates serves both for the service, with https, and for PostgreSQL. The connection is
     // encrypted.
     let to = format!("postgres://{USER}@127.0.0.1:{port}/{database}?sslmode=require");
-    let mut command = pulled.site.command(["pull", &pulled.url(), "--to", &to, "--follow", "--every", "10ms"]);
+    let mut command = pulled.site.command([
+        "pull",
+        &pulled.url(),
+        "--to",
+        &to,
+        "--follow",
+        "--every",
+        "10ms",
+    ]);
     command.args(["--ca-file".as_ref(), cluster.certificate().as_os_str()]);
-    let mut follower =
-        Process::spawn(command.env("MEDFEED_KEY", &pulled.key).env("PGPASSWORD", PASSWORD).stdout(Stdio::null()));
+    let mut follower = Process::spawn(
+        command
+            .env("MEDFEED_KEY", &pulled.key)
+            .env("PGPASSWORD", PASSWORD)
+            .stdout(Stdio::null()),
+    );
     wait_for("an encrypted session", || {
         let query =
             "SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = 'medfeed pull'

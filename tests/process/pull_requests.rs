@@ -18,13 +18,24 @@ fn failed(error: &PullError) -> Option<Duration> {
 #[test]
 fn wait_is_sent_only_once_to_a_service_without_it() {
     let service = Scripted::new(|asked, _| {
-        if asked.line.contains("wait") { Reply::problem(400, "unknown_parameter") } else { Reply::page("", false, "t") }
+        if asked.line.contains("wait") {
+            Reply::problem(400, "unknown_parameter")
+        } else {
+            Reply::page("", false, "t")
+        }
     });
     let client = service.client();
     assert!(client.takes_wait());
-    for expected in [&["since=t&wait=5", "since=t"][..], &["since=t"], &["since=t"]] {
+    for expected in [
+        &["since=t&wait=5", "since=t"][..],
+        &["since=t"],
+        &["since=t"],
+    ] {
         client.changes(Conferences, "t", 5).unwrap();
-        let expected: Vec<String> = expected.iter().map(|query| format!("GET conferences/changes?{query}")).collect();
+        let expected: Vec<String> = expected
+            .iter()
+            .map(|query| format!("GET conferences/changes?{query}"))
+            .collect();
         assert_eq!(service.lines(), expected);
         assert!(!client.takes_wait());
     }
@@ -41,8 +52,14 @@ fn wait_is_sent_only_once_to_a_service_without_it() {
 #[test]
 fn tokens_are_sent_escaped() {
     let service = Scripted::new(|_, _| Reply::page("", false, "t"));
-    service.client().changes(Conferences, "a+b&c=d%/é", 0).unwrap();
-    assert_eq!(service.lines(), ["GET conferences/changes?since=a%2Bb%26c%3Dd%25%2F%C3%A9"]);
+    service
+        .client()
+        .changes(Conferences, "a+b&c=d%/é", 0)
+        .unwrap();
+    assert_eq!(
+        service.lines(),
+        ["GET conferences/changes?since=a%2Bb%26c%3Dd%25%2F%C3%A9"]
+    );
 }
 
 #[test]
@@ -52,9 +69,18 @@ fn resync_diff_is_requested_and_its_answers_are_understood() {
         (Reply::problem(410, "resync_required"), Ok(false)),
         // Older services do not know the parameter.
         (Reply::problem(400, "unknown_parameter"), Ok(false)),
-        (Reply::problem(400, "invalid_parameter"), Err("answered 400")),
-        (Reply::problem(400, "invalid_sync_token"), Err("did not issue the sync token")),
-        (Reply::problem(403, "dataset_not_licensed"), Err("does not have the dataset `conferences`")),
+        (
+            Reply::problem(400, "invalid_parameter"),
+            Err("answered 400"),
+        ),
+        (
+            Reply::problem(400, "invalid_sync_token"),
+            Err("did not issue the sync token"),
+        ),
+        (
+            Reply::problem(403, "dataset_not_licensed"),
+            Err("does not have the dataset `conferences`"),
+        ),
     ];
     for (reply, expected) in cases {
         let service = Scripted::new(move |_, _| reply.clone());
@@ -64,7 +90,10 @@ fn resync_diff_is_requested_and_its_answers_are_understood() {
             (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
             (other, expected) => panic!("{other:?} instead of {expected:?}"),
         }
-        assert_eq!(service.lines(), ["GET conferences/changes?since=t&resync=diff"]);
+        assert_eq!(
+            service.lines(),
+            ["GET conferences/changes?since=t&resync=diff"]
+        );
     }
 }
 
@@ -92,12 +121,22 @@ fn pauses_are_whole_seconds_or_last_until_a_time() {
         ("Wed, 21 Oct 2026 07:30:00 +0200", None),
     ];
     for (value, expected) in cases {
-        for (status, code) in [(429, "rate_limited"), (503, "unavailable"), (500, "internal_error")] {
+        for (status, code) in [
+            (429, "rate_limited"),
+            (503, "unavailable"),
+            (500, "internal_error"),
+        ] {
             let service = Scripted::new(move |_, _| {
-                Reply::problem(status, code).with("retry-after", value).with("date", "Wed, 21 Oct 2026 07:28:00 GMT")
+                Reply::problem(status, code)
+                    .with("retry-after", value)
+                    .with("date", "Wed, 21 Oct 2026 07:28:00 GMT")
             });
             let error = service.client().changes(Conferences, "t", 0).unwrap_err();
-            assert_eq!(failed(&error), expected.map(Duration::from_secs), "{status} {value:?}");
+            assert_eq!(
+                failed(&error),
+                expected.map(Duration::from_secs),
+                "{status} {value:?}"
+            );
         }
     }
     // Without the service's clock, this machine's clock counts.
@@ -105,7 +144,8 @@ fn pauses_are_whole_seconds_or_last_until_a_time() {
     let (day, clock) = in_an_hour.trim_end_matches('Z').split_once('T').unwrap();
     let day: jiff::civil::Date = day.parse().unwrap();
     let until = format!("{} {clock} GMT", day.strftime("%a, %d %b %Y"));
-    let service = Scripted::new(move |_, _| Reply::problem(503, "unavailable").with("retry-after", &until));
+    let service =
+        Scripted::new(move |_, _| Reply::problem(503, "unavailable").with("retry-after", &until));
     let pause = failed(&service.client().changes(Conferences, "t", 0).unwrap_err()).unwrap();
     assert!((3590..=3600).contains(&pause.as_secs()), "{pause:?}");
 }
@@ -114,27 +154,75 @@ fn pauses_are_whole_seconds_or_last_until_a_time() {
 fn each_error_has_its_remedy() {
     // (status, code, exit code, a part of the message)
     let cases = [
-        (400, "invalid_sync_token", 4, "check the address, or replace the copy's content with --reload"),
+        (
+            400,
+            "invalid_sync_token",
+            4,
+            "check the address, or replace the copy's content with --reload",
+        ),
         (400, "invalid_parameter", 1, "answered 400 Bad Request: No."),
         (401, "missing_api_key", 3, "answered 401 Unauthorized: No."),
         (401, "expired_api_key", 3, "answered 401 Unauthorized: No."),
-        (403, "dataset_not_licensed", 3, "the license of the key does not have the dataset `conferences`"),
+        (
+            403,
+            "dataset_not_licensed",
+            3,
+            "the license of the key does not have the dataset `conferences`",
+        ),
         (403, "ip_not_allowed", 3, "answered 403 Forbidden: No."),
-        (404, "not_found", 1, "check the address: no medfeed service answers there"),
-        (405, "x", 1, "check the address: no medfeed service answers there"),
-        (301, "x", 1, "check the address: no medfeed service answers there"),
-        (308, "x", 1, "check the address: no medfeed service answers there"),
-        (304, "x", 1, "check the address: no medfeed service answers there"),
+        (
+            404,
+            "not_found",
+            1,
+            "check the address: no medfeed service answers there",
+        ),
+        (
+            405,
+            "x",
+            1,
+            "check the address: no medfeed service answers there",
+        ),
+        (
+            301,
+            "x",
+            1,
+            "check the address: no medfeed service answers there",
+        ),
+        (
+            308,
+            "x",
+            1,
+            "check the address: no medfeed service answers there",
+        ),
+        (
+            304,
+            "x",
+            1,
+            "check the address: no medfeed service answers there",
+        ),
         (408, "x", 1, "answered 408 Request Timeout: No."),
-        (500, "internal_error", 1, "answered 500 Internal Server Error: No."),
-        (503, "unavailable", 1, "answered 503 Service Unavailable: No."),
+        (
+            500,
+            "internal_error",
+            1,
+            "answered 500 Internal Server Error: No.",
+        ),
+        (
+            503,
+            "unavailable",
+            1,
+            "answered 503 Service Unavailable: No.",
+        ),
         (202, "x", 1, "answered 202 Accepted: No."),
     ];
     for (status, code, exit_code, part) in cases {
         let reply = Reply::problem(status, code);
         let service = Scripted::new(move |_, _| reply.clone());
         let error = service.client().changes(Conferences, "t", 0).unwrap_err();
-        assert!(error.exit_code() == exit_code && error.to_string().contains(part), "{status} {code}: {error:?}");
+        assert!(
+            error.exit_code() == exit_code && error.to_string().contains(part),
+            "{status} {code}: {error:?}"
+        );
     }
 }
 
@@ -143,16 +231,24 @@ fn the_code_of_an_error_follows_the_last_errors_of_its_type() {
     let cases = [
         ("https://x.example/errors/dataset_not_licensed", true),
         ("https://x.example/errors/errors/dataset_not_licensed", true),
-        ("https://x.example/errors/old/errors/dataset_not_licensed", true),
+        (
+            "https://x.example/errors/old/errors/dataset_not_licensed",
+            true,
+        ),
         ("https://x.example/dataset_not_licensed", false),
         ("https://x.example/errors/dataset_not_licensed/more", false),
         ("https://x.example/errors/not_dataset_not_licensed", false),
         ("about:blank", false),
     ];
     for (kind, expected) in cases {
-        let service = Scripted::new(move |_, _| Reply::new(403, format!("{{\"type\":\"{kind}\"}}")));
+        let service =
+            Scripted::new(move |_, _| Reply::new(403, format!("{{\"type\":\"{kind}\"}}")));
         let error = service.client().changes(Conferences, "t", 0).unwrap_err();
-        assert_eq!(matches!(error, PullError::NotLicensed(_)), expected, "{kind}: {error:?}");
+        assert_eq!(
+            matches!(error, PullError::NotLicensed(_)),
+            expected,
+            "{kind}: {error:?}"
+        );
     }
 }
 
@@ -161,7 +257,11 @@ fn long_details_of_errors_are_cut() {
     for (length, is_whole) in [(499, true), (500, true), (501, false), (5000, false)] {
         let body = format!("{{\"detail\":\"{}\"}}", "é".repeat(length));
         let service = Scripted::new(move |_, _| Reply::new(500, body.clone()));
-        let message = service.client().changes(Conferences, "t", 0).unwrap_err().to_string();
+        let message = service
+            .client()
+            .changes(Conferences, "t", 0)
+            .unwrap_err()
+            .to_string();
         let (letters, is_cut) = (message.matches('é').count(), message.ends_with('…'));
         assert_eq!((letters, is_cut), (length.min(500), !is_whole), "{length}");
     }
@@ -174,8 +274,14 @@ fn a_key_is_never_sent_to_another_address() {
         let location = format!("{}/v1/conferences/changes?since=t", other.url());
         let service = Scripted::new(move |_, _| Reply::new(status, "").with("location", &location));
         let error = service.client().changes(Conferences, "t", 0).unwrap_err();
-        let told = format!("redirects to {}; use that address if you trust it", other.url());
-        assert!(error.exit_code() == 3 && error.to_string().contains(&told), "{status}: {error}");
+        let told = format!(
+            "redirects to {}; use that address if you trust it",
+            other.url()
+        );
+        assert!(
+            error.exit_code() == 3 && error.to_string().contains(&told),
+            "{status}: {error}"
+        );
         assert_eq!(service.take()[0].header("authorization"), Some("Bearer k"));
         assert_eq!(other.lines(), [""; 0], "{status}");
     }
@@ -183,8 +289,9 @@ fn a_key_is_never_sent_to_another_address() {
 
 /// The lines of an export, and the bytes after which its first connection breaks.
 fn long_export() -> (Vec<String>, usize) {
-    let lines: Vec<String> =
-        (1..=400_u64).map(|id| format!("{{\"id\":{id},\"name\":\"{:x}\"}}", id.pow(3) * 7919)).collect();
+    let lines: Vec<String> = (1..=400_u64)
+        .map(|id| format!("{{\"id\":{id},\"name\":\"{:x}\"}}", id.pow(3) * 7919))
+        .collect();
     let length = export(&lines).body().len();
     (lines, length / 2)
 }
@@ -199,14 +306,44 @@ fn an_export_resumes_only_with_the_requested_range() {
     let length = export(&lines).body().len();
     // (status, `Content-Range` of the first attempt to resume, whether the export is complete after a second attempt)
     let cases: [(&str, u16, String, Result<(), &str>); 8] = [
-        ("the rest", 206, format!("bytes {half}-{}/{length}", length - 1), Ok(())),
-        ("other bytes", 206, format!("bytes {}-{}/{length}", half - 1, length - 1), Ok(())),
-        ("from the start", 206, format!("bytes 0-{}/{length}", length - 1), Ok(())),
-        ("a part of the rest", 206, format!("bytes {half}-{}/{length}", length - 2), Ok(())),
-        ("of another length", 206, format!("bytes {half}-{}/{}", length - 1, length + 1), Ok(())),
+        (
+            "the rest",
+            206,
+            format!("bytes {half}-{}/{length}", length - 1),
+            Ok(()),
+        ),
+        (
+            "other bytes",
+            206,
+            format!("bytes {}-{}/{length}", half - 1, length - 1),
+            Ok(()),
+        ),
+        (
+            "from the start",
+            206,
+            format!("bytes 0-{}/{length}", length - 1),
+            Ok(()),
+        ),
+        (
+            "a part of the rest",
+            206,
+            format!("bytes {half}-{}/{length}", length - 2),
+            Ok(()),
+        ),
+        (
+            "of another length",
+            206,
+            format!("bytes {half}-{}/{}", length - 1, length + 1),
+            Ok(()),
+        ),
         ("no range", 206, String::new(), Ok(())),
         ("another file", 200, String::new(), Err("has changed since")),
-        ("a shorter file", 416, format!("bytes */{half}"), Err("has changed since")),
+        (
+            "a shorter file",
+            416,
+            format!("bytes */{half}"),
+            Err("has changed since"),
+        ),
     ];
     std::thread::scope(|scope| {
         for (name, status, range, expected) in cases {
@@ -221,8 +358,14 @@ fn an_export_resumes_only_with_the_requested_range() {
                     1 => {
                         assert_eq!(asked.header("range"), Some(&*format!("bytes={half}-")));
                         assert_eq!(asked.header("if-range"), Some("\"e\""));
-                        let body = if is_right { rest.clone() } else { vec![b'?'; rest.len()] };
-                        Reply::new(status, body).with("content-range", &range).with("retry-after", "0")
+                        let body = if is_right {
+                            rest.clone()
+                        } else {
+                            vec![b'?'; rest.len()]
+                        };
+                        Reply::new(status, body)
+                            .with("content-range", &range)
+                            .with("retry-after", "0")
                     }
                     _ => Reply::new(206, rest.clone()).with("content-range", &right),
                 });
@@ -238,9 +381,16 @@ fn an_export_resumes_only_with_the_requested_range() {
                 };
                 match expected {
                     Ok(()) => assert!(end == Ok(()) && found == *lines, "{name}: {end:?}"),
-                    Err(part) => assert!(end.clone().is_err_and(|error| error.contains(part)), "{name}: {end:?}"),
+                    Err(part) => assert!(
+                        end.clone().is_err_and(|error| error.contains(part)),
+                        "{name}: {end:?}"
+                    ),
                 }
-                assert_eq!(service.take().len(), if is_right || expected.is_err() { 2 } else { 3 }, "{name}");
+                assert_eq!(
+                    service.take().len(),
+                    if is_right || expected.is_err() { 2 } else { 3 },
+                    "{name}"
+                );
             });
         }
     });
@@ -264,7 +414,10 @@ fn an_export_without_a_strong_tag_is_not_resumed() {
                 Err(error) => break error,
             }
         };
-        assert!(error.to_string().contains("the export is incomplete"), "{tag:?}: {error}");
+        assert!(
+            error.to_string().contains("the export is incomplete"),
+            "{tag:?}: {error}"
+        );
         assert_eq!(service.take().len(), 1, "{tag:?}");
     }
 }
@@ -272,16 +425,28 @@ fn an_export_without_a_strong_tag_is_not_resumed() {
 #[test]
 fn a_path_in_the_address_precedes_every_target() {
     let service = Scripted::new(|asked, _| {
-        if asked.line.contains("exports") { Reply::export("t", &["{\"id\":1}"]) } else { Reply::page("", false, "t") }
+        if asked.line.contains("exports") {
+            Reply::export("t", &["{\"id\":1}"])
+        } else {
+            Reply::page("", false, "t")
+        }
     });
     for end in ["/feeds/a", "/feeds/a/", "/feeds/a/v1", "/feeds/a/v1/"] {
         let url = format!("{}{end}", service.url()).parse().unwrap();
-        let client =
-            medfeed::pull::PullClient::new(url, "k", None, medfeed::pull::body::ReadLimits::default()).unwrap();
+        let client = medfeed::pull::PullClient::new(
+            url,
+            "k",
+            None,
+            medfeed::pull::body::ReadLimits::default(),
+        )
+        .unwrap();
         client.changes(Conferences, "t", 0).unwrap();
         client.export_digest(Conferences).unwrap();
         let asked: Vec<String> = service.take().into_iter().map(|asked| asked.line).collect();
-        let expected = ["GET /feeds/a/v1/conferences/changes?since=t", "HEAD /feeds/a/v1/exports/conferences"];
+        let expected = [
+            "GET /feeds/a/v1/conferences/changes?since=t",
+            "HEAD /feeds/a/v1/exports/conferences",
+        ];
         assert_eq!(asked, expected, "{end}");
     }
 }

@@ -20,21 +20,43 @@ fn revoked() -> Reply {
 }
 
 fn plan(datasets: &[Dataset], are_named: bool) -> Plan {
-    Plan { datasets: datasets.to_vec(), are_named, verify: false }
+    Plan {
+        datasets: datasets.to_vec(),
+        are_named,
+        verify: false,
+    }
 }
 
 /// Follows a service until it refuses. Returns the error and the requests.
-fn followed(service: &Scripted, copy: &mut MemoryCopy, plan: &Plan, every: Duration) -> (PullError, Vec<String>) {
+fn followed(
+    service: &Scripted,
+    copy: &mut MemoryCopy,
+    plan: &Plan,
+    every: Duration,
+) -> (PullError, Vec<String>) {
     let (client, notes) = (service.client(), Notes::default());
-    let mut pull = Pull { server: &client, copy, events: &notes };
+    let mut pull = Pull {
+        server: &client,
+        copy,
+        events: &notes,
+    };
     let Err(error) = pull.follow(plan, every, &mut |_| {});
     (error, service.lines())
 }
 
 /// Runs one round. Returns its result, the reports and the messages.
-fn once(service: &Scripted, copy: &mut MemoryCopy, plan: &Plan) -> (Result<(), PullError>, Vec<Report>, Vec<String>) {
+fn once(
+    service: &Scripted,
+    copy: &mut MemoryCopy,
+    plan: &Plan,
+) -> (Result<(), PullError>, Vec<Report>, Vec<String>) {
     let (client, notes, mut reports) = (service.client(), Notes::default(), Vec::new());
-    let result = Pull { server: &client, copy, events: &notes }.once(plan, &mut |report| reports.push(report));
+    let result = Pull {
+        server: &client,
+        copy,
+        events: &notes,
+    }
+    .once(plan, &mut |report| reports.push(report));
     (result, reports, notes.0.take())
 }
 
@@ -59,16 +81,27 @@ fn followers_wait_for_their_share_of_the_interval_within_the_services_limit() {
         (7200, false, 45),
     ];
     for (every_s, has_journals, wait_s) in cases {
-        let service = Scripted::new(move |asked, _| match asked.line.contains("exports/journals") {
-            true if !has_journals => Reply::problem(403, "dataset_not_licensed"),
-            _ if asked.line.contains("exports/") => Reply::export("t0", &[ONE]),
-            _ if asked.line.contains("journals") || !has_journals => revoked(),
-            _ => Reply::page("", false, "t0"),
-        });
+        let service =
+            Scripted::new(
+                move |asked, _| match asked.line.contains("exports/journals") {
+                    true if !has_journals => Reply::problem(403, "dataset_not_licensed"),
+                    _ if asked.line.contains("exports/") => Reply::export("t0", &[ONE]),
+                    _ if asked.line.contains("journals") || !has_journals => revoked(),
+                    _ => Reply::page("", false, "t0"),
+                },
+            );
         let every = Duration::from_secs(every_s);
-        let (error, asked) = followed(&service, &mut MemoryCopy::default(), &plan(&Dataset::ALL, false), every);
+        let (error, asked) = followed(
+            &service,
+            &mut MemoryCopy::default(),
+            &plan(&Dataset::ALL, false),
+            every,
+        );
         assert!(matches!(error, PullError::Refused(_)), "{error:?}");
-        let mut expected: Vec<String> = vec!["GET exports/conferences".into(), "GET exports/journals".into()];
+        let mut expected: Vec<String> = vec![
+            "GET exports/conferences".into(),
+            "GET exports/journals".into(),
+        ];
         expected.push(format!("GET conferences/changes?since=t0&wait={wait_s}"));
         if has_journals {
             expected.push(format!("GET journals/changes?since=t0&wait={wait_s}"));
@@ -95,15 +128,21 @@ fn a_dataset_that_the_license_gets_back_is_followed_again() {
         let rounds = &licensed[first..];
         let mut copy = MemoryCopy::of(Conferences, "t0", &[1], now().unix_s());
         if held {
-            copy.datasets.extend(MemoryCopy::of(Journals, "t0", &[1], now().unix_s()).datasets);
+            copy.datasets
+                .extend(MemoryCopy::of(Journals, "t0", &[1], now().unix_s()).datasets);
         }
         let (mut round, mut conference_requests) = (0, 0);
         let service = Scripted::new(move |asked, _| match asked.line.contains("journals") {
             false => {
                 conference_requests += 1;
                 // The second condition is for followers that leave journals out.
-                let is_over = round == licensed.len() - first || conference_requests > 2 * licensed.len();
-                if is_over { revoked() } else { Reply::page("", false, "t0") }
+                let is_over =
+                    round == licensed.len() - first || conference_requests > 2 * licensed.len();
+                if is_over {
+                    revoked()
+                } else {
+                    Reply::page("", false, "t0")
+                }
             }
             true => {
                 round += 1;
@@ -115,20 +154,46 @@ fn a_dataset_that_the_license_gets_back_is_followed_again() {
             }
         });
         let (client, notes, mut reports) = (service.client(), Notes::default(), Vec::new());
-        let mut pull = Pull { server: &client, copy: &mut copy, events: &notes };
+        let mut pull = Pull {
+            server: &client,
+            copy: &mut copy,
+            events: &notes,
+        };
         let plan = plan(&Dataset::ALL, are_named);
-        let Err(error) = pull.follow(&plan, Duration::from_millis(1), &mut |report| reports.push(report.dataset));
+        let Err(error) = pull.follow(&plan, Duration::from_millis(1), &mut |report| {
+            reports.push(report.dataset)
+        });
         assert!(matches!(error, PullError::Refused(_)), "{error:?}");
         let expected = rounds.iter().filter(|is_licensed| **is_licensed).count();
-        assert_eq!(reports.iter().filter(|dataset| **dataset == Journals).count(), expected, "{rounds:?}");
+        assert_eq!(
+            reports
+                .iter()
+                .filter(|dataset| **dataset == Journals)
+                .count(),
+            expected,
+            "{rounds:?}"
+        );
         // A loss is reported once, when it is noticed.
         let notes = notes.0.take();
-        let removed =
-            "journals: the license does not have this dataset any more; its 1 records were removed from the copy";
-        for (told, times) in [(removed, removals), ("journals: not in the license, skipped", skips)] {
-            assert_eq!(notes.iter().filter(|note| **note == told).count(), times, "{rounds:?}: {notes:?}");
+        let removed = "journals: the license does not have this dataset any more; its 1 records were removed from the copy";
+        for (told, times) in [
+            (removed, removals),
+            ("journals: not in the license, skipped", skips),
+        ] {
+            assert_eq!(
+                notes.iter().filter(|note| **note == told).count(),
+                times,
+                "{rounds:?}: {notes:?}"
+            );
         }
-        assert_eq!(copy.done.iter().filter(|done| *done == "clear journals").count(), removals, "{rounds:?}");
+        assert_eq!(
+            copy.done
+                .iter()
+                .filter(|done| *done == "clear journals")
+                .count(),
+            removals,
+            "{rounds:?}"
+        );
     }
 }
 
@@ -154,11 +219,22 @@ fn a_followed_copy_is_compared_when_a_day_has_passed() {
             _ => Reply::page("", false, "t0"),
         });
         let mut copy = MemoryCopy::of(Conferences, "t0", &[1], now().unix_s() - age_s);
-        let plan = Plan { verify, ..plan(&[Conferences], true) };
+        let plan = Plan {
+            verify,
+            ..plan(&[Conferences], true)
+        };
         let (_, asked) = followed(&service, &mut copy, &plan, Duration::from_millis(1));
         let changes = "GET conferences/changes?since=t0";
-        let second = if is_compared { "HEAD exports/conferences" } else { changes };
-        assert_eq!(asked, [changes, second, changes, changes], "{age_s} s ago, {verify}");
+        let second = if is_compared {
+            "HEAD exports/conferences"
+        } else {
+            changes
+        };
+        assert_eq!(
+            asked,
+            [changes, second, changes, changes],
+            "{age_s} s ago, {verify}"
+        );
     }
 }
 
@@ -172,12 +248,25 @@ fn the_location_of_a_copy_is_checked_in_each_round_and_after_each_pause() {
         })
     };
     // (the service, the checks that succeed, the requests until one fails)
-    let cases = [(sound(), 1, 1), (sound(), 3, 3), (failing(), 1, 1), (failing(), 2, 2)];
+    let cases = [
+        (sound(), 1, 1),
+        (sound(), 3, 3),
+        (failing(), 1, 1),
+        (failing(), 2, 2),
+    ];
     for (service, checks, requests) in cases {
         let mut copy = MemoryCopy::of(Conferences, "t0", &[1], now().unix_s());
         copy.checks_left = Some(checks).into();
-        let (error, asked) = followed(&service, &mut copy, &plan(&[Conferences], true), Duration::from_millis(1));
-        assert!(error.to_string().contains("the copy was replaced"), "{error}");
+        let (error, asked) = followed(
+            &service,
+            &mut copy,
+            &plan(&[Conferences], true),
+            Duration::from_millis(1),
+        );
+        assert!(
+            error.to_string().contains("the copy was replaced"),
+            "{error}"
+        );
         assert_eq!(asked.len(), requests, "{checks} checks");
     }
     let mut copy = MemoryCopy::of(Conferences, "t0", &[1], 0);
@@ -196,16 +285,21 @@ fn a_round_ends_after_five_failures_in_a_row_without_progress() {
             let service = Scripted::new(move |_, _| unavailable());
             let mut copy = MemoryCopy::of(Conferences, "t0", &[1], 0);
             let (result, reports, notes) = once(&service, &mut copy, &plan(&[Conferences], true));
-            assert!(matches!(result, Err(PullError::Failed { .. })) && reports.is_empty(), "{result:?}");
+            assert!(
+                matches!(result, Err(PullError::Failed { .. })) && reports.is_empty(),
+                "{result:?}"
+            );
             assert_eq!((service.take().len(), notes.len()), (5, 4), "{notes:?}");
         });
         // Each page is progress, so seven failures do not end the round.
         scope.spawn(|| {
             let service = Scripted::new(move |_, before| match before {
                 14 => Reply::page("", false, "t14"),
-                _ if before % 2 == 0 => {
-                    Reply::page(&format!("{{\"id\":{}}}", before + 10), true, &format!("t{before}"))
-                }
+                _ if before % 2 == 0 => Reply::page(
+                    &format!("{{\"id\":{}}}", before + 10),
+                    true,
+                    &format!("t{before}"),
+                ),
                 _ => unavailable(),
             });
             let mut copy = MemoryCopy::of(Conferences, "t", &[1], 0);
@@ -222,8 +316,16 @@ fn a_dataset_outside_the_license_stops_no_other() {
     // (whether the user named the datasets, the stored records of the unlicensed one, the error)
     let cases = [
         (false, None, None),
-        (true, None, Some("the license of the key does not have the dataset `conferences`;")),
-        (false, Some(&[1, 2][..]), Some("does not have the dataset `conferences` any more; ask the operator")),
+        (
+            true,
+            None,
+            Some("the license of the key does not have the dataset `conferences`;"),
+        ),
+        (
+            false,
+            Some(&[1, 2][..]),
+            Some("does not have the dataset `conferences` any more; ask the operator"),
+        ),
         (true, Some(&[1]), Some("any more; ask the operator")),
     ];
     for (are_named, held, expected) in cases {
@@ -231,31 +333,62 @@ fn a_dataset_outside_the_license_stops_no_other() {
             true => Reply::problem(403, "dataset_not_licensed"),
             false => Reply::export("t0", &[ONE, TWO]),
         });
-        let mut copy = held.map_or_else(MemoryCopy::default, |ids| MemoryCopy::of(Conferences, "t0", ids, 0));
+        let mut copy = held.map_or_else(MemoryCopy::default, |ids| {
+            MemoryCopy::of(Conferences, "t0", ids, 0)
+        });
         let (result, reports, notes) = once(&service, &mut copy, &plan(&Dataset::ALL, are_named));
-        let reported: Vec<_> = reports.iter().map(|report| (report.dataset, report.records)).collect();
+        let reported: Vec<_> = reports
+            .iter()
+            .map(|report| (report.dataset, report.records))
+            .collect();
         assert_eq!(reported, [(Journals, 2)], "{are_named} {held:?}");
         match expected {
-            None => assert!(result.is_ok() && notes == ["conferences: not in the license, skipped"], "{notes:?}"),
+            None => assert!(
+                result.is_ok() && notes == ["conferences: not in the license, skipped"],
+                "{notes:?}"
+            ),
             Some(part) => {
                 let error = result.unwrap_err();
-                assert!(error.exit_code() == 3 && error.to_string().contains(part), "{error:?}");
+                assert!(
+                    error.exit_code() == 3 && error.to_string().contains(part),
+                    "{error:?}"
+                );
             }
         }
-        assert!(!copy.datasets.contains_key("conferences"), "{are_named} {held:?}");
-        let told = format!("its {} records were removed from the copy", held.map_or(0, <[i64]>::len));
-        assert_eq!(notes.iter().any(|note| note.contains(&told)), held.is_some(), "{notes:?}");
+        assert!(
+            !copy.datasets.contains_key("conferences"),
+            "{are_named} {held:?}"
+        );
+        let told = format!(
+            "its {} records were removed from the copy",
+            held.map_or(0, <[i64]>::len)
+        );
+        assert_eq!(
+            notes.iter().any(|note| note.contains(&told)),
+            held.is_some(),
+            "{notes:?}"
+        );
     }
     // Without any dataset there is nothing to copy.
     let service = Scripted::new(|_, _| Reply::problem(403, "dataset_not_licensed"));
-    let (result, ..) = once(&service, &mut MemoryCopy::default(), &plan(&Dataset::ALL, false));
-    assert!(matches!(result, Err(PullError::NotLicensed(Conferences))), "{result:?}");
+    let (result, ..) = once(
+        &service,
+        &mut MemoryCopy::default(),
+        &plan(&Dataset::ALL, false),
+    );
+    assert!(
+        matches!(result, Err(PullError::NotLicensed(Conferences))),
+        "{result:?}"
+    );
     assert_eq!(service.take().len(), 2);
 }
 
 #[test]
 fn only_a_license_that_lacks_the_dataset_twice_removes_records() {
-    let (lacks, page) = (|| Reply::problem(403, "dataset_not_licensed"), || Reply::page("", false, "t0"));
+    let (lacks, page) = (
+        || Reply::problem(403, "dataset_not_licensed"),
+        || Reply::page("", false, "t0"),
+    );
     let busy = || Reply::problem(503, "unavailable").with("retry-after", "0");
     // (the responses, of which the last one is repeated; the exit code; whether the records are removed; the requests)
     let cases: [(&[Reply], u8, bool, usize); 9] = [
@@ -274,11 +407,16 @@ fn only_a_license_that_lacks_the_dataset_twice_removes_records() {
         for (replies, exit_code, is_removed, requests) in &cases {
             scope.spawn(move || {
                 let script = replies.to_vec();
-                let service = Scripted::new(move |_, before| script[before.min(script.len() - 1)].clone());
+                let service =
+                    Scripted::new(move |_, before| script[before.min(script.len() - 1)].clone());
                 let mut copy = MemoryCopy::of(Conferences, "t0", &[1, 2], now().unix_s());
                 let (result, _, notes) = once(&service, &mut copy, &plan(&[Conferences], false));
                 let code = result.as_ref().map_or_else(PullError::exit_code, |()| 0);
-                assert_eq!((code, copy.datasets.is_empty()), (*exit_code, *is_removed), "{result:?} {notes:?}");
+                assert_eq!(
+                    (code, copy.datasets.is_empty()),
+                    (*exit_code, *is_removed),
+                    "{result:?} {notes:?}"
+                );
                 assert_eq!(service.take().len(), *requests, "{result:?} {notes:?}");
             });
         }
@@ -295,14 +433,26 @@ fn a_redirect_ends_a_single_round_but_no_follower() {
     };
     let copy = || MemoryCopy::of(Conferences, "t0", &[1], now().unix_s());
     let service = Scripted::new(replies);
-    let (result, ..) = once(&service, &mut copy(), &plan(&[Conferences, Journals], false));
+    let (result, ..) = once(
+        &service,
+        &mut copy(),
+        &plan(&[Conferences, Journals], false),
+    );
     let error = result.unwrap_err();
     let told = "redirects to http://192.0.2.1/login; use that address if you trust it";
-    assert!(error.exit_code() == 3 && error.to_string().contains(told), "{error}");
+    assert!(
+        error.exit_code() == 3 && error.to_string().contains(told),
+        "{error}"
+    );
     assert_eq!(service.take().len(), 1, "asked once");
     // A login page of the network may have caused the redirect.
     let service = Scripted::new(replies);
-    let (error, asked) = followed(&service, &mut copy(), &plan(&[Conferences], false), Duration::from_millis(1));
+    let (error, asked) = followed(
+        &service,
+        &mut copy(),
+        &plan(&[Conferences], false),
+        Duration::from_millis(1),
+    );
     assert!(matches!(error, PullError::Refused(_)), "{error:?}");
     assert_eq!(asked.len(), 4, "{asked:?}");
 }
@@ -311,7 +461,12 @@ fn a_redirect_ends_a_single_round_but_no_follower() {
 fn caught_up(service: &Scripted, copy: &mut MemoryCopy) -> (Result<(), PullError>, Done) {
     let mut done = Done::default();
     let (server, events) = (&service.client(), &Notes::default());
-    let result = Pull { server, copy, events }.catch_up(Conferences, 0, &mut done);
+    let result = Pull {
+        server,
+        copy,
+        events,
+    }
+    .catch_up(Conferences, 0, &mut done);
     (result, done)
 }
 
@@ -321,14 +476,30 @@ fn a_walk_applies_each_page_and_continues_from_its_token() {
     // (the responses, the requests, the actions on the copy)
     type Case = (Vec<Reply>, &'static [&'static str], &'static [&'static str]);
     let cases: [Case; 5] = [
-        (vec![Reply::page("", false, "t0")], &["since=t0"], &["apply conferences t0"]),
         (
-            vec![Reply::page(ONE, true, "t1"), Reply::page("", true, "t2"), Reply::page(TWO, false, "t3")],
-            &["since=t0", "since=t1", "since=t2"],
-            &["apply conferences t1", "apply conferences t2", "apply conferences t3"],
+            vec![Reply::page("", false, "t0")],
+            &["since=t0"],
+            &["apply conferences t0"],
         ),
         (
-            vec![gone(), Reply::page(ONE, true, "t1"), Reply::page(TWO, false, "t2")],
+            vec![
+                Reply::page(ONE, true, "t1"),
+                Reply::page("", true, "t2"),
+                Reply::page(TWO, false, "t3"),
+            ],
+            &["since=t0", "since=t1", "since=t2"],
+            &[
+                "apply conferences t1",
+                "apply conferences t2",
+                "apply conferences t3",
+            ],
+        ),
+        (
+            vec![
+                gone(),
+                Reply::page(ONE, true, "t1"),
+                Reply::page(TWO, false, "t2"),
+            ],
             &["since=t0", "since=t0&resync=diff", "since=t1"],
             &["apply conferences t1", "apply conferences t2"],
         ),
@@ -338,7 +509,12 @@ fn a_walk_applies_each_page_and_continues_from_its_token() {
             &["load conferences t9"],
         ),
         (
-            vec![Reply::page(ONE, true, "t1"), gone(), gone(), Reply::export("t9", &[ONE, TWO])],
+            vec![
+                Reply::page(ONE, true, "t1"),
+                gone(),
+                gone(),
+                Reply::export("t9", &[ONE, TWO]),
+            ],
             &["since=t0", "since=t1", "since=t1&resync=diff", "export"],
             &["apply conferences t1", "load conferences t9"],
         ),
@@ -348,17 +524,31 @@ fn a_walk_applies_each_page_and_continues_from_its_token() {
         let mut copy = MemoryCopy::of(Conferences, "t0", &[1], 0);
         let (result, done) = caught_up(&service, &mut copy);
         result.unwrap();
-        let asked: Vec<String> =
-            service.lines().iter().map(|line| line.replace("GET conferences/changes?", "")).collect();
-        let asked: Vec<String> = asked.iter().map(|line| line.replace("GET exports/conferences", "export")).collect();
+        let asked: Vec<String> = service
+            .lines()
+            .iter()
+            .map(|line| line.replace("GET conferences/changes?", ""))
+            .collect();
+        let asked: Vec<String> = asked
+            .iter()
+            .map(|line| line.replace("GET exports/conferences", "export"))
+            .collect();
         assert_eq!(asked, requests);
         assert_eq!(copy.done, steps);
-        assert_eq!(done.is_loaded, requests.last() == Some(&"export"), "{requests:?}");
+        assert_eq!(
+            done.is_loaded,
+            requests.last() == Some(&"export"),
+            "{requests:?}"
+        );
     }
     let service = Scripted::new(|_, _| Reply::export("t9", &[ONE]));
     let mut copy = MemoryCopy::default();
     caught_up(&service, &mut copy).0.unwrap();
-    assert_eq!(copy.done, ["load conferences t9"], "a new copy is written as a whole");
+    assert_eq!(
+        copy.done,
+        ["load conferences t9"],
+        "a new copy is written as a whole"
+    );
 }
 
 #[test]
@@ -381,7 +571,10 @@ fn a_page_that_repeats_its_token_is_not_applied() {
 
 /// Compares a copy with a service that answers with empty pages, and with `exports` in turn. Returns the requested
 /// methods.
-fn compared(copy: &mut MemoryCopy, exports: Vec<Reply>) -> (Result<Verdict, PullError>, Vec<String>) {
+fn compared(
+    copy: &mut MemoryCopy,
+    exports: Vec<Reply>,
+) -> (Result<Verdict, PullError>, Vec<String>) {
     let mut heads = 0;
     let service = Scripted::new(move |asked, _| {
         if asked.line.contains("/changes?since=t0") {
@@ -395,8 +588,20 @@ fn compared(copy: &mut MemoryCopy, exports: Vec<Reply>) -> (Result<Verdict, Pull
         exports[at].clone()
     });
     let (server, events) = (&service.client(), &Notes::default());
-    let result = Pull { server, copy, events }.verify(Conferences, &mut Done::default());
-    (result, service.lines().iter().map(|line| line.split(' ').next().unwrap().to_owned()).collect())
+    let result = Pull {
+        server,
+        copy,
+        events,
+    }
+    .verify(Conferences, &mut Done::default());
+    (
+        result,
+        service
+            .lines()
+            .iter()
+            .map(|line| line.split(' ').next().unwrap().to_owned())
+            .collect(),
+    )
 }
 
 fn copy_of_one() -> MemoryCopy {
@@ -427,7 +632,11 @@ fn a_copy_is_compared_at_its_own_token() {
     let (result, methods) = compared(&mut copy, vec![other("t1")]);
     assert!(result.is_err_and(|error| error.to_string().contains("changed again and again")));
     assert_eq!(methods.iter().filter(|method| *method == "HEAD").count(), 5);
-    assert!(!copy.done.contains(&"verified conferences".to_owned()), "{:?}", copy.done);
+    assert!(
+        !copy.done.contains(&"verified conferences".to_owned()),
+        "{:?}",
+        copy.done
+    );
 }
 
 #[test]
@@ -442,14 +651,28 @@ fn a_copy_with_a_fault_is_loaded_and_compared_again() {
             Reply::export("t0", &[ONE, TWO]),
             "differs from the service's content (1 records instead of 2)",
         ),
-        ("another record", |_| {}, Reply::export("t0", &[TWO]), "differs from the service's content"),
+        (
+            "another record",
+            |_| {},
+            Reply::export("t0", &[TWO]),
+            "differs from the service's content",
+        ),
         (
             "a wrong count",
-            |copy| copy.datasets.values_mut().for_each(|held| held.miscount = 1),
+            |copy| {
+                copy.datasets
+                    .values_mut()
+                    .for_each(|held| held.miscount = 1)
+            },
             equal("t0"),
             "its count of records was wrong",
         ),
-        ("derived tables", |copy| copy.fault = Some("a table is empty".to_owned()), equal("t0"), "a table is empty"),
+        (
+            "derived tables",
+            |copy| copy.fault = Some("a table is empty".to_owned()),
+            equal("t0"),
+            "a table is empty",
+        ),
         (
             "derived tables, later",
             |copy| copy.fault = Some("a table is empty".to_owned()),
@@ -459,16 +682,26 @@ fn a_copy_with_a_fault_is_loaded_and_compared_again() {
     ];
     for (name, change, export, fault) in cases {
         for spoils_loads in [false, true] {
-            let mut copy = MemoryCopy { spoils_loads, ..copy_of_one() };
+            let mut copy = MemoryCopy {
+                spoils_loads,
+                ..copy_of_one()
+            };
             change(&mut copy);
             let (result, methods) = compared(&mut copy, vec![export.clone()]);
             assert_eq!(methods, ["GET", "HEAD", "GET"], "{name}");
             let is_verified = copy.done.last().unwrap() == "verified conferences";
             assert_eq!(is_verified, !spoils_loads, "{name}: {:?}", copy.done);
             match result {
-                Ok(Verdict::Repaired(found)) if !spoils_loads => assert!(found.contains(fault), "{name}: {found}"),
+                Ok(Verdict::Repaired(found)) if !spoils_loads => {
+                    assert!(found.contains(fault), "{name}: {found}")
+                }
                 Err(error @ PullError::Unusable(_)) if spoils_loads => {
-                    assert!(error.to_string().contains("still differs after the export was loaded"), "{name}: {error}");
+                    assert!(
+                        error
+                            .to_string()
+                            .contains("still differs after the export was loaded"),
+                        "{name}: {error}"
+                    );
                 }
                 other => panic!("{name}, {spoils_loads}: {other:?}"),
             }
@@ -500,12 +733,24 @@ fn a_comparison_that_fails_for_a_moment_is_repeated_without_a_download() {
             false if before == 1 => Reply::new(status, "").with("retry-after", "0"),
             false => Reply::export("t0", &[ONE]),
         });
-        let plan = Plan { verify: true, ..plan(&[Conferences], true) };
+        let plan = Plan {
+            verify: true,
+            ..plan(&[Conferences], true)
+        };
         let (result, reports, notes) = once(&service, &mut copy_of_one(), &plan);
         result.unwrap();
-        assert!(matches!(reports[0].verdict, Some(Verdict::Sound)), "{status}");
-        assert!(notes.len() == 1 && notes[0].contains(&format!("answered {status}")), "{notes:?}");
-        let (changes, head) = ("GET conferences/changes?since=t0", "HEAD exports/conferences");
+        assert!(
+            matches!(reports[0].verdict, Some(Verdict::Sound)),
+            "{status}"
+        );
+        assert!(
+            notes.len() == 1 && notes[0].contains(&format!("answered {status}")),
+            "{notes:?}"
+        );
+        let (changes, head) = (
+            "GET conferences/changes?since=t0",
+            "HEAD exports/conferences",
+        );
         assert_eq!(service.lines(), [changes, head, changes, head], "{status}");
     }
 }
@@ -523,14 +768,17 @@ fn news_of_one_dataset_begins_the_next_round_at_once() {
         std::thread::spawn(move || {
             let mut copy = MemoryCopy::default();
             for dataset in Dataset::ALL {
-                copy.datasets.extend(MemoryCopy::of(dataset, "t0", &[1], now().unix_s()).datasets);
+                copy.datasets
+                    .extend(MemoryCopy::of(dataset, "t0", &[1], now().unix_s()).datasets);
             }
             let every = Duration::from_hours(1);
             let (_, asked) = followed(&service, &mut copy, &plan(&Dataset::ALL, false), every);
             let _ = done.send(asked);
         });
         // The pause without news is an hour.
-        let asked = ended.recv_timeout(SOON).expect("the next round begins at once");
+        let asked = ended
+            .recv_timeout(SOON)
+            .expect("the next round begins at once");
         let token = if dataset == Conferences { "t1" } else { "t0" };
         let expected = [
             "GET conferences/changes?since=t0".to_owned(),
@@ -545,16 +793,27 @@ fn news_of_one_dataset_begins_the_next_round_at_once() {
 
 #[test]
 fn a_named_dataset_that_the_license_never_had_ends_a_follower() {
-    let service =
-        Scripted::new(|asked, _| match (asked.line.contains("conferences"), asked.line.contains("exports/")) {
+    let service = Scripted::new(|asked, _| {
+        match (
+            asked.line.contains("conferences"),
+            asked.line.contains("exports/"),
+        ) {
             (true, _) => Reply::problem(403, "dataset_not_licensed"),
             (false, true) => Reply::export("t0", &[ONE]),
             (false, false) => revoked(),
-        });
+        }
+    });
     for (datasets, asks) in [(&[Conferences, Journals], 1), (&[Journals, Conferences], 2)] {
-        let (error, asked) =
-            followed(&service, &mut MemoryCopy::default(), &plan(datasets, true), Duration::from_millis(1));
-        assert!(matches!(error, PullError::NotLicensed(Conferences)), "{error:?}");
+        let (error, asked) = followed(
+            &service,
+            &mut MemoryCopy::default(),
+            &plan(datasets, true),
+            Duration::from_millis(1),
+        );
+        assert!(
+            matches!(error, PullError::NotLicensed(Conferences)),
+            "{error:?}"
+        );
         assert_eq!(asked.len(), asks, "{asked:?}");
     }
 }
@@ -565,9 +824,20 @@ fn a_dataset_that_fails_stops_no_other() {
     let failing = "GET exports/conferences";
     let loading = "GET exports/journals";
     let cases = [
-        ("0", [failing, loading, failing, "GET journals/changes?since=t0"]),
+        (
+            "0",
+            [failing, loading, failing, "GET journals/changes?since=t0"],
+        ),
         // A long pause is kept, although journals have news.
-        ("300", [failing, loading, "GET journals/changes?since=t0&wait=45", "GET journals/changes?since=t1&wait=45"]),
+        (
+            "300",
+            [
+                failing,
+                loading,
+                "GET journals/changes?since=t0&wait=45",
+                "GET journals/changes?since=t1&wait=45",
+            ],
+        ),
     ];
     for (retry_after, expected) in cases {
         let service = Scripted::new(move |asked, before| match before {
@@ -579,29 +849,56 @@ fn a_dataset_that_fails_stops_no_other() {
             _ => Reply::page(TWO, false, "t1"),
         });
         let plan = plan(&Dataset::ALL, false);
-        let (error, asked) = followed(&service, &mut MemoryCopy::default(), &plan, Duration::from_hours(1));
+        let (error, asked) = followed(
+            &service,
+            &mut MemoryCopy::default(),
+            &plan,
+            Duration::from_hours(1),
+        );
         assert!(matches!(error, PullError::Refused(_)), "{error:?}");
         assert_eq!(asked, expected);
     }
     // A single round brings the others up to date, and then returns the error.
     for has_journals in [true, false] {
-        let service = Scripted::new(move |asked, _| match asked.line.contains("journals") && has_journals {
-            true => Reply::export("t0", &[ONE]),
-            false => Reply::problem(502, "bad_gateway").with("retry-after", "0"),
-        });
+        let service =
+            Scripted::new(
+                move |asked, _| match asked.line.contains("journals") && has_journals {
+                    true => Reply::export("t0", &[ONE]),
+                    false => Reply::problem(502, "bad_gateway").with("retry-after", "0"),
+                },
+            );
         let mut copy = MemoryCopy::default();
         let (result, reports, _) = once(&service, &mut copy, &plan(&Dataset::ALL, false));
-        assert!(matches!(result, Err(PullError::Failed { .. })), "{result:?}");
-        assert_eq!((reports.len(), service.take().len()), (usize::from(has_journals), 6));
+        assert!(
+            matches!(result, Err(PullError::Failed { .. })),
+            "{result:?}"
+        );
+        assert_eq!(
+            (reports.len(), service.take().len()),
+            (usize::from(has_journals), 6)
+        );
     }
 }
 
 #[test]
 fn changes_count_once_they_are_saved() {
     let service = Scripted::new(|_, _| Reply::page(&format!("{ONE},{TWO}"), false, "t1"));
-    let mut copy = MemoryCopy { failing_pages: 1, ..copy_of_one() };
+    let mut copy = MemoryCopy {
+        failing_pages: 1,
+        ..copy_of_one()
+    };
     let (result, reports, notes) = once(&service, &mut copy, &plan(&[Conferences], true));
     result.unwrap();
-    assert!(notes.len() == 1 && notes[0].starts_with("a deadlock; trying again"), "{notes:?}");
-    assert_eq!((service.take().len(), reports[0].done.entries, reports[0].records), (2, 2, 2));
+    assert!(
+        notes.len() == 1 && notes[0].starts_with("a deadlock; trying again"),
+        "{notes:?}"
+    );
+    assert_eq!(
+        (
+            service.take().len(),
+            reports[0].done.entries,
+            reports[0].records
+        ),
+        (2, 2, 2)
+    );
 }

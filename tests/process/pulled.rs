@@ -38,56 +38,100 @@ pub fn held(copy: &Path, dataset: &str) -> Option<Content> {
     if copy.is_dir() {
         return read_folder(copy, dataset);
     }
-    copy.exists().then(|| read(copy, dataset).expect("readable")).flatten()
+    copy.exists()
+        .then(|| read(copy, dataset).expect("readable"))
+        .flatten()
 }
 
 fn read_folder(copy: &Path, dataset: &str) -> Option<Content> {
     let text = |name: String| fs::read_to_string(copy.join(name)).ok();
-    let state: Value = serde_json::from_str(&text("medfeed-copy.json".to_owned())?).expect("a state");
+    let state: Value =
+        serde_json::from_str(&text("medfeed-copy.json".to_owned())?).expect("a state");
     let state = &state["datasets"][dataset];
     let token = state["token"].as_str()?.to_owned();
-    let lines = text(format!("{dataset}.jsonl"))?.lines().map(str::to_owned).collect();
-    Some(Content { token, records: state["records"].as_i64()?, lines })
+    let lines = text(format!("{dataset}.jsonl"))?
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    Some(Content {
+        token,
+        records: state["records"].as_i64()?,
+        lines,
+    })
 }
 
 /// A connection to a copy in PostgreSQL.
 fn connected(copy: &Path) -> postgres::Client {
-    let mut client = postgres::Client::connect(&copy.to_string_lossy(), NoTls).expect("a connection");
+    let mut client =
+        postgres::Client::connect(&copy.to_string_lossy(), NoTls).expect("a connection");
     client.batch_execute("SET search_path TO medfeed").unwrap();
     client
 }
 
 fn read_postgres(copy: &Path, dataset: &str) -> Option<Content> {
     let mut client = connected(copy);
-    let mut transaction = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).start().unwrap();
-    let is_there = transaction.query_one("SELECT to_regclass('medfeed.sync') IS NOT NULL", &[]).unwrap();
+    let mut transaction = client
+        .build_transaction()
+        .isolation_level(IsolationLevel::RepeatableRead)
+        .start()
+        .unwrap();
+    let is_there = transaction
+        .query_one("SELECT to_regclass('medfeed.sync') IS NOT NULL", &[])
+        .unwrap();
     if !is_there.get::<_, bool>(0) {
         return None;
     }
-    let state = transaction.query_opt("SELECT token, records FROM sync WHERE dataset = $1", &[&dataset]).unwrap()?;
-    let lines = transaction.query(&format!("SELECT json::text FROM {dataset} ORDER BY id"), &[]).unwrap();
+    let state = transaction
+        .query_opt(
+            "SELECT token, records FROM sync WHERE dataset = $1",
+            &[&dataset],
+        )
+        .unwrap()?;
+    let lines = transaction
+        .query(
+            &format!("SELECT json::text FROM {dataset} ORDER BY id"),
+            &[],
+        )
+        .unwrap();
     let lines = lines.iter().map(|row| row.get(0)).collect();
-    Some(Content { token: state.get(0), records: state.get(1), lines })
+    Some(Content {
+        token: state.get(0),
+        records: state.get(1),
+        lines,
+    })
 }
 
 /// Reads the content of a copy in SQLite; `None` if it has no content yet.
 pub fn read(copy: &Path, dataset: &str) -> rusqlite::Result<Option<Content>> {
     let mut connection = open(copy)?;
     let transaction = connection.transaction()?;
-    let tables: i64 =
-        transaction.query_row("SELECT count(*) FROM sqlite_schema WHERE name = 'sync'", [], |row| row.get(0))?;
+    let tables: i64 = transaction.query_row(
+        "SELECT count(*) FROM sqlite_schema WHERE name = 'sync'",
+        [],
+        |row| row.get(0),
+    )?;
     if tables == 0 {
         return Ok(None);
     }
     let state = transaction
-        .query_row("SELECT token, records FROM sync WHERE dataset = ?", [dataset], |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_row(
+            "SELECT token, records FROM sync WHERE dataset = ?",
+            [dataset],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
         .optional()?;
-    let Some((token, records)) = state else { return Ok(None) };
+    let Some((token, records)) = state else {
+        return Ok(None);
+    };
     let lines = transaction
         .prepare(&format!("SELECT json FROM {dataset} ORDER BY id"))?
         .query_map([], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
-    Ok(Some(Content { token, records, lines }))
+    Ok(Some(Content {
+        token,
+        records,
+        lines,
+    }))
 }
 
 /// Opens a copy for reading, as other programs do.
@@ -110,7 +154,12 @@ impl Pulled {
         let key = site.open_key();
         let server = site.serve();
         let copy = site.path("copy.sqlite");
-        Pulled { site, server, key, copy }
+        Pulled {
+            site,
+            server,
+            key,
+            copy,
+        }
     }
 
     /// The same, with this number of conferences, and a journal.
@@ -134,14 +183,23 @@ impl Pulled {
 
     /// The name of the database of a copy in PostgreSQL.
     pub fn database(&self) -> String {
-        self.postgres().query_one("SELECT current_database()::text", &[]).unwrap().get(0)
+        self.postgres()
+            .query_one("SELECT current_database()::text", &[])
+            .unwrap()
+            .get(0)
     }
 
     /// Pulls to another location, with a variable.
     pub fn run_to(&self, to: &str, variable: (&str, &str), args: &str) -> Done {
         let mut command = self.site.command(["pull", &self.url(), "--to", to]);
-        command.args(args.split_whitespace()).env("MEDFEED_KEY", &self.key);
-        Done::of(command.env("HOME", self.site.folder()).env(variable.0, variable.1))
+        command
+            .args(args.split_whitespace())
+            .env("MEDFEED_KEY", &self.key);
+        Done::of(
+            command
+                .env("HOME", self.site.folder())
+                .env(variable.0, variable.1),
+        )
     }
 
     pub fn url(&self) -> String {
@@ -151,13 +209,19 @@ impl Pulled {
     /// The locations of a copy of each kind: a file, a folder, and a PostgreSQL database if there is a `cluster`.
     pub fn places(&self, cluster: Option<&Arc<Cluster>>) -> Vec<PathBuf> {
         let postgres = cluster.map(|cluster| PathBuf::from(cluster.url(&cluster.database())));
-        [self.site.path("copy.sqlite"), self.site.path("copy/")].into_iter().chain(postgres).collect()
+        [self.site.path("copy.sqlite"), self.site.path("copy/")]
+            .into_iter()
+            .chain(postgres)
+            .collect()
     }
 
     /// The command that pulls from an address, with further arguments separated by blanks.
     pub fn command(&self, url: &str, args: &str) -> Command {
         let mut command = self.site.command(["pull", url, "--to"].map(OsStr::new));
-        command.arg(&self.copy).args(args.split_whitespace()).env("MEDFEED_KEY", &self.key);
+        command
+            .arg(&self.copy)
+            .args(args.split_whitespace())
+            .env("MEDFEED_KEY", &self.key);
         command
     }
 
@@ -190,7 +254,10 @@ impl Pulled {
     pub fn assert_equal(&self, dataset: &str) {
         let expected = exported(&mut self.client(), dataset);
         let found = self.content(dataset);
-        assert!(found == expected, "{dataset}: the copy differs: {found:?}\n{expected:?}");
+        assert!(
+            found == expected,
+            "{dataset}: the copy differs: {found:?}\n{expected:?}"
+        );
         if self.copy.is_dir() {
             self.assert_files_equal(dataset);
         }
@@ -200,13 +267,23 @@ impl Pulled {
     /// export.
     fn assert_files_equal(&self, dataset: &str) {
         let text = |name: &str| fs::read_to_string(self.copy.join(name)).expect("a file");
-        let (lines, table) = (text(&format!("{dataset}.jsonl")), text(&format!("{dataset}.csv")));
-        let csv = self.client().get(&format!("/v1/exports/{dataset}?format=csv")).gunzip();
+        let (lines, table) = (
+            text(&format!("{dataset}.jsonl")),
+            text(&format!("{dataset}.csv")),
+        );
+        let csv = self
+            .client()
+            .get(&format!("/v1/exports/{dataset}?format=csv"))
+            .gunzip();
         assert_eq!(table, String::from_utf8(csv).unwrap(), "{dataset}.csv");
         let state: Value = serde_json::from_str(&text("medfeed-copy.json")).unwrap();
         for (name, content) in [("jsonl_sha256", &lines), ("csv_sha256", &table)] {
             let digest = data_encoding::HEXLOWER.encode(&Sha256::digest(content));
-            assert_eq!(state["datasets"][dataset][name], digest.as_str(), "{dataset}: {name}");
+            assert_eq!(
+                state["datasets"][dataset][name],
+                digest.as_str(),
+                "{dataset}: {name}"
+            );
         }
     }
 
@@ -222,18 +299,27 @@ impl Pulled {
     pub fn settle(&self, dataset: &str, args: &str) -> Done {
         let before = self.content(dataset).token;
         let mut client = self.client();
-        wait_for("the server shows the commit", || exported(&mut client, dataset).token != before);
+        wait_for("the server shows the commit", || {
+            exported(&mut client, dataset).token != before
+        });
         self.pull(args)
     }
 
     /// Runs SQL on the copy, as a program that should not write to it.
     pub fn tamper(&self, sql: &str) {
         if is_url(&self.copy) {
-            return self.postgres().batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+            return self
+                .postgres()
+                .batch_execute(sql)
+                .unwrap_or_else(|error| panic!("{sql}: {error:?}"));
         }
         let connection = Connection::open(&self.copy).unwrap();
-        connection.execute_batch("PRAGMA foreign_keys = off").unwrap();
-        connection.execute_batch(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        connection
+            .execute_batch("PRAGMA foreign_keys = off")
+            .unwrap();
+        connection
+            .execute_batch(sql)
+            .unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
 
     /// Runs statements that damage the copy. Checks that a comparison names each fault and repairs it.
@@ -241,11 +327,17 @@ impl Pulled {
         for (sql, fault) in cases {
             self.tamper(sql);
             let done = self.pull("--verify --dataset conferences");
-            assert!(done.stderr.contains(fault) && done.stdout.contains("; repaired"), "{sql}: {done:?}");
+            assert!(
+                done.stderr.contains(fault) && done.stdout.contains("; repaired"),
+                "{sql}: {done:?}"
+            );
             self.assert_equal("conferences");
         }
         let again = self.pull("--verify --dataset conferences");
-        assert!(again.stdout.contains("nothing new") && !again.stdout.contains("repaired"), "{again:?}");
+        assert!(
+            again.stdout.contains("nothing new") && !again.stdout.contains("repaired"),
+            "{again:?}"
+        );
     }
 
     /// Runs statements that create objects which refuse a page. Checks that the message has these parts and that the
@@ -256,7 +348,10 @@ impl Pulled {
             self.tamper(sql);
             let done = self.run("");
             for part in parts.iter().chain(&["drop it, and run again"]) {
-                assert!(done.code == Some(4) && done.stderr.contains(part), "{sql}: {part}: {done:?}");
+                assert!(
+                    done.code == Some(4) && done.stderr.contains(part),
+                    "{sql}: {part}: {done:?}"
+                );
             }
             assert!(!done.stderr.contains("damaged"), "{sql}: {done:?}");
             assert_eq!(self.content("conferences").token, token, "{sql}");
@@ -271,7 +366,9 @@ impl Pulled {
         const COUNT: &str = "SELECT count(*) FROM conferences";
         if is_url(&self.copy) {
             let mut client = self.postgres();
-            client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ").unwrap();
+            client
+                .batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+                .unwrap();
             return Box::new(move || client.query_one(COUNT, &[]).unwrap().get(0));
         }
         let connection = open(&self.copy).unwrap();
@@ -282,13 +379,22 @@ impl Pulled {
     /// The rows of a query's first column, as texts.
     pub fn column(&self, sql: &str) -> Vec<String> {
         if is_url(&self.copy) {
-            let rows = self.postgres().query(&format!("SELECT x::text FROM ({sql}) AS q (x)"), &[]);
+            let rows = self
+                .postgres()
+                .query(&format!("SELECT x::text FROM ({sql}) AS q (x)"), &[]);
             let rows = rows.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
-            return rows.iter().map(|row| row.get::<_, Option<String>>(0).unwrap_or_default()).collect();
+            return rows
+                .iter()
+                .map(|row| row.get::<_, Option<String>>(0).unwrap_or_default())
+                .collect();
         }
         let connection = open(&self.copy).unwrap();
-        let mut statement = connection.prepare(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
-        let rows = statement.query_map([], |row| row.get::<_, rusqlite::types::Value>(0)).unwrap();
+        let mut statement = connection
+            .prepare(sql)
+            .unwrap_or_else(|error| panic!("{sql}: {error}"));
+        let rows = statement
+            .query_map([], |row| row.get::<_, rusqlite::types::Value>(0))
+            .unwrap();
         rows.map(|value| match value.unwrap() {
             rusqlite::types::Value::Text(text) => text,
             rusqlite::types::Value::Integer(number) => number.to_string(),
@@ -303,7 +409,9 @@ impl Pulled {
 pub fn first_line(mut command: Command) -> (String, Process) {
     let mut process = Process::spawn(command.stdout(Stdio::null()).stderr(Stdio::piped()));
     let mut line = String::new();
-    BufReader::new(process.child().stderr.take().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(process.child().stderr.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
     (line, process)
 }
 
@@ -317,5 +425,9 @@ pub fn content_of(export: &Answer) -> Content {
     let text = String::from_utf8(export.gunzip()).expect("UTF-8");
     let lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let token = export.header("x-sync-token").expect("a token").to_owned();
-    Content { token, records: i64::try_from(lines.len()).expect("few"), lines }
+    Content {
+        token,
+        records: i64::try_from(lines.len()).expect("few"),
+        lines,
+    }
 }

@@ -30,11 +30,17 @@ struct Acknowledged {
 }
 
 /// Imports one new record after the other until `over` is set. No id is used twice.
-fn import_until(site: &Site, number: u64, over: &AtomicBool, done: &AtomicU64) -> Vec<Acknowledged> {
+fn import_until(
+    site: &Site,
+    number: u64,
+    over: &AtomicBool,
+    done: &AtomicU64,
+) -> Vec<Acknowledged> {
     let mut all = Vec::new();
     while !over.load(Ordering::Relaxed) {
         let id = 1_000_000 * (number + 1) + u64::try_from(all.len()).unwrap();
-        let record = format!("{{\"id\":{id},\"name\":\"Added {id}\",\"venue\":\"version 0\",{STATUSES}}}\n");
+        let record =
+            format!("{{\"id\":{id},\"name\":\"Added {id}\",\"venue\":\"version 0\",{STATUSES}}}\n");
         let begun = Instant::now();
         let told = site.import(&format!("{number}/conferences.jsonl"), record);
         assert_eq!(told["datasets"]["conferences"]["added"], 1, "{told}");
@@ -54,28 +60,53 @@ struct Copy {
 impl Copy {
     fn load(client: &mut Client) -> Copy {
         let export = client.get("/v1/exports/conferences");
-        let records = export.lines().into_iter().map(|record| (record["id"].as_u64().unwrap(), record)).collect();
-        Copy { records, token: export.header("x-sync-token").unwrap().to_owned(), resyncs: 0 }
+        let records = export
+            .lines()
+            .into_iter()
+            .map(|record| (record["id"].as_u64().unwrap(), record))
+            .collect();
+        Copy {
+            records,
+            token: export.header("x-sync-token").unwrap().to_owned(),
+            resyncs: 0,
+        }
     }
 
     /// Applies the feed's next page, or loads the export again if the token ended.
     fn follow(&mut self, client: &mut Client) {
-        let answer = client.get(&format!("/v1/conferences/changes?since={}&limit=50", self.token));
+        let answer = client.get(&format!(
+            "/v1/conferences/changes?since={}&limit=50",
+            self.token
+        ));
         if answer.status == 410 {
             assert_eq!(answer.problem(), "resync_required");
-            *self = Copy { resyncs: self.resyncs + 1, ..Copy::load(client) };
+            *self = Copy {
+                resyncs: self.resyncs + 1,
+                ..Copy::load(client)
+            };
             return;
         }
         apply(&mut self.records, &answer.items());
-        answer.json()["next_sync_token"].as_str().unwrap().clone_into(&mut self.token);
+        answer.json()["next_sync_token"]
+            .as_str()
+            .unwrap()
+            .clone_into(&mut self.token);
     }
 }
 
 /// Runs `swap` with importers, a server, and a loader that follows it. Checks that the loader's copy ends with the
 /// exact content of the file. Returns the acknowledged imports and the loader's number of resyncs.
-fn swap_between_imports(site: &Site, key: &str, swap: impl FnOnce(&AtomicU64)) -> (Vec<Acknowledged>, u64) {
+fn swap_between_imports(
+    site: &Site,
+    key: &str,
+    swap: impl FnOnce(&AtomicU64),
+) -> (Vec<Acknowledged>, u64) {
     let server = site.serve();
-    let (over, settled, done) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(0));
+    let (over, settled, done) = (
+        AtomicBool::new(false),
+        AtomicBool::new(false),
+        AtomicU64::new(0),
+    );
     let result = std::thread::scope(|scope| {
         let import = |number| {
             scope.spawn({
@@ -100,18 +131,35 @@ fn swap_between_imports(site: &Site, key: &str, swap: impl FnOnce(&AtomicU64)) -
         });
         let swapped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| swap(&done)));
         over.store(true, Ordering::Relaxed);
-        let imported: Vec<_> = importers.into_iter().map(|importer| importer.join()).collect();
+        let imported: Vec<_> = importers
+            .into_iter()
+            .map(|importer| importer.join())
+            .collect();
         let ids = ids_in(site);
         let mut client = server.client(key);
-        let mut served = || Copy::load(&mut client).records.into_keys().collect::<BTreeSet<u64>>();
+        let mut served = || {
+            Copy::load(&mut client)
+                .records
+                .into_keys()
+                .collect::<BTreeSet<u64>>()
+        };
         let follows = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             wait_for("the server shows the commits", || served() == ids);
         }));
         settled.store(true, Ordering::Relaxed);
         let copy = loader.join().expect("the loader");
-        swapped.and(follows).unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        assert_eq!(copy.records.into_keys().collect::<BTreeSet<u64>>(), ids, "the loader's copy");
-        let acknowledged = imported.into_iter().flat_map(|all| all.expect("every import is done")).collect();
+        swapped
+            .and(follows)
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        assert_eq!(
+            copy.records.into_keys().collect::<BTreeSet<u64>>(),
+            ids,
+            "the loader's copy"
+        );
+        let acknowledged = imported
+            .into_iter()
+            .flat_map(|all| all.expect("every import is done"))
+            .collect();
         (acknowledged, copy.resyncs)
     });
     server.stop();
@@ -120,7 +168,10 @@ fn swap_between_imports(site: &Site, key: &str, swap: impl FnOnce(&AtomicU64)) -
 }
 
 fn ids_in(site: &Site) -> BTreeSet<u64> {
-    site.conferences_in(&site.db()).iter().map(|record| record["id"].as_u64().unwrap()).collect()
+    site.conferences_in(&site.db())
+        .iter()
+        .map(|record| record["id"].as_u64().unwrap())
+        .collect()
 }
 
 /// Waits for one more import.
@@ -141,12 +192,22 @@ fn compactions_between_imports_lose_nothing() {
     });
     let ids = ids_in(&site);
     for import in &acknowledged {
-        assert!(ids.contains(&import.id), "{} was acknowledged and is lost", import.id);
+        assert!(
+            ids.contains(&import.id),
+            "{} was acknowledged and is lost",
+            import.id
+        );
     }
-    assert_eq!(ids.len(), acknowledged.len() + usize::try_from(RECORDS).unwrap());
+    assert_eq!(
+        ids.len(),
+        acknowledged.len() + usize::try_from(RECORDS).unwrap()
+    );
     assert_eq!(resyncs, 0, "tokens stay alive");
     assert!(acknowledged.len() as u64 >= swaps);
-    println!("{swaps} compactions, {} imports, none lost", acknowledged.len());
+    println!(
+        "{swaps} compactions, {} imports, none lost",
+        acknowledged.len()
+    );
     counted(swaps, "files replaced");
 }
 
@@ -175,32 +236,61 @@ fn restores_between_imports_lose_only_earlier_commits() {
             let counts = &told["records"]["conferences"];
             let (before, after) = (counts[0].as_u64().unwrap(), counts[1].as_u64().unwrap());
             assert_eq!(told["unreadable"], Value::Null, "{told}");
-            committed += before.checked_sub(stands).unwrap_or_else(|| panic!("{stands} became {before}"));
+            committed += before
+                .checked_sub(stands)
+                .unwrap_or_else(|| panic!("{stands} became {before}"));
             stands = after;
             ended.push(token);
             wait_for("the end of the lost time's token", || {
-                let answer = client.get(&format!("/v1/conferences/changes?since={}", ended.last().unwrap()));
+                let answer = client.get(&format!(
+                    "/v1/conferences/changes?since={}",
+                    ended.last().unwrap()
+                ));
                 answer.status == 410
             });
         }
         for token in &ended {
-            assert_eq!(client.get(&format!("/v1/conferences/changes?since={token}")).problem(), "resync_required");
+            assert_eq!(
+                client
+                    .get(&format!("/v1/conferences/changes?since={token}"))
+                    .problem(),
+                "resync_required"
+            );
         }
-        kept = site.conferences_in(&site.path("backup.redb")).iter().map(|one| one["id"].as_u64().unwrap()).collect();
+        kept = site
+            .conferences_in(&site.path("backup.redb"))
+            .iter()
+            .map(|one| one["id"].as_u64().unwrap())
+            .collect();
         server.stop();
     });
     let ids = ids_in(&site);
     committed += u64::try_from(ids.len()).unwrap() - stands;
     let told = u64::try_from(acknowledged.len()).unwrap();
-    assert_eq!(committed, told, "imports in a file that was the database, and imports acknowledged");
+    assert_eq!(
+        committed, told,
+        "imports in a file that was the database, and imports acknowledged"
+    );
     for import in &acknowledged {
         let must = import.begun > over || kept.contains(&import.id);
-        assert!(!must || ids.contains(&import.id), "{} was acknowledged and is lost", import.id);
+        assert!(
+            !must || ids.contains(&import.id),
+            "{} was acknowledged and is lost",
+            import.id
+        );
     }
     assert!(kept.is_subset(&ids), "the last backup is part of the file");
-    assert!(resyncs > 0 && told >= swaps, "{resyncs} resyncs, {told} imports");
-    let lost = acknowledged.iter().filter(|import| !ids.contains(&import.id)).count();
-    println!("{swaps} restores, {told} imports, {lost} of them undone by a restore, {resyncs} resyncs");
+    assert!(
+        resyncs > 0 && told >= swaps,
+        "{resyncs} resyncs, {told} imports"
+    );
+    let lost = acknowledged
+        .iter()
+        .filter(|import| !ids.contains(&import.id))
+        .count();
+    println!(
+        "{swaps} restores, {told} imports, {lost} of them undone by a restore, {resyncs} resyncs"
+    );
     counted(swaps, "files replaced");
 }
 
@@ -216,6 +306,9 @@ fn a_writer_whose_file_was_replaced_gets_an_error() {
     let told = edit.commit();
     assert!(matches!(told, Err(StoreError::Replaced { .. })), "{told:?}");
     drop(writer);
-    assert_eq!(site.json(["key", "list"])["keys"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        site.json(["key", "list"])["keys"].as_array().unwrap().len(),
+        1
+    );
     site.check();
 }

@@ -19,7 +19,11 @@ fn data() -> PathBuf {
 fn all_code_lines() -> Vec<(&'static str, String)> {
     MANUALS
         .into_iter()
-        .flat_map(|(name, _)| code_lines(&read(name)).into_iter().map(move |line| (name, line)))
+        .flat_map(|(name, _)| {
+            code_lines(&read(name))
+                .into_iter()
+                .map(move |line| (name, line))
+        })
         .collect()
 }
 
@@ -28,9 +32,18 @@ fn served() -> Pulled {
     static DATABASE: OnceLock<Vec<u8>> = OnceLock::new();
     let site = Site::new();
     let database = DATABASE.get_or_init(|| {
-        let told = site.json(["import".as_ref(), data().as_os_str(), "--create".as_ref(), "--strict".as_ref()]);
+        let told = site.json([
+            "import".as_ref(),
+            data().as_os_str(),
+            "--create".as_ref(),
+            "--strict".as_ref(),
+        ]);
         let journals = &told["datasets"]["journals"]["added"];
-        assert_eq!((&told["warning_count"], journals), (&0.into(), &3_425.into()), "{told}");
+        assert_eq!(
+            (&told["warning_count"], journals),
+            (&0.into(), &3_425.into()),
+            "{told}"
+        );
         fs::read(site.db()).unwrap()
     });
     fs::write(site.db(), database).unwrap();
@@ -45,7 +58,9 @@ fn expect_found(sql: &str, found: &[String]) {
 /// The section of a manual below a heading.
 fn section(name: &str, heading: &str) -> String {
     let text = read(name);
-    let (_, rest) = text.split_once(&format!("\n## {heading}\n")).unwrap_or_else(|| panic!("{name}: no {heading}"));
+    let (_, rest) = text
+        .split_once(&format!("\n## {heading}\n"))
+        .unwrap_or_else(|| panic!("{name}: no {heading}"));
     rest.split("\n## ").next().unwrap().to_owned()
 }
 
@@ -69,9 +84,26 @@ fn send(server: &Server, key: &str, line: &str) -> super::client::Answer {
 fn the_five_commands_work_in_order() {
     let site = Site::new();
     let lines = code_lines(&section("README.md", "Run it"));
-    let programs: Vec<_> =
-        lines.iter().map(|line| words(line).into_iter().take(2).collect::<Vec<_>>().join(" ")).collect();
-    assert_eq!(programs, ["medfeed import", "medfeed license", "medfeed key", "medfeed serve", "curl -H"]);
+    let programs: Vec<_> = lines
+        .iter()
+        .map(|line| {
+            words(line)
+                .into_iter()
+                .take(2)
+                .collect::<Vec<_>>()
+                .join(" ")
+        })
+        .collect();
+    assert_eq!(
+        programs,
+        [
+            "medfeed import",
+            "medfeed license",
+            "medfeed key",
+            "medfeed serve",
+            "curl -H"
+        ]
+    );
     let mut key = String::new();
     for line in &lines[..3] {
         let done = run(&site, line);
@@ -80,7 +112,12 @@ fn the_five_commands_work_in_order() {
     }
     assert!(key.starts_with("mfk_"), "{key}");
     let server = site.serve();
-    assert_eq!(send(&server, &key, &lines[4]).items().len(), 1, "{}", lines[4]);
+    assert_eq!(
+        send(&server, &key, &lines[4]).items().len(),
+        1,
+        "{}",
+        lines[4]
+    );
     server.stop();
 }
 
@@ -106,9 +143,17 @@ fn the_questions_to_a_copy_find_something() {
     let asked = |(name, line): &(&'static str, String)| {
         let rest = line.strip_prefix("sqlite3 copy.sqlite ")?;
         let quote = rest.chars().next()?;
-        let sql = rest[1..].split(quote).next().filter(|sql| !sql.is_empty()).map(str::to_owned)?;
+        let sql = rest[1..]
+            .split(quote)
+            .next()
+            .filter(|sql| !sql.is_empty())
+            .map(str::to_owned)?;
         // A double-quoted question may hold single quotes.
-        let sql = if quote == '"' { rest[1..].rsplit_once('"')?.0.to_owned() } else { sql };
+        let sql = if quote == '"' {
+            rest[1..].rsplit_once('"')?.0.to_owned()
+        } else {
+            sql
+        };
         Some((*name, sql))
     };
     let queries: Vec<_> = lines.iter().filter_map(asked).collect();
@@ -117,8 +162,12 @@ fn the_questions_to_a_copy_find_something() {
     let mut searches = 0;
     for (name, sql) in queries {
         let connection = super::pulled::open(&pulled.copy).unwrap();
-        let mut statement = connection.prepare(&sql).unwrap_or_else(|error| panic!("{name}: {sql}: {error}"));
-        let rows = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
+        let mut statement = connection
+            .prepare(&sql)
+            .unwrap_or_else(|error| panic!("{name}: {sql}: {error}"));
+        let rows = statement
+            .query_map([], |row| row.get::<_, String>(0))
+            .unwrap();
         let found: Vec<String> = rows.map(Result::unwrap).collect();
         if sql.contains("_search(") {
             expect_found(&sql, &found);
@@ -130,15 +179,26 @@ fn the_questions_to_a_copy_find_something() {
 
 #[test]
 fn the_search_of_a_copy_in_postgresql_finds_something() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
     let mut pulled = served();
     let database = cluster.database();
     pulled.copy = PathBuf::from(cluster.url(&database));
     pulled.pull("");
     let lines = all_code_lines();
-    let (_, sql) = lines.iter().find(|(_, line)| line.contains("websearch_to_tsquery(")).expect("a search");
-    let rows = cluster.client(&database).query(sql.trim_end_matches(';'), &[]).unwrap();
-    expect_found(sql, &rows.iter().map(|row| row.get(0)).collect::<Vec<String>>());
+    let (_, sql) = lines
+        .iter()
+        .find(|(_, line)| line.contains("websearch_to_tsquery("))
+        .expect("a search");
+    let rows = cluster
+        .client(&database)
+        .query(sql.trim_end_matches(';'), &[])
+        .unwrap();
+    expect_found(
+        sql,
+        &rows.iter().map(|row| row.get(0)).collect::<Vec<String>>(),
+    );
 }
 
 #[test]
@@ -146,7 +206,11 @@ fn requests_in_manuals_are_answered() {
     let pulled = served();
     let lines = all_code_lines();
     let mut count = 0;
-    for (at, (name, line)) in lines.iter().enumerate().filter(|(_, (_, line))| line.starts_with("curl ")) {
+    for (at, (name, line)) in lines
+        .iter()
+        .enumerate()
+        .filter(|(_, (_, line))| line.starts_with("curl "))
+    {
         let below = lines.get(at + 1).map_or("", |(_, below)| below.as_str());
         if !line.contains("/v1") || line.contains("?since=") {
             // The page of an ended token shows only its shape.
@@ -156,9 +220,18 @@ fn requests_in_manuals_are_answered() {
         count += 1;
         if line.contains("yaer") {
             let problem = answer.json();
-            let detail = problem["detail"].as_str().unwrap().split_once(" Allowed").unwrap().0.replace(' ', "");
-            let shown =
-                lines[at + 1..at + 3].iter().map(|(_, line)| line.as_str()).collect::<String>().replace(' ', "");
+            let detail = problem["detail"]
+                .as_str()
+                .unwrap()
+                .split_once(" Allowed")
+                .unwrap()
+                .0
+                .replace(' ', "");
+            let shown = lines[at + 1..at + 3]
+                .iter()
+                .map(|(_, line)| line.as_str())
+                .collect::<String>()
+                .replace(' ', "");
             assert!(shown.contains(&detail), "{name}: {detail}: {shown}");
             continue;
         }
@@ -166,7 +239,10 @@ fn requests_in_manuals_are_answered() {
         if below.starts_with("{\"data\"") {
             // The answer below the line begins with the same record.
             let items = answer.items();
-            let first = format!("{{\"data\":[{{\"id\":{},\"name\":{}", items[0]["id"], items[0]["name"]);
+            let first = format!(
+                "{{\"data\":[{{\"id\":{},\"name\":{}",
+                items[0]["id"], items[0]["name"]
+            );
             assert!(below.starts_with(&first), "{name}: {below}");
         }
     }

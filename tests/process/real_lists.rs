@@ -27,8 +27,8 @@ fn lint_distinguishes_real_journals() {
     let (mut catalogue, mut lines) = (Vec::new(), String::new());
     let mut add = |row: &csv::StringRecord, has_print: bool, has_online: bool| {
         catalogue.push(row[5].to_owned());
-        let [print, online] =
-            [(has_print, &row[2]), (has_online, &row[3])].map(|(has, issn)| if has { issn } else { "" });
+        let [print, online] = [(has_print, &row[2]), (has_online, &row[3])]
+            .map(|(has, issn)| if has { issn } else { "" });
         let journal = json!({ "id": catalogue.len(), "name": &row[0], "issn_print": print, "issn_online": online });
         lines.push_str(&format!("{journal}\n"));
     };
@@ -36,7 +36,9 @@ fn lint_distinguishes_real_journals() {
     // The second list has the print ISSN, the online ISSN, or none.
     let again = rows.iter().step_by(50);
     let count = again.len();
-    again.enumerate().for_each(|(at, row)| add(row, at % 3 == 1, at % 3 == 2));
+    again
+        .enumerate()
+        .for_each(|(at, row)| add(row, at % 3 == 1, at % 3 == 2));
     let site = Site::new();
     site.write("journals.jsonl", lines);
     let summary = site.json(["import", "journals.jsonl", "--create"]);
@@ -44,7 +46,10 @@ fn lint_distinguishes_real_journals() {
     let (mut right, mut wrong, mut found) = (0, Vec::new(), BTreeSet::new());
     for finding in findings {
         let message = finding["message"].as_str().unwrap();
-        let Some(twin) = message.split_once(" of journal ").and_then(|(_, rest)| rest.split(' ').next()) else {
+        let Some(twin) = message
+            .split_once(" of journal ")
+            .and_then(|(_, rest)| rest.split(' ').next())
+        else {
             continue;
         };
         let line = usize::try_from(finding["line"].as_u64().unwrap()).unwrap();
@@ -60,12 +65,23 @@ fn lint_distinguishes_real_journals() {
             wrong.push(finding.to_string());
         }
     }
-    println!("{right} right, {} of {count} found, wrong: {wrong:#?}", found.len());
-    assert!(right * 10 >= (right + wrong.len()) * 9, "{right} right, wrong: {wrong:#?}");
-    assert!(found.len() * 10 >= count * 9, "{} of {count} found", found.len());
+    println!(
+        "{right} right, {} of {count} found, wrong: {wrong:#?}",
+        found.len()
+    );
+    assert!(
+        right * 10 >= (right + wrong.len()) * 9,
+        "{right} right, wrong: {wrong:#?}"
+    );
+    assert!(
+        found.len() * 10 >= count * 9,
+        "{} of {count} found",
+        found.len()
+    );
     // No other rule finds anything. The list has only HTML escapes and blanks.
     let others = findings.iter().filter(|finding| {
-        !["same_name", "issn_twice", "html_escape", "blanks"].contains(&finding["rule"].as_str().unwrap())
+        !["same_name", "issn_twice", "html_escape", "blanks"]
+            .contains(&finding["rule"].as_str().unwrap())
     });
     assert_eq!(others.count(), 0, "{findings:#?}");
 }
@@ -78,9 +94,16 @@ fn lint_reports_no_real_day_or_place() {
     let mut lines = String::new();
     for (at, line) in content.lines().step_by(4).enumerate() {
         let mut row: Value = serde_json::from_str(line).unwrap();
-        let start = row["start_date"].as_str().and_then(|text| medfeed::model::time::parse_date(text).ok());
-        let [name, country, city, venue] = ["name", "country", "city", "venue"].map(|field| row[field].take());
-        let country = if country.as_str().is_none_or(str::is_empty) { json!("France") } else { country };
+        let start = row["start_date"]
+            .as_str()
+            .and_then(|text| medfeed::model::time::parse_date(text).ok());
+        let [name, country, city, venue] =
+            ["name", "country", "city", "venue"].map(|field| row[field].take());
+        let country = if country.as_str().is_none_or(str::is_empty) {
+            json!("France")
+        } else {
+            country
+        };
         let conference = json!({
             "id": at + 1, "name": name, "country": country, "city": city, "venue": venue,
             "start_date": start.map(|date| date.to_string()), "start_date_status": "check",
@@ -91,8 +114,17 @@ fn lint_reports_no_real_day_or_place() {
     let site = Site::new();
     site.write("conferences.jsonl", lines);
     let summary = site.json(["import", "conferences.jsonl", "--create"]);
-    for rule in ["crowded_day", "country_in_city", "wrong_encoding", "html_escape"] {
-        let found = summary["warnings"].as_array().unwrap().iter().filter(|finding| finding["rule"] == rule);
+    for rule in [
+        "crowded_day",
+        "country_in_city",
+        "wrong_encoding",
+        "html_escape",
+    ] {
+        let found = summary["warnings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|finding| finding["rule"] == rule);
         assert_eq!(found.count(), 0, "{rule}");
     }
 }

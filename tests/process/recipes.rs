@@ -116,7 +116,12 @@ const RECIPES: [(&str, &str, &str, Then<'_>); 6] = [
 fn recipes_of_the_examples_read_their_files() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/recipes");
     for (recipe, name, content, then) in RECIPES {
-        check(name, content.as_bytes(), &format!("--recipe {folder}/{recipe}.toml"), then);
+        check(
+            name,
+            content.as_bytes(),
+            &format!("--recipe {folder}/{recipe}.toml"),
+            then,
+        );
     }
     let count = fs::read_dir(folder).unwrap().count();
     assert_eq!(count, RECIPES.len(), "each recipe is tested");
@@ -136,13 +141,26 @@ fn drafted_recipes_read_their_files() {
         let draft = site.run(["template", kind, "--from", "list.csv"]);
         assert_eq!(draft.code, Some(0), "{draft:?}");
         site.write("list.toml", &draft.stdout);
-        let done =
-            site.run(["import", "list.csv", "--recipe", "list.toml", "--create", "--create-links", "--empty", "TBA"]);
+        let done = site.run([
+            "import",
+            "list.csv",
+            "--recipe",
+            "list.toml",
+            "--create",
+            "--create-links",
+            "--empty",
+            "TBA",
+        ]);
         assert_eq!(done.code, Some(0), "{}: {done:?}", draft.stdout);
         site.json(["export", "out"]);
         let rows = fs::read_to_string(site.path(&format!("out/{kind}.jsonl"))).unwrap();
         let names: Vec<String> = (rows.lines())
-            .map(|row| serde_json::from_str::<serde_json::Value>(row).unwrap()["name"].as_str().unwrap().to_owned())
+            .map(|row| {
+                serde_json::from_str::<serde_json::Value>(row).unwrap()["name"]
+                    .as_str()
+                    .unwrap()
+                    .to_owned()
+            })
             .collect();
         assert_eq!(names.join("|"), expected, "{}", draft.stdout);
     }
@@ -154,8 +172,7 @@ fn only_mapped_columns_are_read_and_a_second_run_changes_nothing() {
     site.write("journals.csv", "id,name\n1,NEJM\n2,Lancet\n");
     site.json(["import", "journals.csv", "--create"]);
     // The ids of another list are not those of the database, and `URL` is not mapped.
-    let list =
-        "ID,Title,Publisher,URL,Kind\n1,BMJ,,https://a.example.org,Journal\n2,JAMA,AMA,,JOURNAL\n3,Book,AMA,,book\n";
+    let list = "ID,Title,Publisher,URL,Kind\n1,BMJ,,https://a.example.org,Journal\n2,JAMA,AMA,,JOURNAL\n3,Book,AMA,,book\n";
     let recipe = "dataset = \"journals\"\nignore = true\nmatch = [[\"name\", \"publisher\"]]\n[columns]\n\"Title\" = \"name\"\n\
                   \"Publisher\" = \"publisher\"\n[where]\n\"Kind\" = \"journal\"\n";
     site.write("list.csv", list);
@@ -173,9 +190,19 @@ fn only_mapped_columns_are_read_and_a_second_run_changes_nothing() {
     let rows = fs::read_to_string(site.path("out/journals.jsonl")).unwrap();
     let names: Vec<String> = (rows.lines())
         .map(|row| serde_json::from_str::<serde_json::Value>(row).unwrap())
-        .map(|row| format!("{}={}:{}", row["id"], row["name"].as_str().unwrap(), row["url"]))
+        .map(|row| {
+            format!(
+                "{}={}:{}",
+                row["id"],
+                row["name"].as_str().unwrap(),
+                row["url"]
+            )
+        })
         .collect();
-    assert_eq!(names, ["1=NEJM:null", "2=Lancet:null", "3=BMJ:null", "4=JAMA:null"]);
+    assert_eq!(
+        names,
+        ["1=NEJM:null", "2=Lancet:null", "3=BMJ:null", "4=JAMA:null"]
+    );
 }
 
 #[test]
@@ -192,7 +219,11 @@ fn cells_that_count_as_empty_are_counted_once() {
          abstract_due_date_status = \"check\"\nlate_breaking_due_date_status = \"check\"\n",
     );
     let done = site.run(["import", "list.csv", "--recipe", "list.toml", "--create"]);
-    let notes: Vec<&str> = done.stderr.lines().filter(|line| line.starts_with("note: ")).collect();
+    let notes: Vec<&str> = done
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("note: "))
+        .collect();
     let expected = [
         "note: city: 1 cell with `N/A` counts as empty",
         "note: country: 1 cell with `N/A` counts as empty",
@@ -206,24 +237,36 @@ fn a_draft_names_the_encoding() {
     let site = Site::new();
     site.write("liste.csv", &b"Titel;Verlag\nL\xe4\xe4ketiede;S\xfcd\n"[..]);
     let draft = site.run(["template", "journals", "--from", "liste.csv"]);
-    assert!(draft.stdout.contains("encoding = \"windows-1252\""), "{draft:?}");
+    assert!(
+        draft.stdout.contains("encoding = \"windows-1252\""),
+        "{draft:?}"
+    );
     site.write("liste.toml", &draft.stdout);
     let done = site.run(["import", "liste.csv", "--recipe", "liste.toml", "--create"]);
     assert_eq!(done.code, Some(0), "{done:?}");
     site.json(["export", "out"]);
     let row = fs::read_to_string(site.path("out/journals.jsonl")).unwrap();
-    assert!(row.contains("\"name\":\"Lääketiede\"") && row.contains("\"publisher\":\"Süd\""), "{row}");
+    assert!(
+        row.contains("\"name\":\"Lääketiede\"") && row.contains("\"publisher\":\"Süd\""),
+        "{row}"
+    );
 }
 
 #[test]
 fn a_column_of_a_filter_may_come_twice_and_leave_out_all_rows() {
     let site = Site::new();
-    site.write("list.toml", "dataset = \"journals\"\n[where]\n\"Kind\" = \"journal\"\n");
+    site.write(
+        "list.toml",
+        "dataset = \"journals\"\n[where]\n\"Kind\" = \"journal\"\n",
+    );
     for (kind, added) in [("book", 0), ("journal", 1)] {
         site.write("list.csv", format!("id,name,Kind,Kind\n1,NEJM,{kind},x\n"));
         let summary = site.json(["import", "list.csv", "--recipe", "list.toml", "--create"]);
         assert_eq!(summary["datasets"]["journals"]["added"], added, "{summary}");
-        assert!(!summary["warnings"].to_string().contains("has no rows"), "{summary}");
+        assert!(
+            !summary["warnings"].to_string().contains("has no rows"),
+            "{summary}"
+        );
     }
 }
 
@@ -277,20 +320,27 @@ fn rows_mean_the_records_as_they_are_after_the_run() {
         let (file, stored) = stored.split_once(' ').unwrap();
         site.import(file, stored);
         let path = site.write(file, rows);
-        let args = ["import", path.to_str().unwrap()].into_iter().chain(options.split_whitespace());
+        let args = ["import", path.to_str().unwrap()]
+            .into_iter()
+            .chain(options.split_whitespace());
         let done = site.run(args);
         if let [refused] = expected
             && let Some(message) = refused.strip_prefix("error: ")
         {
-            assert!(done.code == Some(1) && done.stderr.contains(message), "{rows}: {done:?}");
+            assert!(
+                done.code == Some(1) && done.stderr.contains(message),
+                "{rows}: {done:?}"
+            );
             continue;
         }
         assert_eq!(done.code, Some(0), "{rows}: {done:?}");
         let kind = file.strip_suffix(".jsonl").unwrap();
         site.json(["export", "out"]);
         let exported = fs::read_to_string(site.path("out").join(file)).unwrap();
-        let names: Vec<Value> =
-            exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["name"].clone()).collect();
+        let names: Vec<Value> = exported
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap()["name"].clone())
+            .collect();
         assert_eq!(json!(names), json!(expected), "{kind}: {rows}");
     }
 }
@@ -298,20 +348,45 @@ fn rows_mean_the_records_as_they_are_after_the_run() {
 #[test]
 fn corrected_words_are_words_that_lint_accepts() {
     let cases: [(&[&str], &[&str]); 3] = [
-        (&["Germany ", "Germany ", "Germany"], &["Germany", "Germany", "Germany"]),
-        (&["Germny ", "Germany", "Germany"], &["Germany", "Germany", "Germany"]),
-        (&["GERMNY", "Germny", "Germny", "Germany", "Germany", "Germany"], &["Germany"; 6]),
+        (
+            &["Germany ", "Germany ", "Germany"],
+            &["Germany", "Germany", "Germany"],
+        ),
+        (
+            &["Germny ", "Germany", "Germany"],
+            &["Germany", "Germany", "Germany"],
+        ),
+        (
+            &[
+                "GERMNY", "Germny", "Germny", "Germany", "Germany", "Germany",
+            ],
+            &["Germany"; 6],
+        ),
     ];
     for (given, expected) in cases {
         let site = Site::new();
         let line = |(at, country): (usize, &&str)| {
             let id = at + 1;
-            format!("{{\"id\":{id},\"name\":\"Congress {id}\",\"country\":\"{country}\",{STATUSES}}}\n")
+            format!(
+                "{{\"id\":{id},\"name\":\"Congress {id}\",\"country\":\"{country}\",{STATUSES}}}\n"
+            )
         };
-        let file = site.write("conferences.jsonl", given.iter().enumerate().map(line).collect::<String>());
-        site.json(["import", file.to_str().unwrap(), "--create", "--fix", "--strict"]);
-        let countries: Vec<Value> =
-            site.conferences_in(&site.db()).iter().map(|record| record["country"].clone()).collect();
+        let file = site.write(
+            "conferences.jsonl",
+            given.iter().enumerate().map(line).collect::<String>(),
+        );
+        site.json([
+            "import",
+            file.to_str().unwrap(),
+            "--create",
+            "--fix",
+            "--strict",
+        ]);
+        let countries: Vec<Value> = site
+            .conferences_in(&site.db())
+            .iter()
+            .map(|record| record["country"].clone())
+            .collect();
         assert_eq!(json!(countries), json!(expected), "{given:?}");
         let lint = site.run(["lint"]);
         assert!(!lint.stdout.contains("country"), "{given:?}: {lint:?}");
@@ -321,18 +396,33 @@ fn corrected_words_are_words_that_lint_accepts() {
 #[test]
 fn a_replacement_skips_no_row_that_may_be_a_record() {
     let site = Site::new();
-    let names: String = (1..=5).map(|id| format!("{id},J{id},P,1.0,1.0\n")).collect();
-    site.import("journals.csv", format!("id,name,publisher,sjr,citescore\n{names}"));
-    let rows = "name,publisher,sjr,citescore\nJ1,P,1.0,1.0\nJ2,P,1.0,1.0\n\nJ3,,,\nJ4,,,\nJ5,P,1.0,1.0\n";
+    let names: String = (1..=5)
+        .map(|id| format!("{id},J{id},P,1.0,1.0\n"))
+        .collect();
+    site.import(
+        "journals.csv",
+        format!("id,name,publisher,sjr,citescore\n{names}"),
+    );
+    let rows =
+        "name,publisher,sjr,citescore\nJ1,P,1.0,1.0\nJ2,P,1.0,1.0\n\nJ3,,,\nJ4,,,\nJ5,P,1.0,1.0\n";
     let file = site.write("journals.csv", rows);
-    let summary = site.json(["import", file.to_str().unwrap(), "--match", "name", "--replace"]);
+    let summary = site.json([
+        "import",
+        file.to_str().unwrap(),
+        "--match",
+        "name",
+        "--replace",
+    ]);
     assert_eq!(summary["datasets"]["journals"]["removed"], 0, "{summary}");
 }
 
 #[test]
 fn a_recipe_filters_and_ignores_members_of_json_objects() {
     let site = Site::new();
-    site.write("list.toml", "dataset = \"journals\"\n[where]\nkind = \"journal\"\n");
+    site.write(
+        "list.toml",
+        "dataset = \"journals\"\n[where]\nkind = \"journal\"\n",
+    );
     // The others have members of their own, another value, or no value.
     let rows = [
         r#"{"id":1,"name":"NEJM","kind":"journal"}"#,
@@ -343,15 +433,27 @@ fn a_recipe_filters_and_ignores_members_of_json_objects() {
     site.write("list.jsonl", rows.join("\n"));
     let summary = site.json(["import", "list.jsonl", "--recipe", "list.toml", "--create"]);
     assert_eq!(summary["datasets"]["journals"]["added"], 1, "{summary}");
-    assert!(summary["notes"].to_string().contains("3 rows are left out"), "{summary}");
+    assert!(
+        summary["notes"].to_string().contains("3 rows are left out"),
+        "{summary}"
+    );
 
-    let record = |formats: &str| format!("{{\"id\":1,\"name\":\"C\",\"formats\":{formats},{STATUSES}}}\n");
+    let record =
+        |formats: &str| format!("{{\"id\":1,\"name\":\"C\",\"formats\":{formats},{STATUSES}}}\n");
     site.import("conferences.jsonl", record(r#"{"oral":true}"#));
     site.write("ignoring.toml", "ignore = [\"formats\"]\n");
     for formats in ["null", r#"{"oral":null}"#, r#"{"oral":false}"#] {
         let file = site.write("conferences.jsonl", record(formats));
-        let summary = site.json(["import", file.to_str().unwrap(), "--recipe", "ignoring.toml"]);
-        assert_eq!(summary["datasets"]["conferences"]["changed"], 0, "{formats}: {summary}");
+        let summary = site.json([
+            "import",
+            file.to_str().unwrap(),
+            "--recipe",
+            "ignoring.toml",
+        ]);
+        assert_eq!(
+            summary["datasets"]["conferences"]["changed"], 0,
+            "{formats}: {summary}"
+        );
     }
 }
 
@@ -368,7 +470,9 @@ fn foreign_files_are_read_with_options() {
             "conferences.csv",
             "name,start_date,city,country\nHeart Days,2026-03-12,Rome,Italy\n",
             CONSTANTS,
-            Stored(&[r#"{"start_date":"2026-03-12","start_date_status":"confirmed","city":"Rome","year":2026}"#]),
+            Stored(&[
+                r#"{"start_date":"2026-03-12","start_date_status":"confirmed","city":"Rome","year":2026}"#,
+            ]),
         ),
         (
             "journals.csv",
@@ -413,7 +517,13 @@ fn foreign_files_are_read_with_options() {
             "journals.csv",
             "id,name,soc1,soc2,tags\n1,A,S1,S2,Topic: Heart\n2,B,S2,,\n",
             "--map soc1=organizations --map soc2=organizations --create-links",
-            Stored(&[r#"{"id":1}"#, r#"{"id":2}"#, r#"{"name":"S1"}"#, r#"{"name":"S2"}"#, r#"{"name":"Heart"}"#]),
+            Stored(&[
+                r#"{"id":1}"#,
+                r#"{"id":2}"#,
+                r#"{"name":"S1"}"#,
+                r#"{"name":"S2"}"#,
+                r#"{"name":"Heart"}"#,
+            ]),
         ),
         (
             "journals.csv",
@@ -437,24 +547,42 @@ fn foreign_files_are_read_with_options() {
             "organizations.csv",
             "name,url\nESMO,https://esmo.org\nASCO,\n",
             "",
-            Stored(&[r#"{"id":1,"name":"ESMO","url":"https://esmo.org"}"#, r#"{"id":2,"name":"ASCO"}"#]),
+            Stored(&[
+                r#"{"id":1,"name":"ESMO","url":"https://esmo.org"}"#,
+                r#"{"id":2,"name":"ASCO"}"#,
+            ]),
         ),
-        ("organizations.csv", "name,id\nTotal,2\n", "", Stored(&[r#"{"id":2,"name":"Total"}"#])),
+        (
+            "organizations.csv",
+            "name,id\nTotal,2\n",
+            "",
+            Stored(&[r#"{"id":2,"name":"Total"}"#]),
+        ),
         // A column by its number, and one by its letter.
         (
             "journals.csv",
             "id,name,Publisher,Publisher,,\n1,A,House,Home,3000,x\n",
             "--map Publisher#2=publishing_content_license --map =E=publishing_apc_usd --ignore-unknown",
-            Stored(&[r#"{"publisher":"House","publishing":{"content_license":"Home","apc_usd":3000.0}}"#]),
+            Stored(&[
+                r#"{"publisher":"House","publishing":{"content_license":"Home","apc_usd":3000.0}}"#,
+            ]),
         ),
         // Totals, headings and notes.
         (
             "journals.csv",
             "id,name,h_index\n1,A,5\nTotal,,5\n",
             "",
-            Warned(&[r#"{"id":1,"h_index":5}"#], "journals.csv:3: is a total, so it is skipped"),
+            Warned(
+                &[r#"{"id":1,"h_index":5}"#],
+                "journals.csv:3: is a total, so it is skipped",
+            ),
         ),
-        ("journals.csv", "name,h_index,sjr\nA,5,1.5\nSource: example,,\n", "--match name", Refused(&third)),
+        (
+            "journals.csv",
+            "name,h_index,sjr\nA,5,1.5\nSource: example,,\n",
+            "--match name",
+            Refused(&third),
+        ),
         (
             "journals.csv",
             "name,publisher,sjr,h_index,url,abbv\nA,B,1.5,5,x,y\n\nSource: example,retrieved 2026,,,,\n",
@@ -465,14 +593,20 @@ fn foreign_files_are_read_with_options() {
             "journals.csv",
             "name,h_index,sjr\nA,5,1.5\nname,h_index,sjr\nB,6,1.5\nMittelwert (n=2),5.5,1.5\n",
             "--match name",
-            Warned(&[r#"{"name":"A"}"#, r#"{"name":"B"}"#], "journals.csv:3: repeats the header, so it is skipped"),
+            Warned(
+                &[r#"{"name":"A"}"#, r#"{"name":"B"}"#],
+                "journals.csv:3: repeats the header, so it is skipped",
+            ),
         ),
         // Objects may have different members.
         (
             "journals.jsonl",
             "{\"id\":1,\"name\":\"A\"}\n{\"id\":2,\"name\":\"B\",\"impact_factor_year\":2023}\n",
             "--set impact_factor_year=2024",
-            Stored(&[r#"{"id":1,"impact_factor_year":2024}"#, r#"{"id":2,"impact_factor_year":2023}"#]),
+            Stored(&[
+                r#"{"id":1,"impact_factor_year":2024}"#,
+                r#"{"id":2,"impact_factor_year":2023}"#,
+            ]),
         ),
         // Prices in dollars. A header may end with columns without a name, and rows before them.
         (
@@ -491,7 +625,11 @@ fn foreign_files_are_read_with_options() {
             r#"[{"title":"A","issn":["0028-4793","1533-4406"],"societies":[{"name":"S1"},{"name":"S2"}],"if":"3.5"}]"#,
             "--map title=name --map societies.name=organizations --map if=impact_factor --ignore-unknown --match name --create-links",
             Warned(
-                &[r#"{"name":"A","impact_factor":3.5}"#, r#"{"id":1,"name":"S1"}"#, r#"{"id":2,"name":"S2"}"#],
+                &[
+                    r#"{"name":"A","impact_factor":3.5}"#,
+                    r#"{"id":1,"name":"S1"}"#,
+                    r#"{"id":2,"name":"S2"}"#,
+                ],
                 "the unknown field `issn` is ignored",
             ),
         ),

@@ -45,7 +45,9 @@ impl Relay {
             let mut random = Random::new(seed);
             for caller in listener.incoming() {
                 let server = *open.server.lock().unwrap();
-                let (Ok(caller), Ok(server)) = (caller, TcpStream::connect(server)) else { continue };
+                let (Ok(caller), Ok(server)) = (caller, TcpStream::connect(server)) else {
+                    continue;
+                };
                 RelayShared::carry(&open, caller, server, &mut random);
             }
         });
@@ -106,7 +108,11 @@ impl RelayShared {
             1..8 if is_rough => random.below(60_000),
             _ => usize::MAX,
         });
-        let delay = if is_rough { random.part_of(Duration::from_millis(8)) } else { Duration::ZERO };
+        let delay = if is_rough {
+            random.part_of(Duration::from_millis(8))
+        } else {
+            Duration::ZERO
+        };
         let (from, to) = (caller.try_clone().unwrap(), server.try_clone().unwrap());
         let (there, back) = (Arc::clone(shared), Arc::clone(shared));
         std::thread::spawn(move || there.carry_requests(from, to));
@@ -120,7 +126,10 @@ impl RelayShared {
             read.extend_from_slice(&piece[..length]);
             while let Some(end) = read.windows(END.len()).position(|window| window == END) {
                 let head: Vec<u8> = read.drain(..end + END.len()).collect();
-                self.requests.lock().unwrap().push(String::from_utf8(head).expect("a request in ASCII"));
+                self.requests
+                    .lock()
+                    .unwrap()
+                    .push(String::from_utf8(head).expect("a request in ASCII"));
             }
             if to.write_all(&piece[..length]).is_err() {
                 break;
@@ -129,7 +138,13 @@ impl RelayShared {
         end(&from, &to);
     }
 
-    fn carry_answers(&self, mut from: TcpStream, mut to: TcpStream, mut allowed: usize, delay: Duration) {
+    fn carry_answers(
+        &self,
+        mut from: TcpStream,
+        mut to: TcpStream,
+        mut allowed: usize,
+        delay: Duration,
+    ) {
         let mut piece = [0; 8192];
         while let Ok(length @ 1..) = from.read(&mut piece) {
             std::thread::sleep(delay);

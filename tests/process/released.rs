@@ -63,7 +63,12 @@ struct StoredAnswer {
 
 fn ask(client: &mut Client, target: String) -> StoredAnswer {
     let (status, headers, body) = client.get(&target).comparable();
-    StoredAnswer { target, status, headers, body: String::from_utf8(body).expect("UTF-8") }
+    StoredAnswer {
+        target,
+        status,
+        headers,
+        body: String::from_utf8(body).expect("UTF-8"),
+    }
 }
 
 /// The folder of a format.
@@ -73,9 +78,18 @@ fn folder_of(format: u32) -> PathBuf {
 
 /// The formats that have fixtures.
 fn formats() -> Vec<u32> {
-    let entries = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures")).expect("a folder");
-    let names = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"));
-    names.filter_map(|name| name.strip_prefix("format-")?.parse().ok()).collect()
+    let entries =
+        fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures")).expect("a folder");
+    let names = entries.map(|entry| {
+        entry
+            .expect("an entry")
+            .file_name()
+            .into_string()
+            .expect("UTF-8")
+    });
+    names
+        .filter_map(|name| name.strip_prefix("format-")?.parse().ok())
+        .collect()
 }
 
 fn unpack(from: &Path, to: &Path) {
@@ -97,12 +111,19 @@ fn site_with(folder: &Path, file: &str) -> Site {
 }
 
 fn answers_of(folder: &Path) -> Answers {
-    serde_json::from_slice(&fs::read(folder.join("answers.json")).expect("answers of the release")).expect("answers")
+    serde_json::from_slice(&fs::read(folder.join("answers.json")).expect("answers of the release"))
+        .expect("answers")
 }
 
 /// Checks that the requests get the answers of the release again.
 fn compare(client: &mut Client, expected: &Answers, who: &str) {
-    for StoredAnswer { target, status, headers, body } in &expected.answers {
+    for StoredAnswer {
+        target,
+        status,
+        headers,
+        body,
+    } in &expected.answers
+    {
         let now = ask(client, target.clone());
         let told = (now.status, &now.headers, content(&now.headers, &now.body));
         assert_eq!(
@@ -116,13 +137,20 @@ fn compare(client: &mut Client, expected: &Answers, who: &str) {
 
 /// The body as JSON, where the order of keys does not count, or as text.
 fn content(headers: &[String], body: &str) -> Value {
-    if headers[0].contains("json") { serde_json::from_str(body).expect("JSON") } else { body.into() }
+    if headers[0].contains("json") {
+        serde_json::from_str(body).expect("JSON")
+    } else {
+        body.into()
+    }
 }
 
 #[test]
 fn the_files_of_each_format_open_and_their_callers_continue() {
     let formats = formats();
-    assert!(formats.contains(&SCHEMA), "format {SCHEMA} has no files; the head of this module says how to write them");
+    assert!(
+        formats.contains(&SCHEMA),
+        "format {SCHEMA} has no files; the head of this module says how to write them"
+    );
     for format in formats {
         let folder = folder_of(format);
         let expected = answers_of(&folder);
@@ -137,10 +165,14 @@ fn the_files_of_each_format_open_and_their_callers_continue() {
         // The token of the end gets the next change, and nothing else.
         site.import("conferences.jsonl", "{\"id\":3,\"name\":\"Renamed\"}\n");
         let since = format!("/v1/conferences/changes?since={}", expected.last);
-        let items =
-            wait_until("the change", SOON, || Some(client.get(&since).items()).filter(|items| !items.is_empty()));
+        let items = wait_until("the change", SOON, || {
+            Some(client.get(&since).items()).filter(|items| !items.is_empty())
+        });
         assert_eq!(items.len(), 1, "{items:?}");
-        assert_eq!((&items[0]["id"], &items[0]["name"]), (&json!(3), &json!("Renamed")));
+        assert_eq!(
+            (&items[0]["id"], &items[0]["name"]),
+            (&json!(3), &json!("Renamed"))
+        );
         server.stop();
         site.check();
     }
@@ -155,7 +187,13 @@ fn the_bucket_and_the_replica_of_this_format_continue() {
     copy_into(&folder.join("bucket"), &site.path("bucket"));
     let mut origin = Origin::new(site);
     for (who, replica) in [
-        ("the replica", Replica { site: site_with(&folder, "replica.redb.gz"), url: origin.url() }),
+        (
+            "the replica",
+            Replica {
+                site: site_with(&folder, "replica.redb.gz"),
+                url: origin.url(),
+            },
+        ),
         ("a new replica", origin.replica()),
     ] {
         let (server, mut admin) = serve(&replica, "--poll 20ms");
@@ -163,7 +201,9 @@ fn the_bucket_and_the_replica_of_this_format_continue() {
         wait_for_seq(&origin, &mut admin);
         if who == "the replica" {
             compare(&mut client, &expected, who);
-            origin.site.import("conferences.jsonl", "{\"id\":3,\"name\":\"Renamed\"}\n");
+            origin
+                .site
+                .import("conferences.jsonl", "{\"id\":3,\"name\":\"Renamed\"}\n");
             origin.publish();
             wait_for_seq(&origin, &mut admin);
         }
@@ -188,34 +228,62 @@ fn writes_the_files_of_this_format() {
     let replica = origin.replica();
     let (follower, mut admin) = serve(&replica, "--poll 20ms");
 
-    origin.site.import("conferences.jsonl", conferences_of_version(RECORDS - 5, 1));
-    origin.site.license("all", "--dataset conferences --dataset journals --country Spain --country Japan");
-    origin.site.license("all", "--dataset conferences --dataset journals --widen");
-    origin.site.json(["key", "revoke", &revoked, "--publish-wait", "0s"]);
+    origin
+        .site
+        .import("conferences.jsonl", conferences_of_version(RECORDS - 5, 1));
+    origin.site.license(
+        "all",
+        "--dataset conferences --dataset journals --country Spain --country Japan",
+    );
+    origin
+        .site
+        .license("all", "--dataset conferences --dataset journals --widen");
+    origin
+        .site
+        .json(["key", "revoke", &revoked, "--publish-wait", "0s"]);
     origin.publish();
     let server = origin.site.serve();
     let mut client = server.client(&key);
     let token = |client: &mut Client| {
         let page = client.get("/v1/conferences/changes").json();
-        page["next_sync_token"].as_str().expect("a token").to_owned()
+        page["next_sync_token"]
+            .as_str()
+            .expect("a token")
+            .to_owned()
     };
     let earlier = token(&mut client);
-    origin.site.import("conferences.jsonl", "{\"id\":30,\"deleted\":true}\n{\"id\":2,\"name\":\"Second\"}\n");
+    origin.site.import(
+        "conferences.jsonl",
+        "{\"id\":30,\"deleted\":true}\n{\"id\":2,\"name\":\"Second\"}\n",
+    );
     let since = format!("/v1/conferences/changes?since={earlier}");
-    wait_until("the change", SOON, || Some(client.get(&since).items()).filter(|items| !items.is_empty()));
+    wait_until("the change", SOON, || {
+        Some(client.get(&since).items()).filter(|items| !items.is_empty())
+    });
     let last = token(&mut client);
     origin.publish();
     wait_for_seq(&origin, &mut admin);
 
-    let targets =
-        TARGETS.map(str::to_owned).into_iter().chain([since, format!("/v1/conferences/changes?since={last}")]);
+    let targets = TARGETS
+        .map(str::to_owned)
+        .into_iter()
+        .chain([since, format!("/v1/conferences/changes?since={last}")]);
     let answers = targets.map(|target| ask(&mut client, target)).collect();
     let program = format!("medfeed {}", env!("CARGO_PKG_VERSION"));
-    let answers = Answers { program, key, last, answers };
+    let answers = Answers {
+        program,
+        key,
+        last,
+        answers,
+    };
     follower.stop();
     server.stop();
     pack(&origin.site.db(), &folder.join("feed.redb.gz"));
     pack(&replica.site.db(), &folder.join("replica.redb.gz"));
     copy_into(&origin.folder(), &folder.join("bucket"));
-    fs::write(folder.join("answers.json"), serde_json::to_string_pretty(&answers).unwrap() + "\n").unwrap();
+    fs::write(
+        folder.join("answers.json"),
+        serde_json::to_string_pretty(&answers).unwrap() + "\n",
+    )
+    .unwrap();
 }

@@ -32,7 +32,11 @@ impl Published {
         let (s3, site) = (S3::start(), Site::new());
         commit_few(&site, 1);
         site.open_key();
-        let place = if is_sealed { Place::sealed(&site, &s3) } else { Place::s3(&s3) };
+        let place = if is_sealed {
+            Place::sealed(&site, &s3)
+        } else {
+            Place::s3(&s3)
+        };
         let prefix = if is_sealed { "sealed/" } else { "some/prefix/" };
         place.once(&site);
         let mut rows = BTreeMap::new();
@@ -48,27 +52,44 @@ impl Published {
                 drop(follow(&place, &site.path("replica/feed.redb")));
             }
         }
-        assert_eq!((place.slots(layout::LOG), place.slots(layout::STATES)), (vec![1, 2, 3, 4], vec![1, 3]));
+        assert_eq!(
+            (place.slots(layout::LOG), place.slots(layout::STATES)),
+            (vec![1, 2, 3, 4], vec![1, 3])
+        );
         let mut publisher = place.start(&site, "--heartbeat 20ms");
-        wait_until("a heartbeat", SOON, || place.bucket.get(layout::ALIVE).unwrap());
+        wait_until("a heartbeat", SOON, || {
+            place.bucket.get(layout::ALIVE).unwrap()
+        });
         publisher.kill();
-        Published { s3, site, place, prefix, rows }
+        Published {
+            s3,
+            site,
+            place,
+            prefix,
+            rows,
+        }
     }
 
     /// The names of the objects in a folder, or beginning with a text.
     fn names(&self, kind: &str) -> Vec<String> {
         let names = self.s3.names().into_iter();
         names
-            .filter_map(|name| Some(name.strip_prefix(self.prefix)?.to_owned()).filter(|name| name.starts_with(kind)))
+            .filter_map(|name| {
+                Some(name.strip_prefix(self.prefix)?.to_owned())
+                    .filter(|name| name.starts_with(kind))
+            })
             .collect()
     }
 
     fn object(&self, name: &str) -> Vec<u8> {
-        self.s3.object(&format!("{}{name}", self.prefix)).expect("an object")
+        self.s3
+            .object(&format!("{}{name}", self.prefix))
+            .expect("an object")
     }
 
     fn set(&self, name: &str, bytes: &[u8]) {
-        self.s3.set_object(&format!("{}{name}", self.prefix), Some(bytes.to_vec()));
+        self.s3
+            .set_object(&format!("{}{name}", self.prefix), Some(bytes.to_vec()));
     }
 
     fn last_rows(&self) -> Rows {
@@ -86,8 +107,14 @@ impl Published {
         // A new replica loads a state.
         let file = folder.path().join("loaded.redb");
         let log = self.place.log();
-        let load = StateLoader { must_confirm: true, ..StateLoader::new(&log, &file, &|| true) };
-        let loaded = load.newest().and_then(|loaded| Ok(loaded.draft.persist(None)?)).map(drop);
+        let load = StateLoader {
+            must_confirm: true,
+            ..StateLoader::new(&log, &file, &|| true)
+        };
+        let loaded = load
+            .newest()
+            .and_then(|loaded| Ok(loaded.draft.persist(None)?))
+            .map(drop);
         assert_eq!(file.exists(), loaded.is_ok());
         if loaded.is_ok() {
             assert_eq!(rows_of(&file), self.last_rows());
@@ -98,12 +125,21 @@ impl Published {
         let (slot, trouble) = follow(&self.place, &file);
         assert_eq!(rows_of(&file), self.rows[&slot], "slot {slot}");
         assert!(slot == 4 || trouble.is_some(), "slot {slot}");
-        [audited.err().map(|trouble| trouble.to_string()), loaded.err().map(|trouble| trouble.to_string()), trouble]
+        [
+            audited.err().map(|trouble| trouble.to_string()),
+            loaded.err().map(|trouble| trouble.to_string()),
+            trouble,
+        ]
     }
 }
 
 /// The damages of an object: some flipped bits, the object cut short, and the bytes of another object.
-fn damages(published: &Published, random: &mut Random, flips: u64, name: &str) -> Vec<(String, Vec<u8>)> {
+fn damages(
+    published: &Published,
+    random: &mut Random,
+    flips: u64,
+    name: &str,
+) -> Vec<(String, Vec<u8>)> {
     let sound = published.object(name);
     let mut damages: Vec<(String, Vec<u8>)> = (0..flips)
         .map(|_| {
@@ -113,9 +149,14 @@ fn damages(published: &Published, random: &mut Random, flips: u64, name: &str) -
             (format!("bit {bit} of byte {at} flipped"), bytes)
         })
         .collect();
-    damages.push(("cut short".to_owned(), sound[..random.below(sound.len())].to_vec()));
+    damages.push((
+        "cut short".to_owned(),
+        sound[..random.below(sound.len())].to_vec(),
+    ));
     let folder = name.split('/').next().unwrap();
-    let others = ["log", "states", "parts", "alive"].into_iter().filter(|other| *other != folder);
+    let others = ["log", "states", "parts", "alive"]
+        .into_iter()
+        .filter(|other| *other != folder);
     let others: Vec<String> = others.flat_map(|folder| published.names(folder)).collect();
     let other = &others[random.below(others.len())];
     damages.push((format!("replaced by {other}"), published.object(other)));
@@ -147,7 +188,10 @@ fn damage_all(is_sealed: bool, flips: u64, seed: u64) {
                 let what = format!("sealed {is_sealed}, seed {seed}, {name} {damage}: {told:?}");
                 // The audit reads every object.
                 assert!(told[0].is_some(), "{what}");
-                assert!(told.iter().flatten().all(|told| told.contains(name)), "{what}");
+                assert!(
+                    told.iter().flatten().all(|told| told.contains(name)),
+                    "{what}"
+                );
                 for (count, told) in told_of.entry(kind).or_default().iter_mut().zip(&told) {
                     *count += u32::from(told.is_some());
                 }
@@ -170,17 +214,29 @@ fn damage_all(is_sealed: bool, flips: u64, seed: u64) {
             }
         }
     }
-    println!("sealed {is_sealed}: {cases} cases; damage reported by check, load and replica: {told_of:?}");
+    println!(
+        "sealed {is_sealed}: {cases} cases; damage reported by check, load and replica: {told_of:?}"
+    );
     // A new replica passes over a damaged state, and a following one needs none. All need the last entry.
     assert!(told_of["log"].iter().all(|told| *told > 0), "{told_of:?}");
     for kind in ["states", "parts"] {
-        let sound = published.names(kind).into_iter().map(|name| (name.clone(), published.object(&name)));
+        let sound = published
+            .names(kind)
+            .into_iter()
+            .map(|name| (name.clone(), published.object(&name)));
         let sound: Vec<(String, Vec<u8>)> = sound.collect();
-        sound.iter().for_each(|(name, bytes)| published.set(name, &bytes[..bytes.len() / 2]));
+        sound
+            .iter()
+            .for_each(|(name, bytes)| published.set(name, &bytes[..bytes.len() / 2]));
         let [_, told, _] = published.read();
         let (newest, _) = sound.last().expect("a state");
-        assert!(told.as_ref().is_some_and(|told| told.contains(newest)), "all {kind}: {told:?}");
-        sound.iter().for_each(|(name, bytes)| published.set(name, bytes));
+        assert!(
+            told.as_ref().is_some_and(|told| told.contains(newest)),
+            "all {kind}: {told:?}"
+        );
+        sound
+            .iter()
+            .for_each(|(name, bytes)| published.set(name, bytes));
     }
     assert_eq!(published.read(), [None, None, None]);
     published.damaged_heartbeats_are_reported(&mut random, flips);
@@ -196,15 +252,23 @@ impl Published {
             self.set(layout::ALIVE, &bytes);
             let status = self.place.run(&self.site, "--status");
             let expected = format!("object `{}` cannot be used: ", layout::ALIVE);
-            assert!(status.code == Some(0) && status.stdout.contains(&expected), "{damage}: {status:?}");
+            assert!(
+                status.code == Some(0) && status.stdout.contains(&expected),
+                "{damage}: {status:?}"
+            );
             for told in self.read() {
-                let is_told = told.as_ref().is_some_and(|told| told.contains("`alive`") && told.contains("slot 4"));
+                let is_told = told
+                    .as_ref()
+                    .is_some_and(|told| told.contains("`alive`") && told.contains("slot 4"));
                 assert!(is_told, "{damage}: {told:?}");
             }
             self.set(layout::ALIVE, &sound);
         }
         let status = self.place.run(&self.site, "--status");
-        assert!(status.code == Some(0) && !status.stdout.contains("cannot be used"), "{status:?}");
+        assert!(
+            status.code == Some(0) && !status.stdout.contains("cannot be used"),
+            "{status:?}"
+        );
     }
 
     /// A publisher does not continue after an end that it cannot read.

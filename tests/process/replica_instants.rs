@@ -32,7 +32,11 @@ struct Kept {
 fn contents(file: &Path) -> (Timestamp, Head, RowDigest) {
     let view = Reader::open(file).unwrap().origin().unwrap();
     let head = view.head().unwrap();
-    (head.time, head.head(), view.dump(1 << 20, &mut |_| Ok(())).unwrap())
+    (
+        head.time,
+        head.head(),
+        view.dump(1 << 20, &mut |_| Ok(())).unwrap(),
+    )
 }
 
 /// A published database, and all its earlier states.
@@ -54,9 +58,20 @@ fn wait_for_next_second() {
 impl History {
     fn new(is_sealed: bool, seed: u64) -> History {
         let site = curated();
-        let place = if is_sealed { Place::sealed_folder(&site) } else { Place::folder(&site) };
+        let place = if is_sealed {
+            Place::sealed_folder(&site)
+        } else {
+            Place::folder(&site)
+        };
         let random = Random::new(seed);
-        let mut history = History { site, place, random, version: 0, kept: Vec::new(), put_back_at: Timestamp::EPOCH };
+        let mut history = History {
+            site,
+            place,
+            random,
+            version: 0,
+            kept: Vec::new(),
+            put_back_at: Timestamp::EPOCH,
+        };
         // Commits from before the first state, which the bucket never gets.
         history.commit();
         history.commit();
@@ -74,7 +89,12 @@ impl History {
         let copy = self.site.path(&format!("kept-{}.redb", self.kept.len()));
         fs::copy(self.site.db(), &copy).unwrap();
         let (time, head, digest) = contents(&copy);
-        self.kept.push(Kept { time, head, digest, copy });
+        self.kept.push(Kept {
+            time,
+            head,
+            digest,
+            copy,
+        });
     }
 
     fn publish(&mut self, options: &str) {
@@ -84,8 +104,12 @@ impl History {
     fn import(&mut self) {
         self.version += 1;
         let count = 22 + u64::try_from(self.random.below(9)).unwrap();
-        let file = self.site.write("conferences.jsonl", conferences_of_version(count, self.version));
-        self.site.json(["import".as_ref(), file.as_os_str(), "--replace".as_ref()]);
+        let file = self.site.write(
+            "conferences.jsonl",
+            conferences_of_version(count, self.version),
+        );
+        self.site
+            .json(["import".as_ref(), file.as_os_str(), "--replace".as_ref()]);
     }
 
     /// Makes a commit of any kind.
@@ -94,11 +118,13 @@ impl History {
             0 => {
                 let (id, _) = self.site.key("all", &[]);
                 self.keep();
-                self.site.json(["key", "revoke", &id, "--publish-wait", "0s"]);
+                self.site
+                    .json(["key", "revoke", &id, "--publish-wait", "0s"]);
             }
             1 => {
                 let years = ["", " --year 2025", " --year 2025 --year 2026"][self.random.below(3)];
-                self.site.license("half", &format!("--dataset conferences{years} --widen"));
+                self.site
+                    .license("half", &format!("--dataset conferences{years} --widen"));
             }
             2 if self.kept.len() > 2 => return self.put_back(),
             _ => self.import(),
@@ -112,7 +138,8 @@ impl History {
         // by one.
         self.publish("");
         let backup = self.kept[self.random.below(self.kept.len())].copy.clone();
-        self.site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
+        self.site
+            .json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
         self.keep();
         self.put_back_at = self.kept.last().unwrap().time;
         wait_for_next_second();
@@ -140,7 +167,10 @@ impl History {
     fn oldest(&self) -> &Kept {
         let slot = *self.place.slots(layout::STATES).first().expect("a state");
         let head = self.place.manifest(slot).head();
-        self.kept.iter().find(|kept| kept.head == head).expect("a state of the database")
+        self.kept
+            .iter()
+            .find(|kept| kept.head == head)
+            .expect("a state of the database")
     }
 
     /// Restores an instant. Checks that the result is the last commit at or before it, or that a refusal names the
@@ -149,27 +179,53 @@ impl History {
         let file = self.site.path("restored.redb");
         let name = file.to_str().unwrap();
         let (at_text, oldest) = (at.to_string(), self.oldest().time);
-        let what = format!("{}: {at_text}, of {} commits", self.place.kind, self.kept.len());
+        let what = format!(
+            "{}: {at_text}, of {} commits",
+            self.place.kind,
+            self.kept.len()
+        );
         let args = ["backup", name, "--from", &self.place.url, "--at", &at_text];
         if at < oldest {
             let done = self.place.ends(&self.site, &args);
             let told = format!("no state is that old; the oldest is of {oldest}");
-            assert!(done.code == Some(1) && done.stderr.contains(&told), "{what}: {done:?}");
+            assert!(
+                done.code == Some(1) && done.stderr.contains(&told),
+                "{what}: {done:?}"
+            );
             assert!(!file.exists(), "{what}");
             return;
         }
-        let expected = self.kept.iter().rev().find(|kept| kept.time <= at).expect("the oldest, at least");
+        let expected = self
+            .kept
+            .iter()
+            .rev()
+            .find(|kept| kept.time <= at)
+            .expect("the oldest, at least");
         let report = self.place.json(&self.site, &args);
-        assert_eq!(report["last_commit_at"], expected.time.to_string(), "{what}: {report}");
-        assert_eq!(contents(&file), (expected.time, expected.head, expected.digest), "{what}");
+        assert_eq!(
+            report["last_commit_at"],
+            expected.time.to_string(),
+            "{what}: {report}"
+        );
+        assert_eq!(
+            contents(&file),
+            (expected.time, expected.head, expected.digest),
+            "{what}"
+        );
         let site = &self.site;
-        assert!(site.conferences_in(&file) == site.conferences_in(&expected.copy), "{what}: the exports");
+        assert!(
+            site.conferences_in(&file) == site.conferences_in(&expected.copy),
+            "{what}: the exports"
+        );
         fs::remove_file(file).unwrap();
     }
 
     /// Restores random instants.
     fn restore_some(&mut self, cases: usize) {
-        let (first, last) = (self.kept[0].time.unix_s() - 1, self.kept.last().unwrap().time.unix_s() + 1);
+        let (first, last) = (
+            self.kept[0].time.unix_s() - 1,
+            self.kept.last().unwrap().time.unix_s() + 1,
+        );
         for _ in 0..cases {
             let span = usize::try_from(last - first + 1).unwrap();
             let at = first + i64::try_from(self.random.below(span)).unwrap();
@@ -179,7 +235,10 @@ impl History {
 
     /// Dates the objects of the log: each slot is a day later than the one before, and the last one is half a day old.
     fn age(&self) {
-        #[allow(clippy::disallowed_methods, reason = "the store's clock is not the program's")]
+        #[allow(
+            clippy::disallowed_methods,
+            reason = "the store's clock is not the program's"
+        )]
         let now = SystemTime::now();
         let last = note(&self.site).slot;
         for folder in [layout::LOG, layout::STATES, layout::PARTS] {
@@ -188,13 +247,22 @@ impl History {
                 let slot: u64 = place.split('-').next().unwrap().parse().unwrap();
                 let age = DAY * u32::try_from(last + 1 - slot).unwrap() - DAY / 2;
                 let path = self.site.path(self.folder()).join(&object.name);
-                File::options().write(true).open(path).unwrap().set_modified(now - age).unwrap();
+                File::options()
+                    .write(true)
+                    .open(path)
+                    .unwrap()
+                    .set_modified(now - age)
+                    .unwrap();
             }
         }
     }
 
     fn folder(&self) -> &'static str {
-        if self.place.kind.starts_with("sealed") { "sealed" } else { "bucket" }
+        if self.place.kind.starts_with("sealed") {
+            "sealed"
+        } else {
+            "bucket"
+        }
     }
 
     /// Sweeps objects older than `days` days. Each slot is one day.
@@ -205,20 +273,48 @@ impl History {
         self.import();
         self.keep();
         self.publish(&format!("--state-every 0s --keep {days}d"));
-        let (states, log) = (self.place.slots(layout::STATES), self.place.slots(layout::LOG));
+        let (states, log) = (
+            self.place.slots(layout::STATES),
+            self.place.slots(layout::LOG),
+        );
         // The newest of the states that are too old, if there is one.
         let is_old = |slot: &u64| last + 1 - slot > days;
-        let expected = before.iter().copied().filter(is_old).max().unwrap_or(before[0]);
-        assert_eq!((states[0], log[0]), (expected, expected), "{}: {before:?}, {days} days", self.place.kind);
+        let expected = before
+            .iter()
+            .copied()
+            .filter(is_old)
+            .max()
+            .unwrap_or(before[0]);
+        assert_eq!(
+            (states[0], log[0]),
+            (expected, expected),
+            "{}: {before:?}, {days} days",
+            self.place.kind
+        );
         let parts = self.place.bucket.list(layout::PARTS, None).unwrap();
-        assert!(parts.iter().all(|part| layout::parse_part(&part.name).unwrap().slot >= expected), "{parts:?}");
-        self.place.json(&self.site, &["check", "--from", &self.place.url]);
+        assert!(
+            parts
+                .iter()
+                .all(|part| layout::parse_part(&part.name).unwrap().slot >= expected),
+            "{parts:?}"
+        );
+        self.place
+            .json(&self.site, &["check", "--from", &self.place.url]);
         // All younger instants can be restored: the first of them, and the state just before it.
         let first_young = (last + 1).saturating_sub(days).max(1);
         if first_young > 1 {
             let seq = self.place.entry(first_young - 1).header.seq;
-            let then = self.kept.iter().find(|kept| kept.head.seq == seq).expect("a commit").time;
-            assert!(then >= self.oldest().time, "{}: an instant of the time to keep is gone", self.place.kind);
+            let then = self
+                .kept
+                .iter()
+                .find(|kept| kept.head.seq == seq)
+                .expect("a commit")
+                .time;
+            assert!(
+                then >= self.oldest().time,
+                "{}: an instant of the time to keep is gone",
+                self.place.kind
+            );
             self.restore(then);
         }
     }
@@ -241,7 +337,9 @@ fn any_kept_instant_can_be_restored() {
         history.restore(oldest.plus_s(-1));
         let before = cases.div_ceil(4);
         history.restore_some(before);
-        let days = 1 + history.random.below(usize::try_from(note(&history.site).slot).unwrap());
+        let days = 1 + history
+            .random
+            .below(usize::try_from(note(&history.site).slot).unwrap());
         history.sweep(u64::try_from(days).unwrap());
         let oldest = history.oldest().time;
         history.restore(oldest);
@@ -250,7 +348,11 @@ fn any_kept_instant_can_be_restored() {
         history.restore_some(after);
         restored += 5 + before + after;
         let slots = note(&history.site).slot;
-        println!("{}: {} commits in {slots} slots, swept after {days}", history.place.kind, history.kept.len());
+        println!(
+            "{}: {} commits in {slots} slots, swept after {days}",
+            history.place.kind,
+            history.kept.len()
+        );
     }
     println!("{restored} instants restored");
     counted(restored, "instants");
@@ -278,22 +380,49 @@ fn refuse_within_state(is_restored: bool) {
         site.json(["restore".as_ref(), earlier.as_os_str(), "--yes".as_ref()]);
     } else {
         commit(&site, 2);
-        damage(&site, |outbox, seqs| drop(outbox.remove((seqs[0], 0)).unwrap()));
+        damage(&site, |outbox, seqs| {
+            drop(outbox.remove((seqs[0], 0)).unwrap())
+        });
     }
     times.push(contents(&site.db()).0);
     assert_eq!(place.once(&site), 1);
     assert!(place.entry(2).header.is_state());
     let (file, within) = (site.path("then.redb"), times[1]);
     let backup = |at: Timestamp| {
-        place.ends(&site, &["backup", "--json", file.to_str().unwrap(), "--from", &place.url, "--at", &at.to_string()])
+        place.ends(
+            &site,
+            &[
+                "backup",
+                "--json",
+                file.to_str().unwrap(),
+                "--from",
+                &place.url,
+                "--at",
+                &at.to_string(),
+            ],
+        )
     };
     let refused = backup(within);
-    let expected = format!("the commits after {} were published in one whole state, as of {}", times[0], times[2]);
-    assert!(refused.code == Some(1) && refused.stdout.contains(&expected), "{refused:?}");
+    let expected = format!(
+        "the commits after {} were published in one whole state, as of {}",
+        times[0], times[2]
+    );
+    assert!(
+        refused.code == Some(1) && refused.stdout.contains(&expected),
+        "{refused:?}"
+    );
     assert!(!file.exists());
     // The times of replaced commits are unknown.
-    let before = if is_restored { times[0] } else { within.plus_s(-1) };
-    for (at, expected) in [(times[0], times[0]), (before, times[0]), (times[2], times[2])] {
+    let before = if is_restored {
+        times[0]
+    } else {
+        within.plus_s(-1)
+    };
+    for (at, expected) in [
+        (times[0], times[0]),
+        (before, times[0]),
+        (times[2], times[2]),
+    ] {
         let done = backup(at);
         assert_eq!(done.code, Some(0), "{at}: {done:?}");
         assert_eq!(done.json()["last_commit_at"], expected.to_string(), "{at}");
@@ -317,23 +446,54 @@ fn a_refused_backup_names_the_newest_possible_instant() {
     fs::write(site.path("bucket").join(&damaged), "rotten").unwrap();
     let file = site.path("left.redb");
     let backup = |more: &[&str]| {
-        let args = ["backup", "--json", file.to_str().unwrap(), "--from", &place.url];
+        let args = [
+            "backup",
+            "--json",
+            file.to_str().unwrap(),
+            "--from",
+            &place.url,
+        ];
         place.ends(&site, &[&args, more].concat())
     };
     let refused = backup(&[]);
-    assert!(refused.code == Some(1) && refused.stdout.contains(&damaged), "{refused:?}");
-    assert!(refused.stdout.contains(&format!("add --at {}", times[0])), "{refused:?}");
+    assert!(
+        refused.code == Some(1) && refused.stdout.contains(&damaged),
+        "{refused:?}"
+    );
+    assert!(
+        refused.stdout.contains(&format!("add --at {}", times[0])),
+        "{refused:?}"
+    );
     // A later commit may be lost.
     let refused = backup(&["--at", &times[0].plus_s(1).to_string()]);
     assert!(refused.code == Some(1) && !file.exists(), "{refused:?}");
     let done = backup(&["--at", &times[0].to_string()]);
     assert_eq!(done.code, Some(0), "{done:?}");
-    assert!(site.conferences_in(&file) == expected[0], "the records before the damaged entry");
+    assert!(
+        site.conferences_in(&file) == expected[0],
+        "the records before the damaged entry"
+    );
     // The backup is a database of its own.
-    site.json(["license", "set", "other", "--dataset", "journals", "--db", file.to_str().unwrap()]);
+    site.json([
+        "license",
+        "set",
+        "other",
+        "--dataset",
+        "journals",
+        "--db",
+        file.to_str().unwrap(),
+    ]);
     // A whole state after the damaged entry repairs the log, although nothing else waits.
-    assert!(refused.stdout.contains("`medfeed publish URL --start-over`"), "{refused:?}");
+    assert!(
+        refused
+            .stdout
+            .contains("`medfeed publish URL --start-over`"),
+        "{refused:?}"
+    );
     assert_eq!(place.once_with(&site, "--start-over"), 1);
     assert_eq!(backup(&[]).code, Some(0));
-    assert!(site.conferences_in(&file) == expected[2], "the newest records");
+    assert!(
+        site.conferences_in(&file) == expected[2],
+        "the newest records"
+    );
 }

@@ -118,18 +118,26 @@ impl Run {
         if self.random.below(3) > 0 {
             return;
         }
-        let (caller, skip) = (CALLERS[self.random.below(CALLERS.len())], self.random.below(4));
+        let (caller, skip) = (
+            CALLERS[self.random.below(CALLERS.len())],
+            self.random.below(4),
+        );
         let (method, name, fault) = FAULTS[self.random.below(FAULTS.len())];
         if let Some(s3) = &self.world.s3 {
             s3.fail_for(caller, method, name, fault, skip);
-            self.world.note(format!("{caller} meets {fault:?} at {method} {name}"));
+            self.world
+                .note(format!("{caller} meets {fault:?} at {method} {name}"));
         }
     }
 
     fn round(&mut self) {
         self.disturb();
         self.start();
-        let (writer, publisher, replica) = (self.random.below(4), self.random.below(2), self.random.below(2));
+        let (writer, publisher, replica) = (
+            self.random.below(4),
+            self.random.below(2),
+            self.random.below(2),
+        );
         if writer == 0 {
             self.writer_dies();
         }
@@ -181,8 +189,12 @@ impl Run {
         if !self.moments.iter().any(can_be) {
             self.moments.extend(Moment::all(self.world.s3.is_none()));
         }
-        let possible: Vec<usize> = (0..self.moments.len()).filter(|at| can_be(&self.moments[*at])).collect();
-        let mut moment = self.moments.swap_remove(possible[self.random.below(possible.len())]);
+        let possible: Vec<usize> = (0..self.moments.len())
+            .filter(|at| can_be(&self.moments[*at]))
+            .collect();
+        let mut moment = self
+            .moments
+            .swap_remove(possible[self.random.below(possible.len())]);
         if moment.method == "DELETE" {
             moment.name = ["/states/", "/parts/", "/log/"][self.random.below(3)];
             self.age();
@@ -193,9 +205,18 @@ impl Run {
     /// Kills the publisher before or after its next request of a kind. In a folder, kills it when the result is
     /// visible, or at a random moment.
     fn publisher_dies_at(&mut self, moment: Moment) {
-        let Moment { method, name, fault, restores } = moment;
+        let Moment {
+            method,
+            name,
+            fault,
+            restores,
+        } = moment;
         let is_folder = self.world.s3.is_none();
-        let skip = if name.is_empty() { self.random.below(12) } else { 0 };
+        let skip = if name.is_empty() {
+            self.random.below(12)
+        } else {
+            0
+        };
         if restores {
             // First publishes the waiting commits, so that the held request is for an object of the restored state.
             self.world.wait_for_publisher();
@@ -225,8 +246,11 @@ impl Run {
                     Some(s3) => s3.held_within(Duration::from_secs(2)),
                     None => {
                         let now = self.names(kind);
-                        let is_done =
-                            if method == "DELETE" { !before.is_subset(&now) } else { !now.is_subset(&before) };
+                        let is_done = if method == "DELETE" {
+                            !before.is_subset(&now)
+                        } else {
+                            !now.is_subset(&before)
+                        };
                         is_done.then(|| format!("{method} {name}"))
                     }
                 };
@@ -243,9 +267,15 @@ impl Run {
 
     /// The names in a folder of the bucket.
     fn names(&self, kind: Option<&str>) -> BTreeSet<String> {
-        let Some(kind) = kind.filter(|_| self.world.s3.is_none()) else { return BTreeSet::new() };
-        let Ok(entries) = fs::read_dir(self.world.folder.join(kind)) else { return BTreeSet::new() };
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+        let Some(kind) = kind.filter(|_| self.world.s3.is_none()) else {
+            return BTreeSet::new();
+        };
+        let Ok(entries) = fs::read_dir(self.world.folder.join(kind)) else {
+            return BTreeSet::new();
+        };
+        entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect()
     }
 
     fn replica_dies(&mut self) {
@@ -260,7 +290,10 @@ impl Run {
         if self.deaths.is_empty() {
             self.deaths.extend(DEATHS);
         }
-        match self.deaths.swap_remove(self.random.below(self.deaths.len())) {
+        match self
+            .deaths
+            .swap_remove(self.random.below(self.deaths.len()))
+        {
             Death::Anytime => {
                 std::thread::sleep(self.random.part_of(Duration::from_millis(50)));
                 self.kill_replica(at);
@@ -275,7 +308,13 @@ impl Run {
     }
 
     fn kill_replica(&mut self, at: usize) -> Option<u64> {
-        self.world.replicas[at].server.take().expect("it runs").0.process.kill();
+        self.world.replicas[at]
+            .server
+            .take()
+            .expect("it runs")
+            .0
+            .process
+            .kill();
         self.let_go();
         self.world.check_killed(at)
     }
@@ -289,7 +328,9 @@ impl Run {
 
     fn dies_polling(&mut self, at: usize) {
         let fault = self.fault();
-        let Some(s3) = &self.world.s3 else { return self.dies_applying(at, false) };
+        let Some(s3) = &self.world.s3 else {
+            return self.dies_applying(at, false);
+        };
         s3.fail_for(CALLERS[at + 1], "GET", "/log/", fault, 0);
         s3.wait_for_held();
         self.kill_replica(at);
@@ -312,7 +353,8 @@ impl Run {
         self.world.wait_for_publisher();
         let last = self.world.last_slot();
         let header = |slot| self.world.place.entry(slot).header;
-        let is_replaced = |slot| header(slot).replaces(header(slot - 1).head(), header(slot - 1).digest);
+        let is_replaced =
+            |slot| header(slot).replaces(header(slot - 1).head(), header(slot - 1).digest);
         let is_state = (before + 1..=last).any(is_replaced);
         let time = match &self.world.s3 {
             Some(s3) => {
@@ -362,7 +404,11 @@ impl Run {
     }
 
     fn kill_starting(&mut self, starting: &mut Process, at: usize) {
-        assert_eq!(starting.ended_within(Duration::ZERO), None, "replica {at} ended by itself");
+        assert_eq!(
+            starting.ended_within(Duration::ZERO),
+            None,
+            "replica {at} ended by itself"
+        );
         starting.kill();
         self.let_go();
         self.world.check_killed(at);
@@ -411,17 +457,33 @@ fn kills_of_any_process_lose_nothing_and_all_answer_alike() {
         let runs = [None, Some(())].map(|is_s3| {
             scope.spawn(move || {
                 let world = World::new(is_s3.map(|()| S3::start()), seed % 2 == 0);
-                let counts = Run::new(world, Random::new(seed.wrapping_mul(2) + u64::from(is_s3.is_some()))).run(each);
+                let counts = Run::new(
+                    world,
+                    Random::new(seed.wrapping_mul(2) + u64::from(is_s3.is_some())),
+                )
+                .run(each);
                 (is_s3.is_some(), counts)
             })
         });
         for run in runs {
             let (is_s3, counts) = run.join().expect("all that must hold does");
             let total: u64 = counts.values().sum();
-            println!("{}: {total} kills in {:?}", if is_s3 { "s3" } else { "folder" }, begun.elapsed());
-            counts.iter().for_each(|(step, count)| println!("  {count:5} {step}"));
-            let missed: Vec<String> = steps(is_s3).into_iter().filter(|step| !counts.contains_key(step)).collect();
-            assert!(kills < ENOUGH || missed.is_empty(), "seed {seed}: never killed at {missed:?}");
+            println!(
+                "{}: {total} kills in {:?}",
+                if is_s3 { "s3" } else { "folder" },
+                begun.elapsed()
+            );
+            counts
+                .iter()
+                .for_each(|(step, count)| println!("  {count:5} {step}"));
+            let missed: Vec<String> = steps(is_s3)
+                .into_iter()
+                .filter(|step| !counts.contains_key(step))
+                .collect();
+            assert!(
+                kills < ENOUGH || missed.is_empty(),
+                "seed {seed}: never killed at {missed:?}"
+            );
         }
     });
     counted(kills, "kills");

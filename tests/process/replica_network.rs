@@ -77,8 +77,18 @@ impl Log {
                 relay.keep_answers();
             }
         }
-        assert_eq!((place.slots(layout::LOG).len(), place.slots(layout::STATES)), (5, vec![1, 4]));
-        Log { rows, place, relay, following, site, _s3: s3 }
+        assert_eq!(
+            (place.slots(layout::LOG).len(), place.slots(layout::STATES)),
+            (5, vec![1, 4])
+        );
+        Log {
+            rows,
+            place,
+            relay,
+            following,
+            site,
+            _s3: s3,
+        }
     }
 
     fn replica(&self, is_new: bool) -> TestReplica {
@@ -89,9 +99,14 @@ impl Log {
         let mut cases = Vec::new();
         for is_new in [true, false] {
             self.relay.begin(&[]);
-            self.replica(is_new).reach(&self.place.through(&self.relay.url()), LAST);
+            self.replica(is_new)
+                .reach(&self.place.through(&self.relay.url()), LAST);
             let exchanges = self.relay.exchanges();
-            cases.extend(Recorded::cases(&exchanges).into_iter().map(|(at, fault)| Case { is_new, at, fault }));
+            cases.extend(
+                Recorded::cases(&exchanges)
+                    .into_iter()
+                    .map(|(at, fault)| Case { is_new, at, fault }),
+            );
         }
         cases
     }
@@ -110,7 +125,12 @@ impl Log {
         });
         assert!(!relay.met().is_empty(), "the fault was not met: {}", what());
         assert!(tested.status.unfit().is_none(), "{}", what());
-        assert_eq!(rows_of(&tested.path()), rows_of(&self.site.db()), "{}", what());
+        assert_eq!(
+            rows_of(&tested.path()),
+            rows_of(&self.site.db()),
+            "{}",
+            what()
+        );
     }
 
     /// Checks that the file has a published state, and that only the last one counts as the end of the log.
@@ -121,8 +141,16 @@ impl Log {
         }
         assert_eq!(rows_of(&tested.path()), self.rows[&tested.slot], "{what}");
         let is_end = tested.status.unfit().is_none();
-        assert!(tested.slot == LAST || !is_end, "{what}: slot {} is taken for the end", tested.slot);
-        assert!(tested.slot == LAST || tested.error().is_some(), "{what}: slot {}", tested.slot);
+        assert!(
+            tested.slot == LAST || !is_end,
+            "{what}: slot {} is taken for the end",
+            tested.slot
+        );
+        assert!(
+            tested.slot == LAST || tested.error().is_some(),
+            "{what}: slot {}",
+            tested.slot
+        );
     }
 }
 
@@ -151,12 +179,20 @@ impl TestReplica {
     /// Starts, or polls once.
     fn step(&mut self, place: &Place) {
         match &mut self.replica {
-            Some(replica) => assert!(replica.poll(&|| true), "it stopped: {:?}", self.status.progress()),
-            None => match Replica::start(place.log(), &self.path(), Arc::clone(&self.status), &|| true) {
-                Ok(replica) => self.replica = Some(replica),
-                // A server would end with this error, and be started again.
-                Err(error) => println!("not started: {error}"),
-            },
+            Some(replica) => assert!(
+                replica.poll(&|| true),
+                "it stopped: {:?}",
+                self.status.progress()
+            ),
+            None => {
+                match Replica::start(place.log(), &self.path(), Arc::clone(&self.status), &|| {
+                    true
+                }) {
+                    Ok(replica) => self.replica = Some(replica),
+                    // A server would end with this error, and be started again.
+                    Err(error) => println!("not started: {error}"),
+                }
+            }
         }
         let slot = self.status.progress().slot;
         assert!(slot >= self.slot, "from slot {} to slot {slot}", self.slot);
@@ -179,5 +215,12 @@ fn a_fault_of_any_exchange_leaves_a_replica_at_a_published_state() {
     let cases = (Vec::new(), log.cases());
     let relays: Vec<FaultRelay> = (0..LANES).map(|_| log.relay.fork()).collect();
     let lane_of = |number: usize, _: &Case| number % LANES;
-    run_cases(cases, |case| case.fault, QUICK, &relays, lane_of, |relay, case| log.run(relay, case));
+    run_cases(
+        cases,
+        |case| case.fault,
+        QUICK,
+        &relays,
+        lane_of,
+        |relay, case| log.run(relay, case),
+    );
 }

@@ -24,16 +24,32 @@ fn a_replica_that_is_cut_off_answers_503_after_max_staleness() {
         let answer = client.get("/v1/conferences");
         (answer.status != 200).then_some(answer)
     });
-    assert_eq!((answer.status, answer.problem().as_str()), (503, "unavailable"));
+    assert_eq!(
+        (answer.status, answer.problem().as_str()),
+        (503, "unavailable")
+    );
     assert_eq!(answer.header("retry-after"), Some("10"));
-    for (path, status) in [("/v1/status", 503), ("/v1/exports/journals", 503), ("/docs", 200)] {
+    for (path, status) in [
+        ("/v1/status", 503),
+        ("/v1/exports/journals", 503),
+        ("/docs", 200),
+    ] {
         assert_eq!(client.get(path).status, status, "{path}");
     }
-    assert_eq!(server.client("no key at all").get("/v1/conferences").status, 503);
+    assert_eq!(
+        server.client("no key at all").get("/v1/conferences").status,
+        503
+    );
     let (status, told) = readyz(&mut admin);
-    assert!(status == 503 && told.contains("seconds ago, so it answers 503: "), "{told}");
+    assert!(
+        status == 503 && told.contains("seconds ago, so it answers 503: "),
+        "{told}"
+    );
     let metrics = scrape(&mut admin);
-    assert!(metrics["medfeed_replica_stale_seconds"] >= 2.0 && metrics["medfeed_replica_fit"] == 0.0, "{metrics:?}");
+    assert!(
+        metrics["medfeed_replica_stale_seconds"] >= 2.0 && metrics["medfeed_replica_fit"] == 0.0,
+        "{metrics:?}"
+    );
 
     // A replica that starts now may have missed commits, so it does not answer either.
     server.stop();
@@ -42,7 +58,9 @@ fn a_replica_that_is_cut_off_answers_503_after_max_staleness() {
     assert_eq!(client.get("/v1/conferences").status, 503);
     assert!(readyz(&mut admin).1.contains("since it started"));
     std::fs::rename(&away, origin.folder()).unwrap();
-    wait_for("it is followed again", || client.get("/v1/conferences").status == 200);
+    wait_for("it is followed again", || {
+        client.get("/v1/conferences").status == 200
+    });
     wait_for("it is ready", || admin.get("/readyz").status == 200);
     server.stop();
 }
@@ -69,15 +87,37 @@ fn a_replica_without_a_usable_bucket_or_file_is_refused_at_the_start() {
     let empty = site.path("empty");
     std::fs::create_dir(&empty).unwrap();
     let start = |site: &Site, url: &str, more: &[&str]| {
-        let args = [&["serve", "--listen", "127.0.0.1:0", "--from", url][..], more].concat();
+        let args = [
+            &["serve", "--listen", "127.0.0.1:0", "--from", url][..],
+            more,
+        ]
+        .concat();
         let done = site.ends(args);
         assert_eq!(done.stdout, "", "{done:?}");
         done
     };
     let cases: [(&Site, String, &[&str], i32, &str); 4] = [
-        (&site, url_of(&empty), &[], 1, "nothing is published at file:///"),
-        (&site, "/srv/feed".to_owned(), &[], 2, "write it as file:///srv/feed"),
-        (&site, origin.url(), &["--seal-key", "nowhere"], 1, "openssl rand -hex 64"),
+        (
+            &site,
+            url_of(&empty),
+            &[],
+            1,
+            "nothing is published at file:///",
+        ),
+        (
+            &site,
+            "/srv/feed".to_owned(),
+            &[],
+            2,
+            "write it as file:///srv/feed",
+        ),
+        (
+            &site,
+            origin.url(),
+            &["--seal-key", "nowhere"],
+            1,
+            "openssl rand -hex 64",
+        ),
         (&origin.site, origin.url(), &[], 1, "is not a replica"),
     ];
     for (site, url, more, code, piece) in cases {
@@ -89,9 +129,15 @@ fn a_replica_without_a_usable_bucket_or_file_is_refused_at_the_start() {
     let replica = origin.replica();
     // The option that the image for containers sets has no effect here.
     replica.serve("--create").stop();
-    for (url, piece) in [(other.url(), "but the file is a replica of"), (url_of(&empty), "nothing is published")] {
+    for (url, piece) in [
+        (other.url(), "but the file is a replica of"),
+        (url_of(&empty), "nothing is published"),
+    ] {
         let done = start(&replica.site, &url, &[]);
-        assert!(done.code == Some(1) && done.stderr.contains(piece), "{url}: {done:?}");
+        assert!(
+            done.code == Some(1) && done.stderr.contains(piece),
+            "{url}: {done:?}"
+        );
     }
 }
 
@@ -118,7 +164,10 @@ fn a_replicas_file_is_read_like_its_origins_and_written_by_no_command() {
             let expected = format!(
                 "feed.redb is a replica of {url}; write to its origin. If that is lost, `medfeed promote` makes"
             );
-            assert!(done.code == Some(1) && done.stderr.contains(&expected), "{what}: {command:?}: {done:?}");
+            assert!(
+                done.code == Some(1) && done.stderr.contains(&expected),
+                "{what}: {command:?}: {done:?}"
+            );
         }
     };
     assert_refused("served");
@@ -126,8 +175,15 @@ fn a_replicas_file_is_read_like_its_origins_and_written_by_no_command() {
     assert_refused("not served");
     // Keys may be revoked at the origin, so a server refuses a replica that it would not follow with.
     let done = site.ends(["serve", "--listen", "127.0.0.1:0"]);
-    for expected in [&format!("feed.redb is a replica of {url}"), &format!("--from {url}"), "medfeed promote"] {
-        assert!(done.code == Some(1) && done.stderr.contains(expected), "{done:?}");
+    for expected in [
+        &format!("feed.redb is a replica of {url}"),
+        &format!("--from {url}"),
+        "medfeed promote",
+    ] {
+        assert!(
+            done.code == Some(1) && done.stderr.contains(expected),
+            "{done:?}"
+        );
     }
     site.check();
     // Its backups are databases of their own. A plain copy of its file is a backup too.
@@ -135,7 +191,15 @@ fn a_replicas_file_is_read_like_its_origins_and_written_by_no_command() {
     std::fs::copy(site.db(), site.path("plain.redb")).unwrap();
     site.json(["restore", "plain.redb", "--db", "restored.redb", "--yes"]);
     for db in ["copy.redb", "restored.redb"] {
-        site.json(["license", "set", "other", "--dataset", "journals", "--db", db]);
+        site.json([
+            "license",
+            "set",
+            "other",
+            "--dataset",
+            "journals",
+            "--db",
+            db,
+        ]);
     }
 }
 
@@ -155,12 +219,17 @@ fn an_invalid_entry_is_reported_until_a_valid_one_replaces_it() {
     };
     // Bytes that are no entry.
     let (before, name) = (seq_of(&mut admin), layout::log(origin.slot + 1));
-    origin.site.import("conferences.jsonl", conferences_of_version(COUNT, 1));
+    origin
+        .site
+        .import("conferences.jsonl", conferences_of_version(COUNT, 1));
     let (header, changes) = origin.next_entry();
     std::fs::write(origin.folder().join(&name), "rotten").unwrap();
     await_told(&mut admin, &name);
     assert!(scrape(&mut admin)["medfeed_replica_unusable_objects_total"] >= 1.0);
-    assert_eq!((client.get("/v1/conferences").status, seq_of(&mut admin)), (200, before));
+    assert_eq!(
+        (client.get("/v1/conferences").status, seq_of(&mut admin)),
+        (200, before)
+    );
     std::fs::remove_file(origin.folder().join(&name)).unwrap();
     origin.put(&header, &changes);
     wait_for_seq(&origin, &mut admin);
@@ -168,22 +237,37 @@ fn an_invalid_entry_is_reported_until_a_valid_one_replaces_it() {
     // Rows that differ from the origin's. A new load does not help either, until there is a state with the right
     // digest.
     origin.publish();
-    origin.site.import("conferences.jsonl", conferences_of_version(COUNT, 2));
+    origin
+        .site
+        .import("conferences.jsonl", conferences_of_version(COUNT, 2));
     let (mut header, changes) = origin.next_entry();
     header.digest.0[2] ^= 1;
     header.commits.last_mut().unwrap().digest = header.digest;
     origin.put(&header, &changes);
     await_told(&mut admin, "digest");
     assert!(scrape(&mut admin)["medfeed_replica_digest_failures_total"] >= 1.0);
-    assert_eq!(client.get("/v1/conferences/1").json()["data"]["venue"], "version 1");
+    assert_eq!(
+        client.get("/v1/conferences/1").json()["data"]["venue"],
+        "version 1"
+    );
     let done = origin.site.ends(["check", "--from", &origin.url()]);
-    assert!(done.code == Some(1) && done.stderr.contains("digest"), "{done:?}");
-    origin.site.import("conferences.jsonl", conferences_of_version(COUNT, 3));
+    assert!(
+        done.code == Some(1) && done.stderr.contains("digest"),
+        "{done:?}"
+    );
+    origin
+        .site
+        .import("conferences.jsonl", conferences_of_version(COUNT, 3));
     origin.add_state();
     wait_for_seq(&origin, &mut admin);
-    assert_eq!(client.get("/v1/conferences/1").json()["data"]["venue"], "version 3");
+    assert_eq!(
+        client.get("/v1/conferences/1").json()["data"]["venue"],
+        "version 3"
+    );
     // After an entry with an unknown schema, the replica follows no more.
-    origin.site.import("conferences.jsonl", conferences_of_version(COUNT, 4));
+    origin
+        .site
+        .import("conferences.jsonl", conferences_of_version(COUNT, 4));
     let (mut header, changes) = origin.next_entry();
     header.schema += 1;
     origin.put(&header, &changes);

@@ -20,12 +20,17 @@ pub fn origin() -> (Origin, String) {
 }
 
 pub fn journals(version: u64) -> String {
-    (1..=7).map(|id| format!("{{\"id\":{id},\"name\":\"Journal {id}, volume {version}\"}}\n")).collect()
+    (1..=7)
+        .map(|id| format!("{{\"id\":{id},\"name\":\"Journal {id}, volume {version}\"}}\n"))
+        .collect()
 }
 
 /// Serves a replica, with a client of its monitoring.
 pub fn serve(replica: &Replica, more: &str) -> (Server, Client) {
-    start_watched(&replica.site, replica.site.serve_command(&replica.options(more)))
+    start_watched(
+        &replica.site,
+        replica.site.serve_command(&replica.options(more)),
+    )
 }
 
 pub fn seq_of(admin: &mut Client) -> f64 {
@@ -65,8 +70,16 @@ pub fn compare(here: &mut Client, there: &mut Client, tokens: &[String]) -> Vec<
     ]
     .map(str::to_owned)
     .into();
-    targets.extend(tokens.iter().map(|token| format!("/v1/conferences/changes?since={token}")));
-    targets.extend(tokens.iter().map(|token| format!("/v1/conferences/changes?limit=3&since={token}")));
+    targets.extend(
+        tokens
+            .iter()
+            .map(|token| format!("/v1/conferences/changes?since={token}")),
+    );
+    targets.extend(
+        tokens
+            .iter()
+            .map(|token| format!("/v1/conferences/changes?limit=3&since={token}")),
+    );
     let mut found = Vec::new();
     for target in targets {
         let (expected, answer) = (here.get(&target), there.get(&target));
@@ -92,7 +105,9 @@ pub fn compare(here: &mut Client, there: &mut Client, tokens: &[String]) -> Vec<
 #[test]
 fn a_replica_answers_as_its_origin() {
     let (mut origin, key) = origin();
-    let command = origin.site.serve_command("--admin-listen 127.0.0.1:0 --log info");
+    let command = origin
+        .site
+        .serve_command("--admin-listen 127.0.0.1:0 --log info");
     let (serving, mut origin_admin) = start_watched(&origin.site, command);
     let replica = origin.replica();
     let (server, mut admin) = serve(&replica, "--poll 20ms");
@@ -100,12 +115,20 @@ fn a_replica_answers_as_its_origin() {
     let (mut here, mut there) = (serving.client(&key), server.client(&key));
     let mut tokens = compare(&mut here, &mut there, &[]);
     for version in 1..=6 {
-        origin.site.import("conferences.jsonl", conferences_of_version(COUNT - version, version));
+        origin.site.import(
+            "conferences.jsonl",
+            conferences_of_version(COUNT - version, version),
+        );
         match version {
-            2 => drop(
-                origin.site.license("all", "--dataset conferences --dataset journals --country Spain --country Japan"),
+            2 => drop(origin.site.license(
+                "all",
+                "--dataset conferences --dataset journals --country Spain --country Japan",
+            )),
+            3 => drop(
+                origin
+                    .site
+                    .license("all", "--dataset conferences --dataset journals --widen"),
             ),
-            3 => drop(origin.site.license("all", "--dataset conferences --dataset journals --widen")),
             4 => drop(origin.site.import("journals.jsonl", journals(4))),
             // The waiting changes survive a compaction.
             5 => drop(origin.site.json(["compact"])),
@@ -137,9 +160,15 @@ fn a_token_that_is_ahead_makes_the_replica_poll_at_once() {
     let replica = origin.replica();
     let (server, mut admin) = serve(&replica, "--poll 1h");
     let (mut here, mut there) = (serving.client(&key), server.client(&key));
-    let first = here.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
+    let first = here
+        .get("/v1/exports/conferences")
+        .header("x-sync-token")
+        .unwrap()
+        .to_owned();
     for version in 1..=3 {
-        origin.site.import("conferences.jsonl", conferences_of_version(COUNT, version));
+        origin
+            .site
+            .import("conferences.jsonl", conferences_of_version(COUNT, version));
         let since = |token: &str| format!("/v1/conferences/changes?since={token}");
         let page = wait_until("the origin's server shows the commit", SOON, || {
             let page = here.get(&since(&first)).json();
@@ -149,17 +178,27 @@ fn a_token_that_is_ahead_makes_the_replica_poll_at_once() {
         // The commit is not published yet. So the token is not lost, and the same request succeeds after it is
         // published.
         let answer = there.get(&since(&token));
-        assert_eq!((answer.status, answer.problem().as_str()), (503, "unavailable"));
+        assert_eq!(
+            (answer.status, answer.problem().as_str()),
+            (503, "unavailable")
+        );
         assert_eq!(answer.header("retry-after"), Some("1"));
         assert_eq!(there.get(&since(&first)).status, 200, "others are answered");
         origin.publish();
         let answer = there.get(&since(&token));
-        assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
+        assert_eq!(
+            answer.status,
+            200,
+            "{}",
+            String::from_utf8_lossy(&answer.body)
+        );
         assert_eq!(answer.json()["next_sync_token"], token.as_str());
         wait_for_seq(&origin, &mut admin);
     }
     // The scope is ahead, too.
-    origin.site.license("all", "--dataset conferences --country Spain");
+    origin
+        .site
+        .license("all", "--dataset conferences --country Spain");
     let token = wait_until("the origin's server shows the commit", SOON, || {
         let answer = here.get("/v1/exports/conferences");
         let token = answer.header("x-sync-token").unwrap().to_owned();
@@ -178,10 +217,17 @@ pub fn mirror(origin: &Origin, store: &S3) {
     for folder in [layout::LOG, layout::STATES, layout::PARTS] {
         for object in origin.bucket().list(folder, None).unwrap() {
             if store.object(&object.name).is_none() {
-                store.set_object(&object.name, Some(origin.bucket().get(&object.name).unwrap().unwrap().bytes));
+                store.set_object(
+                    &object.name,
+                    Some(origin.bucket().get(&object.name).unwrap().unwrap().bytes),
+                );
             }
         }
     }
-    let alive = origin.bucket().get(layout::ALIVE).unwrap().map(|alive| alive.bytes);
+    let alive = origin
+        .bucket()
+        .get(layout::ALIVE)
+        .unwrap()
+        .map(|alive| alive.bytes);
     store.set_object(layout::ALIVE, alive);
 }

@@ -85,7 +85,11 @@ impl World {
         }
         let command = site.serve_command("--admin-listen 127.0.0.1:0 --log info");
         let (serving, admin) = start_watched(&site, command);
-        let node = || Node { site: Site::new(), server: None, seq: 0 };
+        let node = || Node {
+            site: Site::new(),
+            server: None,
+            seq: 0,
+        };
         World {
             place,
             s3,
@@ -113,7 +117,10 @@ impl World {
     }
 
     pub fn view(&self) -> OriginView {
-        Reader::open(&self.site.db()).expect("a database").origin().expect("it can be read")
+        Reader::open(&self.site.db())
+            .expect("a database")
+            .origin()
+            .expect("it can be read")
     }
 
     /// The origin's last commit.
@@ -123,15 +130,26 @@ impl World {
 
     /// Starts the publisher's process.
     pub fn start_publisher(&mut self, options: &str) {
-        let log = File::options().append(true).create(true).open(self.site.path("publisher.log")).unwrap();
+        let log = File::options()
+            .append(true)
+            .create(true)
+            .open(self.site.path("publisher.log"))
+            .unwrap();
         let mut command = self.place.command(&self.site, options);
-        command.env("AWS_ACCESS_KEY_ID", CALLERS[0]).stdout(Stdio::null()).stderr(log);
+        command
+            .env("AWS_ACCESS_KEY_ID", CALLERS[0])
+            .stdout(Stdio::null())
+            .stderr(log);
         self.publisher = Some(Process::spawn(&mut command));
     }
 
     /// Fails if the publisher has ended by itself.
     pub fn expect_publisher(&mut self) {
-        let ended = self.publisher.as_mut().expect("it runs").ended_within(Duration::ZERO);
+        let ended = self
+            .publisher
+            .as_mut()
+            .expect("it runs")
+            .ended_within(Duration::ZERO);
         let log = || fs::read_to_string(self.site.path("publisher.log")).unwrap_or_default();
         assert_eq!(ended, None, "the publisher ended by itself: {}", log());
     }
@@ -166,7 +184,11 @@ impl World {
     pub fn next_write(&mut self, random: &mut Random) -> Vec<String> {
         self.version += 1;
         let scope = "license set all --create --yes --rate-limit 1000000 --dataset conferences --dataset journals";
-        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let words = |text: &str| {
+            text.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
         match random.below(18) {
             0 if self.has_backup => words("restore backup.redb --yes"),
             1 => words("compact"),
@@ -180,7 +202,10 @@ impl World {
             6 => self.import("journals.jsonl", journals(self.version)),
             _ => {
                 let count = 20 + u64::try_from(random.below(11)).unwrap();
-                self.import("conferences.jsonl", conferences_of_version(count, self.version))
+                self.import(
+                    "conferences.jsonl",
+                    conferences_of_version(count, self.version),
+                )
             }
         }
     }
@@ -188,7 +213,11 @@ impl World {
     /// The write that imports a file.
     pub fn import(&mut self, name: &str, content: String) -> Vec<String> {
         let file = self.site.write(name, content);
-        vec!["import".to_owned(), file.display().to_string(), "--create".to_owned()]
+        vec![
+            "import".to_owned(),
+            file.display().to_string(),
+            "--create".to_owned(),
+        ]
     }
 
     /// Records a write that may have been done.
@@ -203,11 +232,14 @@ impl World {
     pub fn write(&mut self, args: &[String]) -> bool {
         let before = self.head();
         self.note(args.join(" "));
-        let done = self.site.run(args.iter().map(String::as_str).chain(["--json"]));
+        let done = self
+            .site
+            .run(args.iter().map(String::as_str).chain(["--json"]));
         assert_eq!(done.code, Some(0), "{args:?}: {done:?}");
         self.wrote(args);
         if args.starts_with(&["key".to_owned(), "create".to_owned()]) {
-            self.keys.push(done.json()["id"].as_str().unwrap().to_owned());
+            self.keys
+                .push(done.json()["id"].as_str().unwrap().to_owned());
         }
         let head = self.head();
         self.acknowledged.push(head);
@@ -238,7 +270,11 @@ impl World {
                 loop {
                     let ended = writer.ended_within(Duration::ZERO);
                     // While one file replaces the other, there is a moment at which neither can be read.
-                    if ended.is_some() || reader.refresh().is_ok_and(|newest| newest.commit().head() != before) {
+                    if ended.is_some()
+                        || reader
+                            .refresh()
+                            .is_ok_and(|newest| newest.commit().head() != before)
+                    {
                         break ended;
                     }
                 }
@@ -248,7 +284,10 @@ impl World {
         self.wrote(args);
         let head = self.head();
         assert!(head.seq >= before.seq, "{before:?} {head:?}");
-        self.note(format!("{} killed after {after:?}: ended {ended:?}, {before:?} {head:?}", args.join(" ")));
+        self.note(format!(
+            "{} killed after {after:?}: ended {ended:?}, {before:?} {head:?}",
+            args.join(" ")
+        ));
         (ended.is_none(), head != before)
     }
 
@@ -267,18 +306,46 @@ impl World {
     /// Reads the new entries of the log. Checks that each entry names the one before, and is of the origin's history.
     pub fn read_line(&mut self) {
         let mut slot = self.line.last_key_value().map_or(0, |(slot, _)| *slot);
-        while let Some(object) = self.place.bucket.get(&layout::log(slot + 1)).expect("the bucket is there") {
+        while let Some(object) = self
+            .place
+            .bucket
+            .get(&layout::log(slot + 1))
+            .expect("the bucket is there")
+        {
             slot += 1;
-            let entry = entry::decode(&object.bytes).unwrap_or_else(|error| panic!("slot {slot}: {error}"));
+            let entry =
+                entry::decode(&object.bytes).unwrap_or_else(|error| panic!("slot {slot}: {error}"));
             let header = &entry.header;
-            header.check(slot, *self.id.get_or_insert(header.id)).unwrap();
-            let parent = self.line.get(&(slot - 1)).map_or([0; 32], |before| before.hash);
-            assert_eq!(header.parent, parent, "slot {slot} names the entry before it");
+            header
+                .check(slot, *self.id.get_or_insert(header.id))
+                .unwrap();
+            let parent = self
+                .line
+                .get(&(slot - 1))
+                .map_or([0; 32], |before| before.hash);
+            assert_eq!(
+                header.parent, parent,
+                "slot {slot} names the entry before it"
+            );
             let view = self.view();
             let is_held = view.holds(header.seq, header.lineage).unwrap();
-            let is_replaced = || view.restored_over().unwrap().is_some_and(|over| over.seq >= header.seq);
-            assert!(is_held || is_replaced(), "slot {slot} is of no history of the origin: {header:?}");
-            self.line.insert(slot, Known { hash: entry.hash, head: header.head(), digest: header.digest });
+            let is_replaced = || {
+                view.restored_over()
+                    .unwrap()
+                    .is_some_and(|over| over.seq >= header.seq)
+            };
+            assert!(
+                is_held || is_replaced(),
+                "slot {slot} is of no history of the origin: {header:?}"
+            );
+            self.line.insert(
+                slot,
+                Known {
+                    hash: entry.hash,
+                    head: header.head(),
+                    digest: header.digest,
+                },
+            );
         }
     }
 
@@ -290,13 +357,26 @@ impl World {
     /// Checks that a replica serves no older commit than before, and none that its origin does not have.
     pub fn check_seq(&mut self, at: usize) {
         let node = &mut self.replicas[at];
-        let Some((server, admin)) = &mut node.server else { return };
-        assert_eq!(server.process.ended_within(Duration::ZERO), None, "replica {at} ended by itself");
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number below 2^53")]
+        let Some((server, admin)) = &mut node.server else {
+            return;
+        };
+        assert_eq!(
+            server.process.ended_within(Duration::ZERO),
+            None,
+            "replica {at} ended by itself"
+        );
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a whole number below 2^53"
+        )]
         let seq = seq_of(admin) as u64;
         let before = std::mem::replace(&mut node.seq, seq);
         let origin = self.head().seq;
-        assert!((before..=origin).contains(&seq), "replica {at}: seq {seq} after {before}, the origin's is {origin}");
+        assert!(
+            (before..=origin).contains(&seq),
+            "replica {at}: seq {seq} after {before}, the origin's is {origin}"
+        );
     }
 
     /// Checks the file of a killed replica: it has a position of the log with its rows, and is not behind its earlier
@@ -312,11 +392,29 @@ impl World {
             Err(error) => panic!("replica {at}: {error}"),
         };
         self.read_line();
-        let known = self.line.get(&mark.slot).unwrap_or_else(|| panic!("replica {at} is at slot {}", mark.slot));
-        assert_eq!((mark.hash, mark.digest), (known.hash, known.digest), "replica {at}, slot {}", mark.slot);
-        assert_eq!(rows_of(&path), (mark.id, known.head, known.digest), "replica {at}, slot {}", mark.slot);
+        let known = self
+            .line
+            .get(&mark.slot)
+            .unwrap_or_else(|| panic!("replica {at} is at slot {}", mark.slot));
+        assert_eq!(
+            (mark.hash, mark.digest),
+            (known.hash, known.digest),
+            "replica {at}, slot {}",
+            mark.slot
+        );
+        assert_eq!(
+            rows_of(&path),
+            (mark.id, known.head, known.digest),
+            "replica {at}, slot {}",
+            mark.slot
+        );
         let node = &mut self.replicas[at];
-        assert!(known.head.seq >= node.seq, "replica {at}: seq {} after {}", known.head.seq, node.seq);
+        assert!(
+            known.head.seq >= node.seq,
+            "replica {at}: seq {} after {}",
+            known.head.seq,
+            node.seq
+        );
         node.seq = known.head.seq;
         Some(mark.slot)
     }
@@ -362,10 +460,15 @@ impl World {
         let head = self.head();
         let view = self.view();
         for acknowledged in &self.acknowledged {
-            assert!(view.holds(acknowledged.seq, acknowledged.lineage).unwrap(), "{acknowledged:?} is lost");
+            assert!(
+                view.holds(acknowledged.seq, acknowledged.lineage).unwrap(),
+                "{acknowledged:?} is lost"
+            );
         }
         let seq = head.seq as f64;
-        wait_until("the origin's server shows the commit", LONG, || (seq_of(&mut self.admin) == seq).then_some(()));
+        wait_until("the origin's server shows the commit", LONG, || {
+            (seq_of(&mut self.admin) == seq).then_some(())
+        });
         let mut here = self.serving.client(&self.key);
         let mut found = Vec::new();
         for at in 0..REPLICAS {
@@ -390,13 +493,23 @@ impl World {
         self.site.check();
         self.place.check(&self.site);
         for slot in self.place.slots(layout::LOG) {
-            assert_eq!(self.place.entry(slot).hash, self.line[&slot].hash, "slot {slot} was changed");
+            assert_eq!(
+                self.place.entry(slot).hash,
+                self.line[&slot].hash,
+                "slot {slot} was changed"
+            );
         }
-        let checked = self.place.json(&self.site, &["check", "--from", &self.place.url]);
+        let checked = self
+            .place
+            .json(&self.site, &["check", "--from", &self.place.url]);
         assert_eq!(checked["slot"], self.last_slot());
         let (fresh, rows) = (Site::new(), rows_of(&self.site.db()));
         let server = fresh.start(self.place.serve_command(&fresh, ""));
-        compare(&mut self.serving.client(&self.key), &mut server.client(&self.key), &self.tokens);
+        compare(
+            &mut self.serving.client(&self.key),
+            &mut server.client(&self.key),
+            &self.tokens,
+        );
         server.stop();
         assert_eq!(rows_of(&fresh.db()), rows, "a fresh replica");
         fresh.check();
@@ -416,8 +529,17 @@ impl World {
             server.stop();
             node.site.check();
         }
-        for site in [&self.site, &self.replicas[0].site, &self.replicas[1].site, &self.replicas[2].site] {
-            let left: Vec<String> = site.files().into_iter().filter(|name| name.contains("draft")).collect();
+        for site in [
+            &self.site,
+            &self.replicas[0].site,
+            &self.replicas[1].site,
+            &self.replicas[2].site,
+        ] {
+            let left: Vec<String> = site
+                .files()
+                .into_iter()
+                .filter(|name| name.contains("draft"))
+                .collect();
             assert!(left.is_empty(), "{left:?}");
         }
     }
@@ -427,7 +549,11 @@ impl Drop for World {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let first = self.actions.len().saturating_sub(30);
-            eprintln!("the last actions, {}:\n{}", self.place.kind, self.actions[first..].join("\n"));
+            eprintln!(
+                "the last actions, {}:\n{}",
+                self.place.kind,
+                self.actions[first..].join("\n")
+            );
             let log = fs::read_to_string(self.site.path("publisher.log")).unwrap_or_default();
             let from = log.char_indices().rev().nth(3000).map_or(0, |(at, _)| at);
             eprintln!("the publisher's log:\n{}", &log[from..]);

@@ -38,7 +38,9 @@ pub fn large_site() -> (Site, String) {
                 ..ConferenceFields::default()
             };
             let id = Id::try_from(id).unwrap();
-            batch.conferences.insert(id, Some(Conference::new(id, fields).unwrap()));
+            batch
+                .conferences
+                .insert(id, Some(Conference::new(id, fields).unwrap()));
         }
         let site = Site::new();
         let writer = Writer::open_or_create(&site.db(), SOON).unwrap();
@@ -76,7 +78,9 @@ fn no_request_fails_while_servers_take_turns() {
             scope.spawn(move || {
                 let mut connection = None;
                 while !stop.load(Ordering::Relaxed) {
-                    let open = connection.get_or_insert_with(|| BufReader::new(connect(address).expect("connected")));
+                    let open = connection.get_or_insert_with(|| {
+                        BufReader::new(connect(address).expect("connected"))
+                    });
                     let answer = ask(open, STATUS).expect("an answer");
                     assert_eq!(answer.status, 200);
                     if answer.header("connection") == Some("close") {
@@ -91,9 +95,13 @@ fn no_request_fails_while_servers_take_turns() {
             command.arg(address.to_string());
             let next = site.start(command);
             std::mem::replace(&mut server, next).stop();
-            let counts = answers.each_ref().map(|answers| answers.load(Ordering::Relaxed));
+            let counts = answers
+                .each_ref()
+                .map(|answers| answers.load(Ordering::Relaxed));
             wait_for("all callers get answers", || {
-                let now = answers.each_ref().map(|answers| answers.load(Ordering::Relaxed));
+                let now = answers
+                    .each_ref()
+                    .map(|answers| answers.load(Ordering::Relaxed));
                 let failed = callers.iter().any(|caller| caller.is_finished());
                 failed || now.iter().zip(counts).all(|(now, before)| *now > before)
             });
@@ -119,8 +127,15 @@ fn sharing_an_address_needs_the_consent_of_both() {
         let mut args = vec!["serve", "--listen", &address];
         args.extend(Some(second).filter(|option| !option.is_empty()));
         let done = site.ends(&args);
-        assert_eq!((done.code, done.stdout.as_str()), (Some(1), ""), "{first} {second}: {done:?}");
-        assert!(done.stderr.contains(&address) && done.stderr.contains("another program"), "{done:?}");
+        assert_eq!(
+            (done.code, done.stdout.as_str()),
+            (Some(1), ""),
+            "{first} {second}: {done:?}"
+        );
+        assert!(
+            done.stderr.contains(&address) && done.stderr.contains("another program"),
+            "{done:?}"
+        );
         server.stop();
     }
 }
@@ -133,16 +148,26 @@ fn a_closing_server_sends_connection_close() {
     assert_eq!(ask(&mut kept, STATUS).unwrap().header("connection"), None);
     let asked = Instant::now();
     server.process.signal("TERM");
-    wait_for("the listener closes", || TcpStream::connect(server.address).is_err());
+    wait_for("the listener closes", || {
+        TcpStream::connect(server.address).is_err()
+    });
     wait_for("connection: close", || {
         let answer = ask(&mut kept, STATUS).expect("a last request is answered");
         assert_eq!(answer.status, 200);
         answer.header("connection") == Some("close")
     });
-    assert_eq!(kept.read(&mut [0; 1]).unwrap_or(0), 0, "and then it is closed");
+    assert_eq!(
+        kept.read(&mut [0; 1]).unwrap_or(0),
+        0,
+        "and then it is closed"
+    );
     let status = server.process.ended_within(SOON).expect("the server ends");
     assert_eq!(status.code(), Some(0));
-    assert!(asked.elapsed() < Duration::from_secs(5), "it took {:?}", asked.elapsed());
+    assert!(
+        asked.elapsed() < Duration::from_secs(5),
+        "it took {:?}",
+        asked.elapsed()
+    );
 }
 
 #[test]
@@ -151,25 +176,42 @@ fn a_running_download_finishes_before_the_server_ends() {
     for signal in ["TERM", "INT"] {
         let mut server = site.serve();
         let mut idle = connect(server.address).unwrap();
-        let download = connect_from(Ipv4Addr::LOCALHOST.into(), server.address, Some(16 << 10)).unwrap();
+        let download =
+            connect_from(Ipv4Addr::LOCALHOST.into(), server.address, Some(16 << 10)).unwrap();
         let mut download = BufReader::new(download);
         let request = server.client(&key).request("/v1/exports/conferences");
         download.get_mut().write_all(request.as_bytes()).unwrap();
         let (status, headers) = read_head(&mut download).unwrap();
-        let mut answer = Answer { status, headers, body: Vec::new() };
+        let mut answer = Answer {
+            status,
+            headers,
+            body: Vec::new(),
+        };
         let length: usize = answer.header("content-length").unwrap().parse().unwrap();
         assert!(length > 6 << 20, "{length} bytes may fit into buffers");
 
         server.process.signal(signal);
-        wait_for("the listener closes", || TcpStream::connect(server.address).is_err());
+        wait_for("the listener closes", || {
+            TcpStream::connect(server.address).is_err()
+        });
         let mut nothing = [0; 1];
         idle.set_read_timeout(Some(SOON)).unwrap();
-        assert_eq!(idle.read(&mut nothing).unwrap_or(0), 0, "an idle connection is closed");
-        assert_eq!(server.process.ended_within(Duration::from_millis(300)), None, "SIG{signal}: the download runs");
+        assert_eq!(
+            idle.read(&mut nothing).unwrap_or(0),
+            0,
+            "an idle connection is closed"
+        );
+        assert_eq!(
+            server.process.ended_within(Duration::from_millis(300)),
+            None,
+            "SIG{signal}: the download runs"
+        );
 
         answer.body.resize(length, 0);
         for piece in answer.body.chunks_mut(1 << 20) {
-            download.read_exact(piece).unwrap_or_else(|error| panic!("SIG{signal}: the download broke: {error}"));
+            download
+                .read_exact(piece)
+                .unwrap_or_else(|error| panic!("SIG{signal}: the download broke: {error}"));
         }
         assert_eq!(answer.lines().len() as u64, LARGE_RECORDS);
         let status = server.process.ended_within(SOON).expect("the server ends");
@@ -193,14 +235,21 @@ fn the_drain_time_ends_a_stalled_download() {
     assert_eq!(status.code(), Some(0));
     let took = asked.elapsed();
     assert!((250..5000).contains(&took.as_millis()), "it took {took:?}");
-    assert!(server.logged().contains("connections were cut off"), "{}", server.logged());
+    assert!(
+        server.logged().contains("connections were cut off"),
+        "{}",
+        server.logged()
+    );
 }
 
 /// Starts a server on a listener that it inherits, as systemd does.
 fn activate(site: &Site, listener: &TcpListener) -> Server {
     let script = r#"exec 3<&0 0</dev/null; export LISTEN_PID=$$ LISTEN_FDS=1; exec "$@""#;
     // The given address is on another machine. The server must not listen on it.
-    let mut command = site.in_shell(script, &site.command(["serve", "--listen", "192.0.2.1:1", "--log", "warn"]));
+    let mut command = site.in_shell(
+        script,
+        &site.command(["serve", "--listen", "192.0.2.1:1", "--log", "warn"]),
+    );
     command.stdin(Stdio::from(OwnedFd::from(listener.try_clone().unwrap())));
     site.start(command)
 }
@@ -212,14 +261,17 @@ fn a_socket_that_was_passed_is_served() {
     let address = listener.local_addr().unwrap();
     for round in 0..3 {
         // These arrive while no server runs, and wait in the socket's queue.
-        let mut queued: Vec<_> = (0..5).map(|_| BufReader::new(connect(address).unwrap())).collect();
+        let mut queued: Vec<_> = (0..5)
+            .map(|_| BufReader::new(connect(address).unwrap()))
+            .collect();
         for connection in &mut queued {
             connection.get_mut().write_all(STATUS.as_bytes()).unwrap();
         }
         let server = activate(&site, &listener);
         assert_eq!(server.address, address);
         for connection in &mut queued {
-            let answer = read_answer(connection, false).unwrap_or_else(|error| panic!("round {round}: {error}"));
+            let answer = read_answer(connection, false)
+                .unwrap_or_else(|error| panic!("round {round}: {error}"));
             assert_eq!(answer.status, 200);
         }
         let mut later = BufReader::new(connect(address).unwrap());
@@ -242,7 +294,10 @@ fn a_passed_file_must_be_one_socket_and_needs_an_option_to_be_reachable() {
     let everywhere = TcpListener::bind("0.0.0.0:0").unwrap();
     let script = r#"exec 3<&0 0</dev/null; export LISTEN_PID=$$ LISTEN_FDS=1; exec "$@""#;
     let mut command = site.in_shell(script, &serve);
-    let done = command.stdin(Stdio::from(OwnedFd::from(everywhere))).output().unwrap();
+    let done = command
+        .stdin(Stdio::from(OwnedFd::from(everywhere)))
+        .output()
+        .unwrap();
     let told = String::from_utf8_lossy(&done.stderr);
     assert_eq!(done.status.code(), Some(1), "{told}");
     assert!(told.contains("--plain-http"), "{told}");
@@ -251,17 +306,29 @@ fn a_passed_file_must_be_one_socket_and_needs_an_option_to_be_reachable() {
     let [first, second] = [0, 1].map(|_| TcpListener::bind("127.0.0.1:0").unwrap());
     let script = r#"exec 3<&0 4>&1 0</dev/null 1>&2; export LISTEN_PID=$$ LISTEN_FDS=2; exec "$@""#;
     let mut command = site.in_shell(script, &serve);
-    command.stdin(Stdio::from(OwnedFd::from(first))).stdout(Stdio::from(OwnedFd::from(second)));
+    command
+        .stdin(Stdio::from(OwnedFd::from(first)))
+        .stdout(Stdio::from(OwnedFd::from(second)));
     let mut process = Process::spawn(command.stderr(Stdio::piped()));
     let status = process.ended_within(SOON).expect("it ends");
     let mut told = String::new();
-    process.child().stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    process
+        .child()
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut told)
+        .unwrap();
     assert_eq!(status.code(), Some(1), "{told}");
-    assert!(told.contains("systemd passes 2 sockets") && told.contains("an empty `ListenStream=` line"), "{told}");
+    assert!(
+        told.contains("systemd passes 2 sockets") && told.contains("an empty `ListenStream=` line"),
+        "{told}"
+    );
 
     // A socket for another process is ignored.
     let script = r#"exec 3</dev/null; export LISTEN_PID=1 LISTEN_FDS=1; exec "$@""#;
-    site.start(site.in_shell(script, &site.serve_command(""))).stop();
+    site.start(site.in_shell(script, &site.serve_command("")))
+        .stop();
 }
 
 #[test]
@@ -284,8 +351,14 @@ fn systemd_is_notified_of_start_reload_and_stop() {
     for _ in 0..2 {
         server.process.signal("HUP");
         let reloading = told();
-        assert_eq!((reloading.len(), reloading[0].as_str()), (2, "RELOADING=1"), "{reloading:?}");
-        let since = reloading[1].strip_prefix("MONOTONIC_USEC=").and_then(|time| time.parse::<u64>().ok());
+        assert_eq!(
+            (reloading.len(), reloading[0].as_str()),
+            (2, "RELOADING=1"),
+            "{reloading:?}"
+        );
+        let since = reloading[1]
+            .strip_prefix("MONOTONIC_USEC=")
+            .and_then(|time| time.parse::<u64>().ok());
         assert!(since.is_some_and(|since| since > 0), "{reloading:?}");
         assert_eq!(told(), ["READY=1"]);
     }

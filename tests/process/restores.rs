@@ -13,7 +13,11 @@ use super::monitoring::serve_watched;
 use super::site::{Site, conferences_of_version, version_of, wait_for};
 
 fn token(client: &mut Client) -> String {
-    client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned()
+    client
+        .get("/v1/exports/conferences")
+        .header("x-sync-token")
+        .unwrap()
+        .to_owned()
 }
 
 fn since(token: &str) -> String {
@@ -31,8 +35,14 @@ fn shows(client: &mut Client, version: u64) {
 
 fn status_of(site: &Site, id: &str) -> String {
     let listed = site.json(["key", "list"]);
-    let found = listed["keys"].as_array().unwrap().iter().find(|key| key["id"] == id);
-    found.map_or("missing".to_owned(), |key| key["status"].as_str().unwrap().to_owned())
+    let found = listed["keys"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|key| key["id"] == id);
+    found.map_or("missing".to_owned(), |key| {
+        key["status"].as_str().unwrap().to_owned()
+    })
 }
 
 /// Restores a backup. Returns the report.
@@ -58,21 +68,40 @@ fn a_restore_goes_back_and_ends_every_older_token() {
     tokens.push(token(&mut client));
 
     let told = restore(&site, "backup.redb");
-    assert_eq!(told["records"], json!({"conferences": [15, 12], "journals": [0, 0]}));
-    assert!(told["restored_to"].is_string() && told["replaced_from"].is_string(), "{told}");
+    assert_eq!(
+        told["records"],
+        json!({"conferences": [15, 12], "journals": [0, 0]})
+    );
+    assert!(
+        told["restored_to"].is_string() && told["replaced_from"].is_string(),
+        "{told}"
+    );
     // Times are whole seconds, so both commits may have the same time.
-    assert!(told["restored_to"].as_str() <= told["replaced_from"].as_str(), "{told}");
+    assert!(
+        told["restored_to"].as_str() <= told["replaced_from"].as_str(),
+        "{told}"
+    );
     for member in ["licenses", "keys_that_stop", "keys_that_stay_revoked"] {
         assert_eq!(told[member], json!([]), "{member}: {told}");
     }
-    assert!(fs::read(site.path("backup.redb")).unwrap() == backup, "the backup stays as it is");
+    assert!(
+        fs::read(site.path("backup.redb")).unwrap() == backup,
+        "the backup stays as it is"
+    );
     site.check();
 
     shows(&mut client, 1);
     for old in &tokens {
         let answer = client.get(&since(old));
-        assert_eq!((answer.status, answer.problem().as_str()), (410, "resync_required"));
-        assert_eq!(client.get(&format!("{}&resync=diff", since(old))).status, 410, "nor by a difference");
+        assert_eq!(
+            (answer.status, answer.problem().as_str()),
+            (410, "resync_required")
+        );
+        assert_eq!(
+            client.get(&format!("{}&resync=diff", since(old))).status,
+            410,
+            "nor by a difference"
+        );
     }
     let fresh = token(&mut client);
     assert!(client.get(&since(&fresh)).items().is_empty());
@@ -80,10 +109,18 @@ fn a_restore_goes_back_and_ends_every_older_token() {
         site.import("conferences.jsonl", conferences_of_version(13, version));
         shows(&mut client, version);
         for old in &tokens {
-            assert_eq!(client.get(&since(old)).status, 410, "version {version}: the same numbers come again");
+            assert_eq!(
+                client.get(&since(old)).status,
+                410,
+                "version {version}: the same numbers come again"
+            );
         }
     }
-    assert_eq!(client.get(&since(&fresh)).items().len(), 13, "a caller that loaded again continues");
+    assert_eq!(
+        client.get(&since(&fresh)).items().len(),
+        13,
+        "a caller that loaded again continues"
+    );
     server.stop();
     site.check();
 }
@@ -103,7 +140,8 @@ fn a_restore_is_in_the_history_and_in_the_log() {
     let replaced = history(&site)[0].clone();
     let (server, mut admin) = serve_watched(&site, &[]);
     let mut client = server.client(&key);
-    let status = |client: &mut Client| client.get("/v1/status").json()["datasets"]["conferences"].take();
+    let status =
+        |client: &mut Client| client.get("/v1/status").json()["datasets"]["conferences"].take();
     assert_eq!(status(&mut client)["records"], 15);
 
     restore(&site, "backup.redb");
@@ -116,8 +154,14 @@ fn a_restore_is_in_the_history_and_in_the_log() {
     );
     let commits = history(&site);
     let seq = commits[0]["seq"].as_u64().unwrap();
-    assert_eq!((&commits[0]["what"], &commits[0]["who"]), (&json!(told), &saved["who"]));
-    assert_eq!((seq, &commits[0]["records"]), (saved["seq"].as_u64().unwrap() + 1, &json!([])));
+    assert_eq!(
+        (&commits[0]["what"], &commits[0]["who"]),
+        (&json!(told), &saved["who"])
+    );
+    assert_eq!(
+        (seq, &commits[0]["records"]),
+        (saved["seq"].as_u64().unwrap() + 1, &json!([]))
+    );
     assert_eq!(commits[1], saved, "the backup's history continues");
     assert!(commits[0]["time"].as_str() >= saved["time"].as_str());
     assert!(site.run(["log"]).stdout.contains(&told));
@@ -131,7 +175,12 @@ fn a_restore_is_in_the_history_and_in_the_log() {
     server.wait_for_log("serves a commit");
     let logged = server.logged();
     assert!(logged.contains(&told), "{logged}");
-    assert!(String::from_utf8(admin.get("/").body).unwrap().contains(&told), "the operators' page");
+    assert!(
+        String::from_utf8(admin.get("/").body)
+            .unwrap()
+            .contains(&told),
+        "the operators' page"
+    );
     let behind = client.get("/v1/conferences/changes?updated_since=2020-01-01");
     assert_eq!(behind.items().len(), 13, "the commit is in no feed");
 
@@ -139,16 +188,35 @@ fn a_restore_is_in_the_history_and_in_the_log() {
     let before = (status(&mut client), token(&mut client));
     site.backup("same.redb");
     restore(&site, "same.redb");
-    wait_for("the server shows it", || server.logged().matches(warned).count() == 2);
+    wait_for("the server shows it", || {
+        server.logged().matches(warned).count() == 2
+    });
     assert_eq!(status(&mut client), before.0);
     assert_eq!(client.get(&since(&before.1)).status, 410);
-    let whats: Vec<Value> = history(&site).iter_mut().take(3).map(|commit| commit["what"].take()).collect();
-    assert!(whats[0].as_str().unwrap().starts_with("restored from a backup of ") && whats[2] == told, "{whats:?}");
+    let whats: Vec<Value> = history(&site)
+        .iter_mut()
+        .take(3)
+        .map(|commit| commit["what"].take())
+        .collect();
+    assert!(
+        whats[0]
+            .as_str()
+            .unwrap()
+            .starts_with("restored from a backup of ")
+            && whats[2] == told,
+        "{whats:?}"
+    );
     // The log names the last restore, and the commits since then.
     server.wait_for_log(&format!("what={}", whats[0]));
     let logged = server.logged();
     let (_, last) = logged.rsplit_once(warned).unwrap();
-    assert!(last.lines().next().unwrap().contains(&format!("by={}", whats[0])), "{last}");
+    assert!(
+        last.lines()
+            .next()
+            .unwrap()
+            .contains(&format!("by={}", whats[0])),
+        "{last}"
+    );
     assert_eq!(last.matches("serves a commit").count(), 1, "{last}");
     server.stop();
     site.check();
@@ -166,7 +234,11 @@ fn a_restore_without_an_earlier_database_reports_less() {
     let server = site.serve();
     let old = token(&mut server.client(&key));
     server.stop();
-    let of_backup = format!("restored from a backup of {}, seq {}", saved["time"].as_str().unwrap(), saved["seq"]);
+    let of_backup = format!(
+        "restored from a backup of {}, seq {}",
+        saved["time"].as_str().unwrap(),
+        saved["seq"]
+    );
     let of_empty = format!(
         "restored from a backup without commits; the replaced database was of {}, seq {}",
         saved["time"].as_str().unwrap(),
@@ -187,12 +259,19 @@ fn a_restore_without_an_earlier_database_reports_less() {
         let told = restore(&site, backup);
         assert_eq!(history(&site)[0]["what"], expected, "{backup}");
         if damage == Some(b"") {
-            assert_eq!(told["records"]["conferences"], json!([0, 3]), "there is no database");
+            assert_eq!(
+                told["records"]["conferences"],
+                json!([0, 3]),
+                "there is no database"
+            );
         }
         site.check();
     }
     let server = site.serve();
-    assert_eq!(server.client(&key).get(&since(&old)).problem(), "resync_required");
+    assert_eq!(
+        server.client(&key).get(&since(&old)).problem(),
+        "resync_required"
+    );
     server.stop();
 }
 
@@ -202,22 +281,36 @@ fn a_replica_logs_and_records_a_restore_of_its_origin() {
     origin.site.backup("backup.redb");
     let replica = origin.replica();
     let (server, mut admin) = super::replicas::serve(&replica, "");
-    origin.site.import("conferences.jsonl", conferences_of_version(super::replicas::COUNT, 1));
+    origin.site.import(
+        "conferences.jsonl",
+        conferences_of_version(super::replicas::COUNT, 1),
+    );
     origin.publish();
     super::replicas::wait_for_seq(&origin, &mut admin);
     restore(&origin.site, "backup.redb");
-    let told = history(&origin.site)[0]["what"].as_str().unwrap().to_owned();
+    let told = history(&origin.site)[0]["what"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert!(
-        told.starts_with("restored from a backup of ") && told.contains("; the replaced database was of "),
+        told.starts_with("restored from a backup of ")
+            && told.contains("; the replaced database was of "),
         "{told}"
     );
     let done = origin.site.run(["key", "create", "--license", "all"]);
-    assert!(done.code == Some(0) && !done.stderr.contains("warning"), "it is no copy of another file: {done:?}");
+    assert!(
+        done.code == Some(0) && !done.stderr.contains("warning"),
+        "it is no copy of another file: {done:?}"
+    );
     origin.publish();
     server.wait_for_log(&told);
     server.wait_for_log("the database file was replaced by one with another history");
     server.stop();
-    assert!(history(&replica.site).iter().any(|commit| commit["what"] == told));
+    assert!(
+        history(&replica.site)
+            .iter()
+            .any(|commit| commit["what"] == told)
+    );
     replica.site.check();
 }
 
@@ -239,7 +332,16 @@ fn keys_revoked_in_database_or_backup_stay_revoked() {
     let replaced = site.json(["key", "replace", &swapped]);
     let (late, late_key) = site.key("kept", &[]);
     site.license("scope", "--dataset conferences --year 2026");
-    site.json(["license", "set", "rate", "--yes", "--dataset", "conferences", "--rate-limit", "7"]);
+    site.json([
+        "license",
+        "set",
+        "rate",
+        "--yes",
+        "--dataset",
+        "conferences",
+        "--rate-limit",
+        "7",
+    ]);
     for name in ["removed", "again"] {
         site.json(["license", "remove", name, "--yes"]);
     }
@@ -252,7 +354,12 @@ fn keys_revoked_in_database_or_backup_stay_revoked() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|change| (change["license"].as_str().unwrap(), change["change"].as_str().unwrap()))
+        .map(|change| {
+            (
+                change["license"].as_str().unwrap(),
+                change["change"].as_str().unwrap(),
+            )
+        })
         .collect();
     changes.sort_unstable();
     assert_eq!(
@@ -266,7 +373,12 @@ fn keys_revoked_in_database_or_backup_stay_revoked() {
         ]
     );
     let sorted = |member: &str| {
-        let mut ids: Vec<&str> = told[member].as_array().unwrap().iter().map(|id| id.as_str().unwrap()).collect();
+        let mut ids: Vec<&str> = told[member]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|id| id.as_str().unwrap())
+            .collect();
         ids.sort_unstable();
         ids
     };
@@ -275,8 +387,14 @@ fn keys_revoked_in_database_or_backup_stay_revoked() {
         ids.sort_unstable();
         ids
     };
-    assert_eq!(sorted("keys_that_stop"), expected(&[&late, replaced["id"].as_str().unwrap()]));
-    assert_eq!(sorted("keys_that_stay_revoked"), expected(&[&after, &swapped, &orphan]));
+    assert_eq!(
+        sorted("keys_that_stop"),
+        expected(&[&late, replaced["id"].as_str().unwrap()])
+    );
+    assert_eq!(
+        sorted("keys_that_stay_revoked"),
+        expected(&[&after, &swapped, &orphan])
+    );
     for (id, status) in [
         (&kept, "active"),
         (&before, "revoked"),
@@ -287,10 +405,14 @@ fn keys_revoked_in_database_or_backup_stay_revoked() {
     ] {
         assert_eq!(status_of(&site, id), status, "{id}");
     }
-    wait_for("the restored keys", || server.client(&late_key).get("/v1/conferences").status == 401);
-    for (key, code) in
-        [(&late_key, "invalid_api_key"), (&after_key, "revoked_api_key"), (&orphan_key, "revoked_api_key")]
-    {
+    wait_for("the restored keys", || {
+        server.client(&late_key).get("/v1/conferences").status == 401
+    });
+    for (key, code) in [
+        (&late_key, "invalid_api_key"),
+        (&after_key, "revoked_api_key"),
+        (&orphan_key, "revoked_api_key"),
+    ] {
         assert_eq!(server.client(key).get("/v1/conferences").problem(), code);
     }
     assert_eq!(server.client(&kept_key).get("/v1/conferences").status, 200);
@@ -317,9 +439,15 @@ fn a_restore_from_no_backup_is_refused() {
     for (backup, expected) in cases {
         let done = site.run(["restore", backup, "--yes", "--json"]);
         assert_eq!(done.code, Some(1), "{backup}: {done:?}");
-        assert!(done.json()["error"].as_str().unwrap().contains(expected), "{backup}: {done:?}");
+        assert!(
+            done.json()["error"].as_str().unwrap().contains(expected),
+            "{backup}: {done:?}"
+        );
         assert_eq!(site.files(), files, "{backup}");
-        assert!(fs::read(site.db()).unwrap() == before, "{backup}: the database changed");
+        assert!(
+            fs::read(site.db()).unwrap() == before,
+            "{backup}: the database changed"
+        );
     }
 }
 
@@ -374,10 +502,20 @@ fn a_database_that_cannot_be_read_is_replaced_only_with_yes() {
             "{what}: {told}"
         );
         assert_eq!(site.files(), files, "{what}");
-        assert!(fs::read(site.db()).unwrap() == content, "{what}: the file changed");
+        assert!(
+            fs::read(site.db()).unwrap() == content,
+            "{what}: the file changed"
+        );
         let told = restore(&site, "backup.redb");
-        assert!(told["unreadable"].is_string() && told["replaced_from"].is_null(), "{what}: {told}");
-        assert_eq!((&told["records"]["conferences"], &told["licenses"]), (&json!([null, 500]), &json!([])), "{what}");
+        assert!(
+            told["unreadable"].is_string() && told["replaced_from"].is_null(),
+            "{what}: {told}"
+        );
+        assert_eq!(
+            (&told["records"]["conferences"], &told["licenses"]),
+            (&json!([null, 500]), &json!([])),
+            "{what}"
+        );
         site.check();
         let server = site.serve();
         assert_eq!(seen(&mut server.client(&key)), 0, "{what}");
@@ -386,7 +524,10 @@ fn a_database_that_cannot_be_read_is_replaced_only_with_yes() {
     // A newer program's database does not count as damaged. Not even `--yes` replaces it.
     set_format(&site.db(), SCHEMA + 1);
     let done = site.run(["restore", "backup.redb", "--yes"]);
-    assert!(done.code == Some(1) && done.stderr.contains("made by a newer medfeed"), "{done:?}");
+    assert!(
+        done.code == Some(1) && done.stderr.contains("made by a newer medfeed"),
+        "{done:?}"
+    );
 }
 
 #[test]
@@ -396,7 +537,9 @@ fn a_lost_file_is_restored_as_the_database_that_its_note_names() {
     let mut origin = super::origin::Origin::new(site);
     let id = origin.view().id().unwrap();
     origin.site.backup("published.redb");
-    origin.site.import("conferences.jsonl", conferences_of_version(9, 1));
+    origin
+        .site
+        .import("conferences.jsonl", conferences_of_version(9, 1));
     origin.publish();
     for backup in ["unpublished.redb", "published.redb"] {
         fs::remove_file(origin.site.db()).unwrap();
@@ -449,9 +592,21 @@ fn a_replaced_file_with_equal_seqs_and_counts_is_noticed() {
         });
         let mut cached = server.client(&key).with_header("if-none-match", &etag);
         let answer = cached.get("/v1/conferences");
-        assert_eq!((answer.status, version_of(&answer.items())), (200, 2), "{how}");
-        assert_eq!(client.get("/v1/conferences/1").json()["data"]["venue"], "version 2", "{how}");
-        assert_eq!(client.get(&since(&old)).problem(), "resync_required", "{how}");
+        assert_eq!(
+            (answer.status, version_of(&answer.items())),
+            (200, 2),
+            "{how}"
+        );
+        assert_eq!(
+            client.get("/v1/conferences/1").json()["data"]["venue"],
+            "version 2",
+            "{how}"
+        );
+        assert_eq!(
+            client.get(&since(&old)).problem(),
+            "resync_required",
+            "{how}"
+        );
         server.stop();
         site.check();
     }

@@ -19,8 +19,9 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use s3s::auth::SimpleAuth;
 use s3s::dto::{
-    DeleteObjectInput, DeleteObjectOutput, ETag, GetObjectInput, GetObjectOutput, ListObjectsV2Input,
-    ListObjectsV2Output, Object, PutObjectInput, PutObjectOutput, StreamingBlob, Timestamp,
+    DeleteObjectInput, DeleteObjectOutput, ETag, GetObjectInput, GetObjectOutput,
+    ListObjectsV2Input, ListObjectsV2Output, Object, PutObjectInput, PutObjectOutput,
+    StreamingBlob, Timestamp,
 };
 use s3s::service::{S3Service, S3ServiceBuilder};
 use s3s::{Body, S3Request, S3Response, S3Result, s3_error};
@@ -33,7 +34,12 @@ use super::site::SOON;
 pub const BUCKET: &str = "feed";
 const ACCESS_KEY: &str = "AKIDEXAMPLE";
 /// The access keys of callers that can get faults of their own. All have the same secret.
-pub const CALLERS: [&str; 4] = ["AKIDPUBLISHER", "AKIDREPLICA0", "AKIDREPLICA1", "AKIDREPLICA2"];
+pub const CALLERS: [&str; 4] = [
+    "AKIDPUBLISHER",
+    "AKIDREPLICA0",
+    "AKIDREPLICA1",
+    "AKIDREPLICA2",
+];
 const SECRET_KEY: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
 
 /// The names per page of a list: few, so that lists have several pages.
@@ -101,7 +107,10 @@ impl<'a> Hold<'a> {
 impl Drop for Hold<'_> {
     fn drop(&mut self) {
         let mut held = self.0.held.lock().unwrap();
-        let at = held.iter().position(|request| *request == self.1).expect("it was held");
+        let at = held
+            .iter()
+            .position(|request| *request == self.1)
+            .expect("it was held");
         held.remove(at);
         self.0.let_go.fetch_add(1, Ordering::SeqCst);
         self.0.held_changed.notify_all();
@@ -130,9 +139,14 @@ struct Planned {
 impl Planned {
     fn is_for(&self, method: &Method, target: &str, authorization: &str) -> bool {
         self.times > 0
-            && self.method.as_ref().is_none_or(|expected| expected == method)
+            && self
+                .method
+                .as_ref()
+                .is_none_or(|expected| expected == method)
             && target.contains(&self.name)
-            && self.caller.is_none_or(|caller| authorization.contains(caller))
+            && self
+                .caller
+                .is_none_or(|caller| authorization.contains(caller))
     }
 }
 
@@ -145,10 +159,15 @@ impl S3 {
         let thread = thread::spawn({
             let shared = Arc::clone(&shared);
             move || {
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build()
+                    .unwrap();
                 runtime.block_on(async {
                     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-                    tell_port.send(listener.local_addr().unwrap().port()).unwrap();
+                    tell_port
+                        .send(listener.local_addr().unwrap().port())
+                        .unwrap();
                     tokio::select! {
                         () = accept(listener, shared) => {}
                         _ = stopped => {}
@@ -157,7 +176,13 @@ impl S3 {
             }
         });
         let port = port.recv().unwrap();
-        S3 { url: format!("s3://{BUCKET}"), port, shared, stop: Some(stop), thread: Some(thread) }
+        S3 {
+            url: format!("s3://{BUCKET}"),
+            port,
+            shared,
+            stop: Some(stop),
+            thread: Some(thread),
+        }
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -167,7 +192,11 @@ impl S3 {
     /// Another server with the same objects.
     pub fn fork(&self) -> S3 {
         let fork = S3::start();
-        fork.shared.objects.lock().unwrap().clone_from(&self.shared.objects.lock().unwrap());
+        fork.shared
+            .objects
+            .lock()
+            .unwrap()
+            .clone_from(&self.shared.objects.lock().unwrap());
         fork
     }
 
@@ -188,14 +217,35 @@ impl S3 {
     /// Adds a fault to the next requests of a method (`GET` for lists too) to names that contain a text.
     pub fn fail(&self, method: &str, name: &str, fault: Fault, times: usize) {
         let (method, name) = (Some(method.parse().unwrap()), name.to_owned());
-        self.plan(Planned { caller: None, method, name, fault, skip: 0, times });
+        self.plan(Planned {
+            caller: None,
+            method,
+            name,
+            fault,
+            skip: 0,
+            times,
+        });
     }
 
     /// Adds a fault to one request of a caller, recognized by its access key, after `skip` others. An empty method
     /// matches any method, and an empty name any name.
-    pub fn fail_for(&self, caller: &'static str, method: &str, name: &str, fault: Fault, skip: usize) {
+    pub fn fail_for(
+        &self,
+        caller: &'static str,
+        method: &str,
+        name: &str,
+        fault: Fault,
+        skip: usize,
+    ) {
         let method = (!method.is_empty()).then(|| method.parse().unwrap());
-        self.plan(Planned { caller: Some(caller), method, name: name.to_owned(), fault, skip, times: 1 });
+        self.plan(Planned {
+            caller: Some(caller),
+            method,
+            name: name.to_owned(),
+            fault,
+            skip,
+            times: 1,
+        });
     }
 
     fn plan(&self, planned: Planned) {
@@ -225,7 +275,13 @@ impl S3 {
     /// The request that is held back, if there is one within the time.
     pub fn held_within(&self, time: Duration) -> Option<String> {
         let held = self.shared.held.lock().unwrap();
-        self.shared.held_changed.wait_timeout_while(held, time, |held| held.is_empty()).unwrap().0.first().cloned()
+        self.shared
+            .held_changed
+            .wait_timeout_while(held, time, |held| held.is_empty())
+            .unwrap()
+            .0
+            .first()
+            .cloned()
     }
 
     /// Waits until no request is held back, because its caller has left.
@@ -236,7 +292,12 @@ impl S3 {
     /// Waits until no request is held back, with a time limit.
     pub fn wait_for_none_held_within(&self, time: Duration) {
         let held = self.shared.held.lock().unwrap();
-        let held = self.shared.held_changed.wait_timeout_while(held, time, |held| !held.is_empty()).unwrap().0;
+        let held = self
+            .shared
+            .held_changed
+            .wait_timeout_while(held, time, |held| !held.is_empty())
+            .unwrap()
+            .0;
         assert!(held.is_empty(), "{held:?}");
     }
 
@@ -248,7 +309,11 @@ impl S3 {
         if !held.is_empty() {
             // Otherwise a caller that waits for the next request could find this one.
             let is_held = |_: &mut Vec<String>| self.shared.let_go.load(Ordering::SeqCst) == before;
-            let waited = self.shared.held_changed.wait_timeout_while(held, SOON, is_held).unwrap();
+            let waited = self
+                .shared
+                .held_changed
+                .wait_timeout_while(held, SOON, is_held)
+                .unwrap();
             assert!(!waited.1.timed_out(), "a request is held back for ever");
         }
     }
@@ -260,17 +325,33 @@ impl S3 {
 
     /// The names of the objects.
     pub fn names(&self) -> Vec<String> {
-        self.shared.objects.lock().unwrap().keys().cloned().collect()
+        self.shared
+            .objects
+            .lock()
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect()
     }
 
     /// The bytes of an object.
     pub fn object(&self, name: &str) -> Option<Vec<u8>> {
-        self.shared.objects.lock().unwrap().get(name).map(|stored| stored.bytes.to_vec())
+        self.shared
+            .objects
+            .lock()
+            .unwrap()
+            .get(name)
+            .map(|stored| stored.bytes.to_vec())
     }
 
     /// Dates all objects as if they were written earlier by this duration.
     pub fn age(&self, by: Duration) {
-        self.shared.objects.lock().unwrap().values_mut().for_each(|stored| stored.modified -= by);
+        self.shared
+            .objects
+            .lock()
+            .unwrap()
+            .values_mut()
+            .for_each(|stored| stored.modified -= by);
     }
 
     /// Stores an object, without faults; `None` removes it.
@@ -293,9 +374,15 @@ impl Drop for S3 {
 }
 
 impl Stored {
-    #[allow(clippy::disallowed_methods, reason = "the store's clock is not the program's")]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the store's clock is not the program's"
+    )]
     fn now(bytes: Bytes) -> Stored {
-        Stored { bytes, modified: SystemTime::now() }
+        Stored {
+            bytes,
+            modified: SystemTime::now(),
+        }
     }
 
     fn etag(&self) -> ETag {
@@ -314,10 +401,13 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     loop {
         let (socket, _) = listener.accept().await.unwrap();
         let (service, shared) = (service.clone(), Arc::clone(&shared));
-        let answer = service_fn(move |request| answer(service.clone(), Arc::clone(&shared), request));
+        let answer =
+            service_fn(move |request| answer(service.clone(), Arc::clone(&shared), request));
         tokio::spawn(async move {
             // Faults end connections with errors.
-            let _ = http1::Builder::new().serve_connection(TokioIo::new(socket), answer).await;
+            let _ = http1::Builder::new()
+                .serve_connection(TokioIo::new(socket), answer)
+                .await;
         });
     }
 }
@@ -327,14 +417,28 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 #[error("a fault that the test asked for")]
 struct Closed;
 
-async fn answer(service: S3Service, shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Body>, Closed> {
-    let target = request.uri().path_and_query().unwrap().as_str().trim_start_matches('/').to_owned();
-    let authorization = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+async fn answer(
+    service: S3Service,
+    shared: Arc<Shared>,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Closed> {
+    let target = request
+        .uri()
+        .path_and_query()
+        .unwrap()
+        .as_str()
+        .trim_start_matches('/')
+        .to_owned();
+    let authorization = request
+        .headers()
+        .get(AUTHORIZATION)
+        .and_then(|value| value.to_str().ok());
     let fault = shared.next_fault(request.method(), &target, authorization.unwrap_or_default());
     let told = format!("{} {target}", request.method());
     shared.requests.lock().unwrap().push(told.clone());
     let refused = |status: u16, code: &str| {
-        let body = format!("<Error><Code>{code}</Code><Message>as the test asked</Message></Error>");
+        let body =
+            format!("<Error><Code>{code}</Code><Message>as the test asked</Message></Error>");
         let mut response = Response::new(Body::from(body));
         *response.status_mut() = StatusCode::from_u16(status).unwrap();
         response
@@ -383,7 +487,10 @@ async fn answer(service: S3Service, shared: Arc<Shared>, request: Request<Incomi
 impl Shared {
     fn next_fault(&self, method: &Method, target: &str, authorization: &str) -> Option<Fault> {
         let mut faults = self.faults.lock().unwrap();
-        for planned in faults.iter_mut().filter(|planned| planned.is_for(method, target, authorization)) {
+        for planned in faults
+            .iter_mut()
+            .filter(|planned| planned.is_for(method, target, authorization))
+        {
             if planned.skip == 0 {
                 planned.times -= 1;
                 return Some(planned.fault);
@@ -402,7 +509,10 @@ impl HttpBody for Half {
     type Data = Bytes;
     type Error = Closed;
 
-    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Closed>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Closed>>> {
         Poll::Ready(Some(self.0.take().map(Frame::data).ok_or(Closed)))
     }
 }
@@ -413,7 +523,14 @@ struct Store(Arc<Shared>);
 type Answer<'a, T> = Pin<Box<dyn Future<Output = S3Result<S3Response<T>>> + Send + 'a>>;
 
 fn check_bucket(bucket: &str) -> S3Result<()> {
-    if bucket == BUCKET { Ok(()) } else { Err(s3_error!(NoSuchBucket, "The specified bucket does not exist")) }
+    if bucket == BUCKET {
+        Ok(())
+    } else {
+        Err(s3_error!(
+            NoSuchBucket,
+            "The specified bucket does not exist"
+        ))
+    }
 }
 
 fn blob(bytes: Bytes) -> StreamingBlob {
@@ -424,15 +541,22 @@ impl Store {
     async fn get(&self, input: GetObjectInput) -> S3Result<S3Response<GetObjectOutput>> {
         check_bucket(&input.bucket)?;
         let stored = self.0.objects.lock().unwrap().get(&input.key).cloned();
-        let stored = stored.ok_or_else(|| s3_error!(NoSuchKey, "The specified key does not exist."))?;
+        let stored =
+            stored.ok_or_else(|| s3_error!(NoSuchKey, "The specified key does not exist."))?;
         let size = stored.bytes.len();
-        let range = input.range.map(|range| range.check(size as u64)).transpose()?;
+        let range = input
+            .range
+            .map(|range| range.check(size as u64))
+            .transpose()?;
         let bytes = range.clone().map_or(stored.bytes.clone(), |range| {
-            stored.bytes.slice(usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap())
+            stored
+                .bytes
+                .slice(usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap())
         });
         Ok(S3Response::new(GetObjectOutput {
             content_length: Some(i64::try_from(bytes.len()).unwrap()),
-            content_range: range.map(|range| format!("bytes {}-{}/{size}", range.start, range.end - 1)),
+            content_range: range
+                .map(|range| format!("bytes {}-{}/{size}", range.start, range.end - 1)),
             body: Some(blob(bytes)),
             e_tag: Some(stored.etag()),
             last_modified: Some(Timestamp::from(stored.modified)),
@@ -442,10 +566,20 @@ impl Store {
 
     async fn put(&self, input: PutObjectInput) -> S3Result<S3Response<PutObjectOutput>> {
         check_bucket(&input.bucket)?;
-        let taken = || s3_error!(PreconditionFailed, "At least one of the pre-conditions you specified did not hold");
+        let taken = || {
+            s3_error!(
+                PreconditionFailed,
+                "At least one of the pre-conditions you specified did not hold"
+            )
+        };
         let body = input.body.map(Body::from).unwrap_or_default();
-        let bytes = body.collect().await.map_err(|_| s3_error!(IncompleteBody))?.to_bytes();
-        let creates = input.if_none_match.is_some() && !self.0.ignores_conditions.load(Ordering::SeqCst);
+        let bytes = body
+            .collect()
+            .await
+            .map_err(|_| s3_error!(IncompleteBody))?
+            .to_bytes();
+        let creates =
+            input.if_none_match.is_some() && !self.0.ignores_conditions.load(Ordering::SeqCst);
         let races = creates && self.0.races.load(Ordering::SeqCst);
         if races {
             if self.0.objects.lock().unwrap().contains_key(&input.key) {
@@ -465,15 +599,24 @@ impl Store {
             return Err(taken());
         }
         objects.insert(input.key, stored);
-        Ok(S3Response::new(PutObjectOutput { e_tag: Some(etag), ..PutObjectOutput::default() }))
+        Ok(S3Response::new(PutObjectOutput {
+            e_tag: Some(etag),
+            ..PutObjectOutput::default()
+        }))
     }
 
     async fn list(&self, input: ListObjectsV2Input) -> S3Result<S3Response<ListObjectsV2Output>> {
         check_bucket(&input.bucket)?;
         let prefix = input.prefix.clone().unwrap_or_default();
-        let after = input.continuation_token.clone().or(input.start_after.clone()).unwrap_or_default();
+        let after = input
+            .continuation_token
+            .clone()
+            .or(input.start_after.clone())
+            .unwrap_or_default();
         let objects = self.0.objects.lock().unwrap();
-        let mut found = objects.iter().filter(|(key, _)| key.starts_with(&prefix) && **key > after);
+        let mut found = objects
+            .iter()
+            .filter(|(key, _)| key.starts_with(&prefix) && **key > after);
         let contents: Vec<Object> = (&mut found)
             .take(PAGE)
             .map(|(key, stored)| Object {
@@ -490,7 +633,10 @@ impl Store {
             prefix: Some(prefix),
             key_count: Some(i32::try_from(contents.len()).unwrap()),
             is_truncated: Some(is_truncated),
-            next_continuation_token: contents.last().filter(|_| is_truncated).and_then(|last| last.key.clone()),
+            next_continuation_token: contents
+                .last()
+                .filter(|_| is_truncated)
+                .and_then(|last| last.key.clone()),
             contents: Some(contents),
             ..ListObjectsV2Output::default()
         }))

@@ -32,12 +32,22 @@ pub struct Reply {
 
 impl Reply {
     pub fn new(status: u16, body: impl Into<Vec<u8>>) -> Reply {
-        Reply { status, headers: Vec::new(), body: body.into(), cut: None }
+        Reply {
+            status,
+            headers: Vec::new(),
+            body: body.into(),
+            cut: None,
+        }
     }
 
     /// A page of a feed; `entries` are separated by commas.
     pub fn page(entries: &str, has_more: bool, token: &str) -> Reply {
-        Reply::new(200, format!("{{\"data\":[{entries}],\"has_more\":{has_more},\"next_sync_token\":\"{token}\"}}"))
+        Reply::new(
+            200,
+            format!(
+                "{{\"data\":[{entries}],\"has_more\":{has_more},\"next_sync_token\":\"{token}\"}}"
+            ),
+        )
     }
 
     /// An export of these lines.
@@ -54,7 +64,10 @@ impl Reply {
 
     /// An error with a code of the contract.
     pub fn problem(status: u16, code: &str) -> Reply {
-        Reply::new(status, format!("{{\"type\":\"https://docs.example/errors/{code}\",\"detail\":\"No.\"}}"))
+        Reply::new(
+            status,
+            format!("{{\"type\":\"https://docs.example/errors/{code}\",\"detail\":\"No.\"}}"),
+        )
     }
 
     /// The redirect of a request to the same path of another server.
@@ -74,7 +87,12 @@ impl Reply {
 
     /// The value of a header, which must exist.
     pub fn header(&self, name: &str) -> &str {
-        &self.headers.iter().find(|(other, _)| other == name).expect("the header").1
+        &self
+            .headers
+            .iter()
+            .find(|(other, _)| other == name)
+            .expect("the header")
+            .1
     }
 
     pub fn cut_after(mut self, bytes: usize) -> Reply {
@@ -117,16 +135,28 @@ impl Scripted {
     }
 
     /// A service at another address of this machine.
-    pub fn at(host: &str, mut answer: impl FnMut(&Asked, usize) -> Reply + Send + 'static) -> Scripted {
+    pub fn at(
+        host: &str,
+        mut answer: impl FnMut(&Asked, usize) -> Reply + Send + 'static,
+    ) -> Scripted {
         Scripted::raw(host, move |asked, before, stream| {
             let reply = answer(asked, before);
             if reply.status == 0 {
                 return Ok(());
             }
             let mut head = format!("HTTP/1.1 {} X\r\nconnection: close\r\n", reply.status);
-            head.extend(reply.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")));
+            head.extend(
+                reply
+                    .headers
+                    .iter()
+                    .map(|(name, value)| format!("{name}: {value}\r\n")),
+            );
             head += &format!("content-length: {}\r\n\r\n", reply.body.len());
-            let sent = if asked.line.starts_with("HEAD") { 0 } else { reply.cut.unwrap_or(reply.body.len()) };
+            let sent = if asked.line.starts_with("HEAD") {
+                0
+            } else {
+                reply.cut.unwrap_or(reply.body.len())
+            };
             stream.write_all(head.as_bytes())?;
             stream.write_all(&reply.body[..sent])
         })
@@ -138,12 +168,17 @@ impl Scripted {
         mut answer: impl FnMut(&Asked, usize, &mut TcpStream) -> std::io::Result<()> + Send + 'static,
     ) -> Scripted {
         let listener = TcpListener::bind((host, 0)).unwrap();
-        let scripted = Scripted { address: listener.local_addr().unwrap(), asked: Arc::default() };
+        let scripted = Scripted {
+            address: listener.local_addr().unwrap(),
+            asked: Arc::default(),
+        };
         let noted = Arc::clone(&scripted.asked);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut reader = BufReader::new(stream.unwrap());
-                let Some(asked) = read(&mut reader) else { continue };
+                let Some(asked) = read(&mut reader) else {
+                    continue;
+                };
                 let before = noted.lock().unwrap().len();
                 noted.lock().unwrap().push(asked.clone());
                 // A caller may leave before the end.
@@ -172,7 +207,10 @@ impl Scripted {
 
     /// The requests since the last call, each as method and target without `/v1/`.
     pub fn lines(&self) -> Vec<String> {
-        self.take().iter().map(|asked| asked.line.replacen("/v1/", "", 1)).collect()
+        self.take()
+            .iter()
+            .map(|asked| asked.line.replacen("/v1/", "", 1))
+            .collect()
     }
 }
 
@@ -184,7 +222,9 @@ fn read(reader: &mut impl BufRead) -> Option<Asked> {
     loop {
         let mut header = String::new();
         reader.read_line(&mut header).ok()?;
-        let Some((name, value)) = header.trim_end_matches("\r\n").split_once(": ") else { break };
+        let Some((name, value)) = header.trim_end_matches("\r\n").split_once(": ") else {
+            break;
+        };
         headers.insert(name.to_ascii_lowercase(), value.to_owned());
     }
     Some(Asked { line, headers })
@@ -229,9 +269,20 @@ pub struct MemoryDataset {
 impl MemoryCopy {
     /// A copy of one dataset that holds these records.
     pub fn of(dataset: Dataset, token: &str, ids: &[i64], verified_at: i64) -> MemoryCopy {
-        let records = ids.iter().map(|id| (*id, format!("{{\"id\":{id}}}"))).collect();
-        let held = MemoryDataset { token: token.to_owned(), records, miscount: 0, verified_at };
-        MemoryCopy { datasets: BTreeMap::from([(dataset.as_str(), held)]), ..MemoryCopy::default() }
+        let records = ids
+            .iter()
+            .map(|id| (*id, format!("{{\"id\":{id}}}")))
+            .collect();
+        let held = MemoryDataset {
+            token: token.to_owned(),
+            records,
+            miscount: 0,
+            verified_at,
+        };
+        MemoryCopy {
+            datasets: BTreeMap::from([(dataset.as_str(), held)]),
+            ..MemoryCopy::default()
+        }
     }
 }
 
@@ -245,13 +296,24 @@ impl PullTarget for MemoryCopy {
     }
 
     fn records(&mut self, dataset: Dataset) -> Result<Option<u64>, PullError> {
-        Ok(self.datasets.get(dataset.as_str()).map(|held| held.records.len() as u64))
+        Ok(self
+            .datasets
+            .get(dataset.as_str())
+            .map(|held| held.records.len() as u64))
     }
 
-    fn apply(&mut self, dataset: Dataset, page: &FeedPage, _: &dyn Events) -> Result<(), PullError> {
+    fn apply(
+        &mut self,
+        dataset: Dataset,
+        page: &FeedPage,
+        _: &dyn Events,
+    ) -> Result<(), PullError> {
         if self.failing_pages > 0 {
             self.failing_pages -= 1;
-            return Err(PullError::Failed { message: "a deadlock".to_owned(), retry_after: Some(Duration::ZERO) });
+            return Err(PullError::Failed {
+                message: "a deadlock".to_owned(),
+                retry_after: Some(Duration::ZERO),
+            });
         }
         self.done.push(format!("apply {dataset} {}", page.token));
         let held = self.datasets.get_mut(dataset.as_str()).unwrap();
@@ -266,29 +328,49 @@ impl PullTarget for MemoryCopy {
         Ok(())
     }
 
-    fn load(&mut self, dataset: Dataset, export: &mut Export<'_>, _: &dyn Events) -> Result<(), PullError> {
+    fn load(
+        &mut self,
+        dataset: Dataset,
+        export: &mut Export<'_>,
+        _: &dyn Events,
+    ) -> Result<(), PullError> {
         let mut records = BTreeMap::new();
         while let Some(entry) = export.next_record()? {
             records.insert(entry.id, entry.json.to_string());
         }
-        self.done.push(format!("load {dataset} {}", export.announced.token));
+        self.done
+            .push(format!("load {dataset} {}", export.announced.token));
         if self.spoils_loads {
             records.clear();
         }
         self.fault = None;
         let (token, verified_at) = (export.announced.token.clone(), now().unix_s());
-        self.datasets.insert(dataset.as_str(), MemoryDataset { token, records, miscount: 0, verified_at });
+        self.datasets.insert(
+            dataset.as_str(),
+            MemoryDataset {
+                token,
+                records,
+                miscount: 0,
+                verified_at,
+            },
+        );
         Ok(())
     }
 
     fn clear(&mut self, dataset: Dataset, _: &dyn Events) -> Result<u64, PullError> {
         self.done.push(format!("clear {dataset}"));
-        Ok(self.datasets.remove(dataset.as_str()).map_or(0, |held| held.records.len() as u64))
+        Ok(self
+            .datasets
+            .remove(dataset.as_str())
+            .map_or(0, |held| held.records.len() as u64))
     }
 
     fn digest(&mut self, dataset: Dataset) -> Result<ContentDigest, PullError> {
         let mut hasher = Hasher::default();
-        self.datasets[dataset.as_str()].records.values().for_each(|json| hasher.add(json.as_bytes()));
+        self.datasets[dataset.as_str()]
+            .records
+            .values()
+            .for_each(|json| hasher.add(json.as_bytes()));
         Ok(hasher.finish())
     }
 

@@ -19,7 +19,11 @@ fn assert_opaque(site: &Site, place: &Place, words: &[&str]) {
             let stored = fs::read(site.path("sealed").join(&object.name)).unwrap();
             assert!(stored.starts_with(b"medfeed sealed 1\n"), "{}", object.name);
             let text = String::from_utf8_lossy(&stored);
-            assert!(words.iter().all(|word| !text.contains(word)), "{}", object.name);
+            assert!(
+                words.iter().all(|word| !text.contains(word)),
+                "{}",
+                object.name
+            );
         }
     }
 }
@@ -34,14 +38,29 @@ fn a_sealed_bucket_serves_all_commands_that_have_its_key() {
         commit(&site, version);
         place.once_with(&site, "--state-every 0s");
     }
-    assert_opaque(&site, &place, &["Conference", "all", "blake", &site.path("").display().to_string()]);
+    assert_opaque(
+        &site,
+        &place,
+        &[
+            "Conference",
+            "all",
+            "blake",
+            &site.path("").display().to_string(),
+        ],
+    );
     let (backup, url) = (site.path("backup.redb"), place.url.as_str());
     place.json(&site, &["backup", backup.to_str().unwrap(), "--from", url]);
     assert!(site.conferences_in(&backup) == site.conferences_in(&site.db()));
     assert_eq!(place.json(&site, &["check", "--from", url])["slot"], 7);
     let server = replica.start(place.serve_command(&replica, "--log info"));
-    wait_for("it has caught up", || rows_of(&replica.db()) == rows_of(&site.db()));
-    assert!(!server.logged().contains("not sealed"), "{}", server.logged());
+    wait_for("it has caught up", || {
+        rows_of(&replica.db()) == rows_of(&site.db())
+    });
+    assert!(
+        !server.logged().contains("not sealed"),
+        "{}",
+        server.logged()
+    );
     server.stop();
     place.json(&replica, &["promote", url, "--yes"]);
     commit(&replica, 4);
@@ -62,19 +81,32 @@ fn a_sealed_bucket_is_refused_without_its_key() {
     let commands: [(&Site, &[&str]); 6] = [
         (&fresh, &["serve", "--listen", "127.0.0.1:0", "--from", url]),
         (&fresh, &["backup", "copy.redb", "--from", url]),
-        (&fresh, &["backup", "copy.redb", "--from", url, "--at", "2030-01-01"]),
+        (
+            &fresh,
+            &["backup", "copy.redb", "--from", url, "--at", "2030-01-01"],
+        ),
         (&fresh, &["check", "--from", url]),
         (&replica, &["promote", url, "--yes"]),
         (&site, &["publish", url, "--once"]),
     ];
     for (site, command) in commands {
         for (key, expected) in [
-            (no_key, "is sealed; give the file of its key with --seal-key"),
-            (other_key, "it was sealed with another key or under another name, or its bytes were changed"),
+            (
+                no_key,
+                "is sealed; give the file of its key with --seal-key",
+            ),
+            (
+                other_key,
+                "it was sealed with another key or under another name, or its bytes were changed",
+            ),
         ] {
             let done = site.ends([command, key].concat());
             assert_eq!(done.code, Some(1), "{command:?} {key:?}: {done:?}");
-            assert!(done.stderr.contains(expected), "{command:?} {key:?}: {}", done.stderr);
+            assert!(
+                done.stderr.contains(expected),
+                "{command:?} {key:?}: {}",
+                done.stderr
+            );
         }
     }
     assert!(fresh.files().is_empty(), "{:?}", fresh.files());
@@ -82,12 +114,21 @@ fn a_sealed_bucket_is_refused_without_its_key() {
     // An existing replica neither continues without the key nor with another key.
     let follow = ["serve", "--listen", "127.0.0.1:0", "--from", url];
     let done = replica.ends(follow);
-    assert!(done.code == Some(1) && done.stderr.contains("is sealed; give the file"), "{done:?}");
-    let replica = Replica { site: replica, url: url.to_owned() };
+    assert!(
+        done.code == Some(1) && done.stderr.contains("is sealed; give the file"),
+        "{done:?}"
+    );
+    let replica = Replica {
+        site: replica,
+        url: url.to_owned(),
+    };
     let options = replica.options(&format!("--seal-key {wrong}"));
     let (server, mut admin) = start_watched(&replica.site, replica.site.serve_command(&options));
     let (status, told) = readyz(&mut admin);
-    assert!(status == 503 && told.contains("sealed with another key"), "{told}");
+    assert!(
+        status == 503 && told.contains("sealed with another key"),
+        "{told}"
+    );
     assert_eq!(server.client("any key").get("/v1/conferences").status, 503);
     server.stop();
 
@@ -96,7 +137,13 @@ fn a_sealed_bucket_is_refused_without_its_key() {
     let plain = Place::folder(&other);
     plain.once(&other);
     let done = other.ends(["check", "--from", &plain.url, "--seal-key", &wrong]);
-    assert!(done.code == Some(1) && done.stderr.contains("it is not sealed, though --seal-key is given"), "{done:?}");
+    assert!(
+        done.code == Some(1)
+            && done
+                .stderr
+                .contains("it is not sealed, though --seal-key is given"),
+        "{done:?}"
+    );
     place.once(&site);
     place.check(&site);
 }

@@ -31,7 +31,12 @@ impl Secrets {
         // The common prefix of all keys is no secret.
         let secret = secret.strip_prefix(PREFIX).unwrap_or(secret);
         assert!(secret.len() >= PIECE, "{secret} is short");
-        self.0.extend(secret.as_bytes().windows(PIECE).map(|piece| <[u8; PIECE]>::try_from(piece).unwrap()));
+        self.0.extend(
+            secret
+                .as_bytes()
+                .windows(PIECE)
+                .map(|piece| <[u8; PIECE]>::try_from(piece).unwrap()),
+        );
     }
 
     /// Returns the number of pieces of secrets in a text, and the first of them.
@@ -41,14 +46,20 @@ impl Secrets {
             .filter(|word| word.len() >= PIECE)
             .flat_map(|word| word.windows(PIECE).filter(|piece| self.0.contains(*piece)))
             .collect();
-        let first = found.iter().next().map(|piece| String::from_utf8_lossy(piece).into_owned());
+        let first = found
+            .iter()
+            .next()
+            .map(|piece| String::from_utf8_lossy(piece).into_owned());
         (found.len(), first)
     }
 
     fn assert_not_in(&self, output: &str, text: &[u8]) {
         if let (_, Some(piece)) = self.find(text) {
             let text = String::from_utf8_lossy(text);
-            let line = text.lines().find(|line| line.contains(&piece)).unwrap_or_default();
+            let line = text
+                .lines()
+                .find(|line| line.contains(&piece))
+                .unwrap_or_default();
             panic!("`{piece}`, of a secret, is in {output}: {line:.500}");
         }
     }
@@ -103,18 +114,35 @@ fn issue(site: &Site) -> Vec<Issued> {
             let (license, _) = LICENSES[number % LICENSES.len()];
             let (settings, status) = kinds[number % kinds.len()];
             let is_expired = settings == ["expired"];
-            let (id, key) = if is_expired { site.expired_key(license) } else { site.key(license, settings) };
-            Issued { id, key, license, status }
+            let (id, key) = if is_expired {
+                site.expired_key(license)
+            } else {
+                site.key(license, settings)
+            };
+            Issued {
+                id,
+                key,
+                license,
+                status,
+            }
         })
         .collect();
     // Replaces usable keys by keys that are usable too.
-    let usable: Vec<usize> = (0..24).filter(|number| keys[*number].status != 401).take(12).collect();
+    let usable: Vec<usize> = (0..24)
+        .filter(|number| keys[*number].status != 401)
+        .take(12)
+        .collect();
     for number in usable {
         let old = &mut keys[number];
         let overlap = if number % 2 == 0 { "1h" } else { "0s" };
         let made = site.json(["key", "replace", &old.id, "--overlap", overlap]);
         let text = |name: &str| made[name].as_str().unwrap().to_owned();
-        let new = Issued { id: text("id"), key: text("key"), license: old.license, status: old.status };
+        let new = Issued {
+            id: text("id"),
+            key: text("key"),
+            license: old.license,
+            status: old.status,
+        };
         if number % 2 == 1 {
             old.status = 401;
         }
@@ -124,7 +152,13 @@ fn issue(site: &Site) -> Vec<Issued> {
         site.json(["key", "revoke", &key.id]);
         key.status = 401;
     }
-    assert_eq!(keys.iter().map(|key| &key.key).collect::<HashSet<_>>().len(), 60);
+    assert_eq!(
+        keys.iter()
+            .map(|key| &key.key)
+            .collect::<HashSet<_>>()
+            .len(),
+        60
+    );
     keys
 }
 
@@ -137,16 +171,32 @@ fn send_raw(address: SocketAddr, request: &str) -> u16 {
 
 /// Uses a key in every way, right and wrong. The tokens and cursors of the answers are secrets too.
 fn use_key(server: &Server, number: usize, issued: &Issued, secrets: &mut Secrets) {
-    let Issued { id, key, license, status } = issued;
+    let Issued {
+        id,
+        key,
+        license,
+        status,
+    } = issued;
     let host = server.address;
     // Too many refusals of one address would lead to 429.
     let own = IpAddr::from([127, 0, 2, u8::try_from(number).unwrap()]);
-    let dataset = if *license == "journals" { "journals" } else { "conferences" };
+    let dataset = if *license == "journals" {
+        "journals"
+    } else {
+        "conferences"
+    };
     let mut bearer = server.client(key).coming_from(own);
-    let mut header = Client::new(host, None).with_header("x-api-key", key).coming_from(own);
+    let mut header = Client::new(host, None)
+        .with_header("x-api-key", key)
+        .coming_from(own);
     for client in [&mut bearer, &mut header] {
         let answer = client.get(&format!("/v1/{dataset}"));
-        assert_eq!(answer.status, *status, "{id} {license}: {}", String::from_utf8_lossy(&answer.body));
+        assert_eq!(
+            answer.status,
+            *status,
+            "{id} {license}: {}",
+            String::from_utf8_lossy(&answer.body)
+        );
     }
     if *status == 200 {
         let page = bearer.get(&format!("/v1/{dataset}?limit=2")).json();
@@ -168,8 +218,13 @@ fn use_key(server: &Server, number: usize, issued: &Issued, secrets: &mut Secret
     let wrong = format!("{}x", &key[..key.len() - 1]);
     secrets.add(&query);
     secrets.add(&wrong);
-    let mut others = [server.client(&wrong).coming_from(own), server.client(&format!("{key}{key}")).coming_from(own)];
-    others.iter_mut().for_each(|client| drop(client.get("/v1/conferences")));
+    let mut others = [
+        server.client(&wrong).coming_from(own),
+        server.client(&format!("{key}{key}")).coming_from(own),
+    ];
+    others
+        .iter_mut()
+        .for_each(|client| drop(client.get("/v1/conferences")));
     let targets = [
         format!("/v1/{dataset}?q={query}"),
         format!("/v1/{dataset}?q={key}"),
@@ -188,20 +243,40 @@ fn use_key(server: &Server, number: usize, issued: &Issued, secrets: &mut Secret
     targets.iter().for_each(|target| drop(bearer.get(target)));
     let raw = [
         format!("GET /v1/conferences HTTP/1.1\r\nhost: {host}\r\nauthorization: {key}\r\n\r\n"),
-        format!("GET /v1/conferences HTTP/1.1\r\nhost: {host}\r\nauthorization: Basic {key}\r\n\r\n"),
-        format!("GET /v1/conferences HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {key}\x01\r\n\r\n"),
-        format!("GET /v1/conferences HTTP/1.1\r\nhost: {host}\r\nx-api-key: {key}\r\nx-api-key: {wrong}\r\n\r\n"),
-        format!("GET /v1/conferences HTTP/1.1\r\nhost: {host}\r\nx-forwarded-for: {key}\r\nx-api-key: {key}\r\n\r\n"),
-        format!("GET /v1/conferences HTTP/1.1\r\nhost: {host}\r\nx-request-id: {key}\r\nuser-agent: {key}\r\n\r\n"),
+        format!(
+            "GET /v1/conferences HTTP/1.1\r\nhost: {host}\r\nauthorization: Basic {key}\r\n\r\n"
+        ),
+        format!(
+            "GET /v1/conferences HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {key}\x01\r\n\r\n"
+        ),
+        format!(
+            "GET /v1/conferences HTTP/1.1\r\nhost: {host}\r\nx-api-key: {key}\r\nx-api-key: {wrong}\r\n\r\n"
+        ),
+        format!(
+            "GET /v1/conferences HTTP/1.1\r\nhost: {host}\r\nx-forwarded-for: {key}\r\nx-api-key: {key}\r\n\r\n"
+        ),
+        format!(
+            "GET /v1/conferences HTTP/1.1\r\nhost: {host}\r\nx-request-id: {key}\r\nuser-agent: {key}\r\n\r\n"
+        ),
         format!("GET /v1/conferences HTTP/1.1\r\nhost: {key}\r\nreferer: {key}\r\n\r\n"),
         format!("GET /v1/conferences HTTP/1.1\r\nhost: {host}\r\nno colon {key}\r\n\r\n"),
-        format!("GET /v1/conferences HTTP/1.1\r\nhost: {host}\r\n{key}: {key}\r\ncontent-length: {key}\r\n\r\n"),
+        format!(
+            "GET /v1/conferences HTTP/1.1\r\nhost: {host}\r\n{key}: {key}\r\ncontent-length: {key}\r\n\r\n"
+        ),
         format!("GET /{key} HTTP/9.9\r\nhost: {host}\r\n\r\n"),
         format!("GET http://{key}@{host}/v1/conferences HTTP/1.1\r\nhost: {host}\r\n\r\n"),
         format!("{key} / HTTP/1.1\r\nhost: {host}\r\n\r\n"),
-        format!("POST /v1/{key} HTTP/1.1\r\nhost: {host}\r\nx-api-key: {key}\r\ncontent-length: 0\r\n\r\n"),
-        format!("GET /v1/conferences?q={} HTTP/1.1\r\nhost: {host}\r\n\r\n", key.repeat(120)),
-        format!("GET /v1/conferences HTTP/1.1\r\nhost: {host}\r\ncookie: {}\r\n\r\n", key.repeat(500)),
+        format!(
+            "POST /v1/{key} HTTP/1.1\r\nhost: {host}\r\nx-api-key: {key}\r\ncontent-length: 0\r\n\r\n"
+        ),
+        format!(
+            "GET /v1/conferences?q={} HTTP/1.1\r\nhost: {host}\r\n\r\n",
+            key.repeat(120)
+        ),
+        format!(
+            "GET /v1/conferences HTTP/1.1\r\nhost: {host}\r\ncookie: {}\r\n\r\n",
+            key.repeat(500)
+        ),
     ];
     for request in raw {
         let status = send_raw(host, &request);
@@ -266,11 +341,15 @@ fn nothing_secret_is_written_anywhere() {
             });
             seen
         });
-        let all = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| search_everywhere(&site)));
+        let all =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| search_everywhere(&site)));
         over.store(true, Ordering::Relaxed);
         let notes = notes.join().unwrap();
         let secrets = all.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        assert!(notes.iter().any(|note| note.starts_with(b"process ")), "no writer's note was seen");
+        assert!(
+            notes.iter().any(|note| note.starts_with(b"process ")),
+            "no writer's note was seen"
+        );
         for note in &notes {
             secrets.assert_not_in("a writer's note", note);
         }
@@ -284,12 +363,22 @@ fn search_everywhere(site: &Site) -> Secrets {
         secrets.add(&issued.key);
     }
     // The search finds the keys in a text that contains them.
-    let all: String = keys.iter().map(|issued| format!("{{\"key\":\"{}\"}}\n", issued.key)).collect();
+    let all: String = keys
+        .iter()
+        .map(|issued| format!("{{\"key\":\"{}\"}}\n", issued.key))
+        .collect();
     assert_eq!(secrets.find(all.as_bytes()).0, 60 * (32 + 6 - PIECE + 1));
     site.backup("first.redb");
 
     for format in ["pretty", "json"] {
-        let options = ["--log", "trace", "--log-format", format, "--trusted-proxy", "127.0.0.1/32"];
+        let options = [
+            "--log",
+            "trace",
+            "--log-format",
+            format,
+            "--trusted-proxy",
+            "127.0.0.1/32",
+        ];
         let (server, mut admin) = serve_watched(site, &options);
         for (number, issued) in keys.iter().enumerate() {
             use_key(&server, number + 1, issued, &mut secrets);
@@ -298,7 +387,12 @@ fn search_everywhere(site: &Site) -> Secrets {
             secrets.assert_not_in(target, &admin.get(target).body);
         }
         let mut anyone = Client::new(server.address, None);
-        for target in ["/docs", "/openapi.json", "/docs/errors/invalid_api_key", "/v1/status"] {
+        for target in [
+            "/docs",
+            "/openapi.json",
+            "/docs/errors/invalid_api_key",
+            "/v1/status",
+        ] {
             let answer = anyone.get(target);
             assert_eq!(answer.status, 200, "{target}");
             secrets.assert_not_in(target, &answer.body);
@@ -306,25 +400,58 @@ fn search_everywhere(site: &Site) -> Secrets {
         // The running server loads the commands' changes.
         if format == "json" {
             let mut client = server.client(&keys[4].key);
-            let token = client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
+            let token = client
+                .get("/v1/exports/conferences")
+                .header("x-sync-token")
+                .unwrap()
+                .to_owned();
             for done in run_commands(site, &keys) {
-                secrets.assert_not_in(&format!("{done:?}"), format!("{}{}", done.stdout, done.stderr).as_bytes());
+                secrets.assert_not_in(
+                    &format!("{done:?}"),
+                    format!("{}{}", done.stdout, done.stderr).as_bytes(),
+                );
             }
-            assert!(secrets.assert_not_below(site.folder()) >= 6, "{:?}", site.files());
+            assert!(
+                secrets.assert_not_below(site.folder()) >= 6,
+                "{:?}",
+                site.files()
+            );
             let since = format!("/v1/conferences/changes?since={token}");
             wait_for("the restore", || client.get(&since).status == 410);
         }
         let log = server.stop_and_read();
-        assert!(log.matches("answered").count() >= 60 * 18, "{format}: {} answers", log.matches("answered").count());
+        assert!(
+            log.matches("answered").count() >= 60 * 18,
+            "{format}: {} answers",
+            log.matches("answered").count()
+        );
         let usable = keys.iter().filter(|issued| issued.status == 200);
-        assert!(usable.into_iter().all(|issued| log.contains(&issued.id)), "{format}: a key's id is missing");
+        assert!(
+            usable.into_iter().all(|issued| log.contains(&issued.id)),
+            "{format}: a key's id is missing"
+        );
         secrets.assert_not_in("the log", log.as_bytes());
         assert!(!log.contains('\u{1b}'), "{format}: colors in a file");
-        let used = site.files().into_iter().filter(|name| name.starts_with("feed.redb.usage-"));
-        let used: Vec<u8> = used.flat_map(|name| fs::read(site.path(&name)).unwrap()).collect();
+        let used = site
+            .files()
+            .into_iter()
+            .filter(|name| name.starts_with("feed.redb.usage-"));
+        let used: Vec<u8> = used
+            .flat_map(|name| fs::read(site.path(&name)).unwrap())
+            .collect();
         let used = String::from_utf8(used).unwrap();
-        assert!(keys.iter().filter(|issued| used.contains(&issued.id)).count() >= 30, "{used}");
-        assert!(secrets.assert_not_below(site.folder()) >= 4, "{:?}", site.files());
+        assert!(
+            keys.iter()
+                .filter(|issued| used.contains(&issued.id))
+                .count()
+                >= 30,
+            "{used}"
+        );
+        assert!(
+            secrets.assert_not_below(site.folder()) >= 4,
+            "{:?}",
+            site.files()
+        );
     }
     let listed = site.run(["key", "list", "--json"]);
     assert_eq!(listed.json()["keys"].as_array().unwrap().len(), 60);

@@ -34,7 +34,10 @@ pub fn read_whole_states(client: &mut Client, count: usize, stop: &AtomicBool) -
                 "/v1/conferences/3" => version_of([&answer.json()["data"]]),
                 _ => version_of(&answer.items()),
             };
-            assert!(version >= newest, "{target} went back from version {newest} to {version}");
+            assert!(
+                version >= newest,
+                "{target} went back from version {newest} to {version}"
+            );
             newest = version;
             answers += 1;
         }
@@ -83,11 +86,17 @@ fn changes_of_keys_take_effect_while_serving() {
     let server = site.serve();
     let code = |key: &str| {
         let answer = server.client(key).get("/v1/conferences");
-        if answer.status == 200 { "ok".to_owned() } else { format!("{} {}", answer.status, answer.problem()) }
+        if answer.status == 200 {
+            "ok".to_owned()
+        } else {
+            format!("{} {}", answer.status, answer.problem())
+        }
     };
     let comes = |key: &str, expected: &str| {
         // The requests have pauses, because unusable keys use up the address's own rate window.
-        wait_until_every(Duration::from_millis(50), expected, SOON, || (code(key) == expected).then_some(()));
+        wait_until_every(Duration::from_millis(50), expected, SOON, || {
+            (code(key) == expected).then_some(())
+        });
     };
     assert_eq!(code(&first), "ok");
 
@@ -100,7 +109,13 @@ fn changes_of_keys_take_effect_while_serving() {
     let third = replaced["key"].as_str().unwrap().to_owned();
     comes(&third, "ok");
     comes(&second, "401 revoked_api_key");
-    let replaced = site.json(["key", "replace", replaced["id"].as_str().unwrap(), "--overlap", "2s"]);
+    let replaced = site.json([
+        "key",
+        "replace",
+        replaced["id"].as_str().unwrap(),
+        "--overlap",
+        "2s",
+    ]);
     let fourth = replaced["key"].as_str().unwrap().to_owned();
     comes(&fourth, "ok");
     comes(&third, "401 revoked_api_key");
@@ -108,11 +123,26 @@ fn changes_of_keys_take_effect_while_serving() {
 
     site.json(["key", "revoke", &first_id]);
     comes(&first, "401 revoked_api_key");
-    assert_eq!(site.run(["key", "revoke", &first_id]).code, Some(1), "once is enough");
+    assert_eq!(
+        site.run(["key", "revoke", &first_id]).code,
+        Some(1),
+        "once is enough"
+    );
 
-    let (_, elsewhere) = site.key("all", &["--allow-ip", "192.0.2.0/24", "--allow-ip", "2001:db8::1"]);
+    let (_, elsewhere) = site.key(
+        "all",
+        &["--allow-ip", "192.0.2.0/24", "--allow-ip", "2001:db8::1"],
+    );
     comes(&elsewhere, "403 ip_not_allowed");
-    let (_, here) = site.key("all", &["--allow-ip", "192.0.2.7", "--allow-ip", "::ffff:127.0.0.0/104"]);
+    let (_, here) = site.key(
+        "all",
+        &[
+            "--allow-ip",
+            "192.0.2.7",
+            "--allow-ip",
+            "::ffff:127.0.0.0/104",
+        ],
+    );
     comes(&here, "ok");
 
     site.check();

@@ -19,8 +19,13 @@ use crate::harness::counted;
 /// The records of a file, which is whole at every moment.
 fn records(file: &Path) -> Vec<Value> {
     let text = fs::read_to_string(file).unwrap_or_default();
-    assert!(text.is_empty() || text.ends_with('\n'), "a file that ends within a line");
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    assert!(
+        text.is_empty() || text.ends_with('\n'),
+        "a file that ends within a line"
+    );
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 /// Updates the copy until it equals the license's view.
@@ -47,8 +52,16 @@ fn a_file_follows_the_feed() {
 
     // A waiting script gets edits at once. They take two pages.
     let mut waiting = Process::spawn(copy.command("conferences", &["45"]).stdout(Stdio::piped()));
-    site.import("conferences.jsonl", conferences_of_version(1250, 1) + "{\"id\":1300,\"deleted\":true}\n");
-    assert!(waiting.ended_within(SOON).expect("it ends with the news").success());
+    site.import(
+        "conferences.jsonl",
+        conferences_of_version(1250, 1) + "{\"id\":1300,\"deleted\":true}\n",
+    );
+    assert!(
+        waiting
+            .ended_within(SOON)
+            .expect("it ends with the news")
+            .success()
+    );
     settle(&copy, &mut client);
     assert_eq!(records(&copy.file).len(), 1299);
 
@@ -62,9 +75,17 @@ fn a_file_follows_the_feed() {
 
     // Only working folders of killed runs are removed.
     for (name, stays) in [("copy.backup", true), ("copy.follow-work.ABCdef", false)] {
-        let folder = site.write(&format!("{name}/file"), "mine").parent().unwrap().to_owned();
-        let two_days_ago = fs::metadata(&folder).unwrap().modified().unwrap() - Duration::from_hours(48);
-        fs::File::open(&folder).unwrap().set_modified(two_days_ago).unwrap();
+        let folder = site
+            .write(&format!("{name}/file"), "mine")
+            .parent()
+            .unwrap()
+            .to_owned();
+        let two_days_ago =
+            fs::metadata(&folder).unwrap().modified().unwrap() - Duration::from_hours(48);
+        fs::File::open(&folder)
+            .unwrap()
+            .set_modified(two_days_ago)
+            .unwrap();
         copy.update();
         assert_eq!(folder.exists(), stays, "{name}");
     }
@@ -74,7 +95,11 @@ fn a_file_follows_the_feed() {
     fs::write(&copy.file, "{}\n").unwrap();
     told("records loaded");
     settle(&copy, &mut client);
-    let left: Vec<String> = site.files().into_iter().filter(|name| name.starts_with("copy")).collect();
+    let left: Vec<String> = site
+        .files()
+        .into_iter()
+        .filter(|name| name.starts_with("copy"))
+        .collect();
     assert_eq!(left, ["copy", "copy.tokens"]);
 }
 
@@ -90,9 +115,16 @@ fn retry_after_with_a_time_pauses_until_then() {
     let busy = Reply::new(503, "").with("retry-after", &until);
     let service = answering(vec![busy, export(), Reply::page("", false, "t")]);
     let begun = std::time::Instant::now();
-    assert_eq!(Shell.copy(&Site::new(), &service.url(), "mfk_x").update(), "1 records loaded");
+    assert_eq!(
+        Shell.copy(&Site::new(), &service.url(), "mfk_x").update(),
+        "1 records loaded"
+    );
     // Without the time, the first pause is one second.
-    assert!(begun.elapsed() > Duration::from_millis(1500), "{:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() > Duration::from_millis(1500),
+        "{:?}",
+        begun.elapsed()
+    );
 }
 
 /// A program named `mv` that kills its calling shell before it does anything, at its n-th call.
@@ -124,19 +156,40 @@ fn a_script_killed_between_renames_continues_where_it_stopped() {
         let token = page["next_sync_token"].as_str().unwrap().to_owned();
         site.import("conferences.jsonl", conferences_of_version(1200, killed_at));
         wait_for("the edits are served", || {
-            let page = client.get(&format!("/v1/conferences/changes?since={token}&limit=1000")).json();
+            let page = client
+                .get(&format!("/v1/conferences/changes?since={token}&limit=1000"))
+                .json();
             page["has_more"] == true
         });
         let calls = site.path(&format!("calls-{killed_at}"));
         let mut command = copy.command("conferences", &[]);
-        command.env("PATH", &path).env("REAL_PATH", &real_path).env("CALLS", &calls);
-        let status = command.env("KILLED_AT", killed_at.to_string()).stdout(Stdio::null()).status().unwrap();
+        command
+            .env("PATH", &path)
+            .env("REAL_PATH", &real_path)
+            .env("CALLS", &calls);
+        let status = command
+            .env("KILLED_AT", killed_at.to_string())
+            .stdout(Stdio::null())
+            .status()
+            .unwrap();
         assert_eq!(status.code(), None, "it was killed: {status}");
-        let changed = records(&copy.file).iter().zip(&before).filter(|(now, before)| now != before).count();
+        let changed = records(&copy.file)
+            .iter()
+            .zip(&before)
+            .filter(|(now, before)| now != before)
+            .count();
         assert_eq!(changed, 1000 * whole_pages, "killed at {killed_at}");
-        let rest = if whole_pages == 0 { "1000 changes applied\n200 changes applied" } else { "200 changes applied" };
+        let rest = if whole_pages == 0 {
+            "1000 changes applied\n200 changes applied"
+        } else {
+            "200 changes applied"
+        };
         assert_eq!(copy.update(), rest, "killed at {killed_at}");
-        assert_eq!(records(&copy.file), client.get("/v1/exports/conferences").lines(), "killed at {killed_at}");
+        assert_eq!(
+            records(&copy.file),
+            client.get("/v1/exports/conferences").lines(),
+            "killed at {killed_at}"
+        );
     }
 }
 
@@ -167,8 +220,11 @@ fn a_killed_script_loses_nothing() {
             // Each version edits other records than the last ones, so that a lost edit stays lost.
             for version in 1.. {
                 let rows = conferences_of_version(1250, version);
-                let mut edited: Vec<&str> =
-                    rows.lines().skip(usize::try_from(version).unwrap() * 30 % 1200).take(30).collect();
+                let mut edited: Vec<&str> = rows
+                    .lines()
+                    .skip(usize::try_from(version).unwrap() * 30 % 1200)
+                    .take(30)
+                    .collect();
                 let removed = format!("{{\"id\":{},\"deleted\":true}}", 1300 - version % 40);
                 edited.push(&removed);
                 site.import("conferences.jsonl", edited.join("\n"));
@@ -179,12 +235,20 @@ fn a_killed_script_loses_nothing() {
             }
         });
         for _ in 0..rounds {
-            let mut script = Process::spawn(copy.command("conferences", &[]).stdout(Stdio::null()).process_group(0));
+            let mut script = Process::spawn(
+                copy.command("conferences", &[])
+                    .stdout(Stdio::null())
+                    .process_group(0),
+            );
             std::thread::sleep(random.part_of(Duration::from_millis(400)));
             if random.below(2) == 0 {
                 // With all processes that it has started. Otherwise they would continue without it.
                 let group = format!("-{}", script.id());
-                Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status().unwrap();
+                Command::new("kill")
+                    .args(["-KILL", "--", &group])
+                    .stderr(Stdio::null())
+                    .status()
+                    .unwrap();
             }
             script.kill();
             records(&copy.file);

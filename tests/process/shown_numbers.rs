@@ -22,21 +22,36 @@ fn journal(column: &str, number: f64, format: &str) -> Vec<u8> {
     book("journals", &["id", "name", column], |sheet| {
         sheet.write_number(1, 0, 1).unwrap();
         sheet.write_string(1, 1, "A").unwrap();
-        sheet.write_number_with_format(1, 2, number, &Format::new().set_num_format(format)).unwrap();
+        sheet
+            .write_number_with_format(1, 2, number, &Format::new().set_num_format(format))
+            .unwrap();
     })
 }
 
 #[test]
 fn numbers_are_stored_as_the_sheet_shows_them() {
     let cases: [(&str, f64, &str, Then<'_>); 6] = [
-        ("impact_factor", 0.1 + 0.2, "0.0", Stored(&[r#"{"impact_factor":0.3}"#])),
-        ("publishing_embargo_months", 12.0, "0 \"months\"", Stored(&[r#"{"publishing":{"embargo_months":12}}"#])),
+        (
+            "impact_factor",
+            0.1 + 0.2,
+            "0.0",
+            Stored(&[r#"{"impact_factor":0.3}"#]),
+        ),
+        (
+            "publishing_embargo_months",
+            12.0,
+            "0 \"months\"",
+            Stored(&[r#"{"publishing":{"embargo_months":12}}"#]),
+        ),
         ("abbv", 2026.0, "0", Stored(&[r#"{"abbv":"2026"}"#])),
         (
             "issn_online",
             3_785_955.0,
             "0",
-            Warned(&[r#"{"issn_online":"0378-5955"}"#], "it is stored as `0378-5955`, whose check digit fits"),
+            Warned(
+                &[r#"{"issn_online":"0378-5955"}"#],
+                "it is stored as `0378-5955`, whose check digit fits",
+            ),
         ),
         (
             "publishing_embargo_months",
@@ -64,12 +79,20 @@ fn numbers_are_stored_as_the_sheet_shows_them() {
 
 /// A conference with a number in this format as its start date.
 fn conference(number: f64, format: &str) -> Vec<u8> {
-    let header =
-        ["id", "name", "start_date", "start_date_status", "abstract_due_date_status", "late_breaking_due_date_status"];
+    let header = [
+        "id",
+        "name",
+        "start_date",
+        "start_date_status",
+        "abstract_due_date_status",
+        "late_breaking_due_date_status",
+    ];
     book("conferences", &header, |sheet| {
         sheet.write_number(1, 0, 1).unwrap();
         sheet.write_string(1, 1, "A").unwrap();
-        sheet.write_number_with_format(1, 2, number, &Format::new().set_num_format(format)).unwrap();
+        sheet
+            .write_number_with_format(1, 2, number, &Format::new().set_num_format(format))
+            .unwrap();
         for (column, status) in (3..).zip(["confirmed", "not_found", "not_found"]) {
             sheet.write_string(1, column, status).unwrap();
         }
@@ -80,7 +103,8 @@ fn conference(number: f64, format: &str) -> Vec<u8> {
 #[test]
 fn a_workbook_may_redefine_a_built_in_format() {
     let under = |number: &str, book: Vec<u8>| {
-        let renumbered = |text: &str| text.replace("numFmtId=\"164\"", &format!("numFmtId=\"{number}\""));
+        let renumbered =
+            |text: &str| text.replace("numFmtId=\"164\"", &format!("numFmtId=\"{number}\""));
         Parts::of(&book).changed("xl/styles.xml", renumbered).pack()
     };
     let price = |format: &str| journal("publishing_apc_usd", 3_000.0, format);
@@ -91,7 +115,10 @@ fn a_workbook_may_redefine_a_built_in_format() {
     let day = &[r#"{"id":1,"start_date":"2026-03-15"}"#];
     let cases = [
         (under("44", price("#,##0\\ [$€-407]")), Refused(euros)),
-        (under("44", price("[$$-409]#,##0")), Stored(&[r#"{"id":1}"#])),
+        (
+            under("44", price("[$$-409]#,##0")),
+            Stored(&[r#"{"id":1}"#]),
+        ),
         (under("14", conference(46_082.0, "mmm yy")), Refused(month)),
         (under("17", conference(46_096.0, "dd.mm.yyyy")), Stored(day)),
     ];
@@ -118,21 +145,31 @@ fn a_link_is_stored_by_its_target() {
     };
     let formula = |text: &'static str, formula: &'static str| {
         organization(|sheet| {
-            sheet.write_formula(1, 2, Formula::new(formula).set_result(text)).unwrap();
+            sheet
+                .write_formula(1, 2, Formula::new(formula).set_result(text))
+                .unwrap();
         })
     };
     let named = organization(|sheet| {
-        sheet.write_url_with_text(1, 1, "https://esmo.org/about", "ESMO").unwrap();
+        sheet
+            .write_url_with_text(1, 1, "https://esmo.org/about", "ESMO")
+            .unwrap();
         sheet.write_string(1, 2, "https://esmo.org").unwrap();
     });
     let several = {
         let book = organization(|sheet| {
-            sheet.write_url_with_text(1, 2, "https://esmo.org", "website").unwrap();
+            sheet
+                .write_url_with_text(1, 2, "https://esmo.org", "website")
+                .unwrap();
             sheet.write_number(2, 0, 2).unwrap();
             sheet.write_string(2, 1, "ASCO").unwrap();
             sheet.write_string(2, 2, "website").unwrap();
         });
-        Parts::of(&book).changed("xl/worksheets/sheet1.xml", |text| text.replace("ref=\"C2\"", "ref=\"C2:C3\"")).pack()
+        Parts::of(&book)
+            .changed("xl/worksheets/sheet1.xml", |text| {
+                text.replace("ref=\"C2\"", "ref=\"C2:C3\"")
+            })
+            .pack()
     };
     let conflict = "book.xlsx[organizations]:2: url: `https://esmo.org` - shows one address and links to another, \
                     `https://asco.org`; remove the link, or write the right address in both";
@@ -140,12 +177,27 @@ fn a_link_is_stored_by_its_target() {
                    https); write the address in the cell, and remove the link";
     let cases: Vec<(Vec<u8>, Then<'_>)> = vec![
         (link("our website", "https://esmo.org"), Stored(&[ESMO])),
-        (link("https://esmo.org", "https://asco.org"), Refused(conflict)),
+        (
+            link("https://esmo.org", "https://asco.org"),
+            Refused(conflict),
+        ),
         (link("see there", "internal:Sheet2!A1"), Refused(no_page)),
-        (link("part", "https://esmo.org/a#b"), Stored(&[r#"{"url":"https://esmo.org/a#b"}"#])),
+        (
+            link("part", "https://esmo.org/a#b"),
+            Stored(&[r#"{"url":"https://esmo.org/a#b"}"#]),
+        ),
         (named, Stored(&[ESMO])),
-        (several, Stored(&[ESMO, r#"{"id":2,"url":"https://esmo.org"}"#])),
-        (formula("our website", "=HYPERLINK(\"https://esmo.org\",\"our website\")"), Stored(&[ESMO])),
+        (
+            several,
+            Stored(&[ESMO, r#"{"id":2,"url":"https://esmo.org"}"#]),
+        ),
+        (
+            formula(
+                "our website",
+                "=HYPERLINK(\"https://esmo.org\",\"our website\")",
+            ),
+            Stored(&[ESMO]),
+        ),
     ];
     for (content, then) in cases {
         check("book.xlsx", &content, "", then);
@@ -155,17 +207,35 @@ fn a_link_is_stored_by_its_target() {
 /// Only the first cell of a shared formula stores its text.
 #[test]
 fn a_link_of_a_shared_formula_is_one_in_each_of_its_cells() {
-    let linked = [r#"{"url":"https://esmo.org"}"#, r#"{"id":2,"url":"https://esmo.org"}"#];
+    let linked = [
+        r#"{"url":"https://esmo.org"}"#,
+        r#"{"id":2,"url":"https://esmo.org"}"#,
+    ];
     let refused = "book.xlsx[organizations]:3: url: `our website` - links to `HYPERLINK(A1)`, which is not a web \
                    address (http or https); write the address in the cell, and remove the link";
-    let both = [r#"{"url":"https://esmo.org"}"#, r#"{"id":2,"url":"our website"}"#];
+    let both = [
+        r#"{"url":"https://esmo.org"}"#,
+        r#"{"id":2,"url":"our website"}"#,
+    ];
     let warning = "book.xlsx[organizations]:3: url: `our website` - is not a website address";
     // (the shared formula of the first cell, the number in the second one, the result for the second one)
     let cases = [
-        ("HYPERLINK(&quot;https://esmo.org&quot;,&quot;our website&quot;)", "7", Stored(&linked)),
+        (
+            "HYPERLINK(&quot;https://esmo.org&quot;,&quot;our website&quot;)",
+            "7",
+            Stored(&linked),
+        ),
         ("HYPERLINK(A1)", "7", Refused(refused)),
-        ("HYPERLINK(&quot;https://esmo.org&quot;,&quot;our website&quot;)", "8", Warned(&both, warning)),
-        ("LOWER(&quot;https://esmo.org&quot;)", "7", Warned(&both, warning)),
+        (
+            "HYPERLINK(&quot;https://esmo.org&quot;,&quot;our website&quot;)",
+            "8",
+            Warned(&both, warning),
+        ),
+        (
+            "LOWER(&quot;https://esmo.org&quot;)",
+            "7",
+            Warned(&both, warning),
+        ),
     ];
     for (formula, number, then) in cases {
         let row = |id: u8, formula: &str, shown: &str| {
@@ -173,11 +243,19 @@ fn a_link_of_a_shared_formula_is_one_in_each_of_its_cells() {
                 "<row><c><v>{id}</v></c><c t=\"inlineStr\"><is><t>ESMO {id}</t></is></c><c t=\"str\">{formula}<v>{shown}</v></c></row>"
             )
         };
-        let header = ["id", "name", "url"].map(|name| format!("<c t=\"inlineStr\"><is><t>{name}</t></is></c>"));
+        let header = ["id", "name", "url"]
+            .map(|name| format!("<c t=\"inlineStr\"><is><t>{name}</t></is></c>"));
         let first = format!("<f t=\"shared\" ref=\"C2:C3\" si=\"7\">{formula}</f>");
         let second = format!("<f t=\"shared\" si=\"{number}\"/>");
-        let rows = [row(1, &first, "https://esmo.org"), row(2, &second, "our website")].concat();
-        let sheet = format!("<worksheet><sheetData><row>{}</row>{rows}</sheetData></worksheet>", header.concat());
+        let rows = [
+            row(1, &first, "https://esmo.org"),
+            row(2, &second, "our website"),
+        ]
+        .concat();
+        let sheet = format!(
+            "<worksheet><sheetData><row>{}</row>{rows}</sheetData></worksheet>",
+            header.concat()
+        );
         check("book.xlsx", &Parts::of_sheet(sheet).pack(), "", then);
     }
 }
@@ -185,20 +263,45 @@ fn a_link_of_a_shared_formula_is_one_in_each_of_its_cells() {
 /// The forms in which other programs write a sheet.
 #[test]
 fn sheets_are_read_in_any_form() {
-    let sheet = |rows: &str| Parts::of_sheet(format!("<worksheet><sheetData>{rows}</sheetData></worksheet>"));
+    let sheet = |rows: &str| {
+        Parts::of_sheet(format!(
+            "<worksheet><sheetData>{rows}</sheetData></worksheet>"
+        ))
+    };
     let inline = |text: &str| format!("<c t=\"inlineStr\"><is>{text}</is></c>");
-    let header = format!("<row>{}{}{}</row>", inline("<t>id</t>"), inline("<t>name</t>"), inline("<t>url</t>"));
-    let row = |name: &str| sheet(&format!("{header}<row><c><v>1</v></c>{}</row>", inline(name)));
+    let header = format!(
+        "<row>{}{}{}</row>",
+        inline("<t>id</t>"),
+        inline("<t>name</t>"),
+        inline("<t>url</t>")
+    );
+    let row = |name: &str| {
+        sheet(&format!(
+            "{header}<row><c><v>1</v></c>{}</row>",
+            inline(name)
+        ))
+    };
     let stored = |name: &str| format!(r#"{{"id":1,"name":"{name}"}}"#);
     let cases = [
         ("without positions", row("<t>ESMO</t>"), "ESMO"),
-        ("runs", row("<r><rPr><b/></rPr><t>ES</t></r><r><t>MO</t></r>"), "ESMO"),
-        ("blanks that count", row("<t xml:space=\"preserve\">ESMO </t>"), "ESMO "),
+        (
+            "runs",
+            row("<r><rPr><b/></rPr><t>ES</t></r><r><t>MO</t></r>"),
+            "ESMO",
+        ),
+        (
+            "blanks that count",
+            row("<t xml:space=\"preserve\">ESMO </t>"),
+            "ESMO ",
+        ),
         (
             "prefixes and the strict namespaces",
             row("<t>ESMO</t>")
                 .changed("xl/worksheets/sheet1.xml", |text| {
-                    let text = text.replace("</", "</x:").replace('<', "<x:").replace("<x:/x:", "</x:");
+                    let text = text
+                        .replace("</", "</x:")
+                        .replace('<', "<x:")
+                        .replace("<x:/x:", "</x:");
                     text.replacen(
                         "<x:worksheet",
                         "<x:worksheet xmlns:x=\"http://purl.oclc.org/ooxml/spreadsheetml/main\"",
@@ -225,7 +328,11 @@ fn sheets_are_read_in_any_form() {
         println!("{what}");
         let stored = stored(name);
         let stored: &[&str] = &[&stored];
-        let then = if name.ends_with(' ') { Warned(stored, "has blanks at an end") } else { Stored(stored) };
+        let then = if name.ends_with(' ') {
+            Warned(stored, "has blanks at an end")
+        } else {
+            Stored(stored)
+        };
         check("book.xlsx", &parts.pack(), "", then);
     }
     let chart = row("<t>ESMO</t>")
@@ -239,7 +346,12 @@ fn sheets_are_read_in_any_form() {
                 &format!("<Relationship Id=\"rId9\" Type=\"{kind}\" Target=\"chartsheets/sheet1.xml\"/></"),
             )
         });
-    check("book.xlsx", &chart.pack(), "", Warned(&[&stored("ESMO")], "skipped `tags`"));
+    check(
+        "book.xlsx",
+        &chart.pack(),
+        "",
+        Warned(&[&stored("ESMO")], "skipped `tags`"),
+    );
     let swapped = sheet(&format!(
         "{header}<row r=\"2\">{}<c r=\"A2\"><v>1</v></c></row>",
         inline("<t>ESMO</t>").replace("<c ", "<c r=\"B2\" ")

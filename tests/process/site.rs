@@ -33,7 +33,12 @@ pub fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 /// Polls at intervals until `ask` returns a value.
-pub fn wait_until_every<T>(interval: Duration, what: &str, within: Duration, mut ask: impl FnMut() -> Option<T>) -> T {
+pub fn wait_until_every<T>(
+    interval: Duration,
+    what: &str,
+    within: Duration,
+    mut ask: impl FnMut() -> Option<T>,
+) -> T {
     let begun = Instant::now();
     loop {
         if let Some(found) = ask() {
@@ -46,7 +51,10 @@ pub fn wait_until_every<T>(interval: Duration, what: &str, within: Duration, mut
 
 /// The number of cases of a test and its seed: from the environment, or the given ones.
 pub fn cases_and_seed(cases: u64, seed: u64) -> (u64, u64) {
-    let (cases, seed) = (variable("MEDFEED_CASES").unwrap_or(cases), variable("MEDFEED_SEED").unwrap_or(seed));
+    let (cases, seed) = (
+        variable("MEDFEED_CASES").unwrap_or(cases),
+        variable("MEDFEED_SEED").unwrap_or(seed),
+    );
     println!("MEDFEED_SEED={seed} MEDFEED_CASES={cases}");
     (cases, seed)
 }
@@ -86,7 +94,9 @@ impl Random {
 
 /// Letters that hardly compress.
 pub fn noise(random: &mut Random, letters: usize) -> String {
-    let bytes: Vec<u8> = (0..=letters / 8).flat_map(|_| random.next().to_le_bytes()).collect();
+    let bytes: Vec<u8> = (0..=letters / 8)
+        .flat_map(|_| random.next().to_le_bytes())
+        .collect();
     let mut text = BASE64.encode(&bytes);
     text.truncate(letters);
     text
@@ -100,7 +110,9 @@ pub struct Process {
 
 impl Process {
     pub fn spawn(command: &mut Command) -> Process {
-        Process { child: command.spawn().expect("the program starts") }
+        Process {
+            child: command.spawn().expect("the program starts"),
+        }
     }
 
     pub fn child(&mut self) -> &mut Child {
@@ -125,8 +137,14 @@ impl Process {
 
     /// Sends a signal by its name.
     pub fn signal(&self, name: &str) {
-        let sent = Command::new("kill").arg(format!("-{name}")).arg(self.id().to_string()).status();
-        assert!(sent.expect("kill is there").success(), "the signal was not sent");
+        let sent = Command::new("kill")
+            .arg(format!("-{name}"))
+            .arg(self.id().to_string())
+            .status();
+        assert!(
+            sent.expect("kill is there").success(),
+            "the signal was not sent"
+        );
     }
 
     /// Ends the process at once, as `kill -9` does.
@@ -163,7 +181,8 @@ impl Done {
     }
 
     pub fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("no JSON ({error}): {self:?}"))
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("no JSON ({error}): {self:?}"))
     }
 }
 
@@ -175,7 +194,12 @@ pub struct Site {
 
 impl Site {
     pub fn new() -> Site {
-        Site { folder: tempfile::Builder::new().prefix("medfeed-test-").tempdir().expect("a temporary folder") }
+        Site {
+            folder: tempfile::Builder::new()
+                .prefix("medfeed-test-")
+                .tempdir()
+                .expect("a temporary folder"),
+        }
     }
 
     /// A site with this number of conferences, of version 0.
@@ -222,10 +246,15 @@ impl Site {
     /// Another program, run as commands are.
     pub fn command_of(&self, program: &str) -> Command {
         let mut command = Command::new(program);
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MEDFEED_")) {
+        for (name, _) in
+            std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MEDFEED_"))
+        {
             command.env_remove(name);
         }
-        command.env("MEDFEED_DB", self.db()).current_dir(self.folder()).stdin(Stdio::null());
+        command
+            .env("MEDFEED_DB", self.db())
+            .current_dir(self.folder())
+            .stdin(Stdio::null());
         command
     }
 
@@ -236,7 +265,10 @@ impl Site {
 
     /// Runs a command with `--json`. It must succeed.
     pub fn json(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Value {
-        let mut args: Vec<_> = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
+        let mut args: Vec<_> = args
+            .into_iter()
+            .map(|arg| arg.as_ref().to_owned())
+            .collect();
         args.push("--json".into());
         let done = self.run(&args);
         assert_eq!(done.code, Some(0), "{args:?}: {done:?}");
@@ -246,12 +278,24 @@ impl Site {
     /// Imports a file.
     pub fn import(&self, name: &str, content: impl AsRef<[u8]>) -> Value {
         let file = self.write(name, content);
-        self.json([OsStr::new("import"), file.as_os_str(), OsStr::new("--create")])
+        self.json([
+            OsStr::new("import"),
+            file.as_os_str(),
+            OsStr::new("--create"),
+        ])
     }
 
     /// Sets a license: `--dataset conferences --year 2026` and the like.
     pub fn license(&self, name: &str, scope: &str) -> Value {
-        let mut args = vec!["license", "set", name, "--rate-limit", "1000000", "--create", "--yes"];
+        let mut args = vec![
+            "license",
+            "set",
+            name,
+            "--rate-limit",
+            "1000000",
+            "--create",
+            "--yes",
+        ];
         args.extend(scope.split_whitespace());
         self.json(args)
     }
@@ -267,8 +311,13 @@ impl Site {
     pub fn expired_key(&self, license: &str) -> (String, String) {
         let writer = Writer::open(&self.db(), SOON).expect("a database");
         let mut edit = writer.begin().expect("it can be written");
-        let settings = KeySettings { expires_at: Some(Timestamp::EPOCH), ..KeySettings::default() };
-        let (key, record) = edit.create_key(license, settings).expect("the license is there");
+        let settings = KeySettings {
+            expires_at: Some(Timestamp::EPOCH),
+            ..KeySettings::default()
+        };
+        let (key, record) = edit
+            .create_key(license, settings)
+            .expect("the license is there");
         edit.commit().expect("it can be written");
         (record.id, key.reveal().to_owned())
     }
@@ -289,8 +338,15 @@ impl Site {
     /// The names of the files in the folder, sorted.
     pub fn files(&self) -> Vec<String> {
         let entries = fs::read_dir(self.folder()).expect("a folder");
-        let mut names: Vec<String> =
-            entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+        let mut names: Vec<String> = entries
+            .map(|entry| {
+                entry
+                    .expect("an entry")
+                    .file_name()
+                    .to_string_lossy()
+                    .into_owned()
+            })
+            .collect();
         names.sort();
         names
     }
@@ -298,9 +354,16 @@ impl Site {
     /// The curated conferences of a database file.
     pub fn conferences_in(&self, file: &Path) -> Vec<Value> {
         let out = self.path("exported");
-        self.json(["export".as_ref(), out.as_os_str(), "--db".as_ref(), file.as_os_str()]);
+        self.json([
+            "export".as_ref(),
+            out.as_os_str(),
+            "--db".as_ref(),
+            file.as_os_str(),
+        ]);
         let text = fs::read_to_string(out.join("conferences.jsonl")).expect("an exported file");
-        text.lines().map(|line| serde_json::from_str(line).expect("JSON lines")).collect()
+        text.lines()
+            .map(|line| serde_json::from_str(line).expect("JSON lines"))
+            .collect()
     }
 
     /// Serves the database on a free port.
@@ -332,7 +395,10 @@ impl Site {
                 None => command.env_remove(name),
             };
         }
-        command.args(["-c", script, "sh"]).arg(inner.get_program()).args(inner.get_args());
+        command
+            .args(["-c", script, "sh"])
+            .arg(inner.get_program())
+            .args(inner.get_args());
         command.current_dir(self.folder()).stdin(Stdio::null());
         command
     }
@@ -341,21 +407,42 @@ impl Site {
     pub fn ends(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Done {
         let mut command = self.command(args);
         let mut process = Process::spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
-        let status = process.ended_within(SOON).unwrap_or_else(|| panic!("{command:?} is still running"));
-        let mut done = Done { code: status.code(), stdout: String::new(), stderr: String::new() };
-        process.child().stdout.take().expect("a pipe").read_to_string(&mut done.stdout).expect("UTF-8");
-        process.child().stderr.take().expect("a pipe").read_to_string(&mut done.stderr).expect("UTF-8");
+        let status = process
+            .ended_within(SOON)
+            .unwrap_or_else(|| panic!("{command:?} is still running"));
+        let mut done = Done {
+            code: status.code(),
+            stdout: String::new(),
+            stderr: String::new(),
+        };
+        process
+            .child()
+            .stdout
+            .take()
+            .expect("a pipe")
+            .read_to_string(&mut done.stdout)
+            .expect("UTF-8");
+        process
+            .child()
+            .stderr
+            .take()
+            .expect("a pipe")
+            .read_to_string(&mut done.stderr)
+            .expect("UTF-8");
         done
     }
 
     /// Starts a server by a given command, and waits until it is ready.
     pub fn start(&self, command: Command) -> Server {
-        self.try_start(command).unwrap_or_else(|done| panic!("the server did not start: {done:?}"))
+        self.try_start(command)
+            .unwrap_or_else(|done| panic!("the server did not start: {done:?}"))
     }
 
     /// Starts a server by a given command, and waits until it is ready, or has ended by itself.
     pub fn try_start(&self, command: Command) -> Result<Server, Done> {
-        let log = tempfile::NamedTempFile::new_in(self.folder()).expect("a log file").into_temp_path();
+        let log = tempfile::NamedTempFile::new_in(self.folder())
+            .expect("a log file")
+            .into_temp_path();
         let stderr = File::create(&log).expect("the log can be written");
         self.try_start_logging_to(command, stderr.into(), log)
     }
@@ -366,19 +453,42 @@ impl Site {
         started.unwrap_or_else(|done| panic!("the server did not start: {done:?}"))
     }
 
-    fn try_start_logging_to(&self, mut command: Command, stderr: Stdio, log: TempPath) -> Result<Server, Done> {
+    fn try_start_logging_to(
+        &self,
+        mut command: Command,
+        stderr: Stdio,
+        log: TempPath,
+    ) -> Result<Server, Done> {
         let mut process = Process::spawn(command.stdout(Stdio::piped()).stderr(stderr));
         let mut stdout = BufReader::new(process.child().stdout.take().expect("a pipe"));
         let mut first = String::new();
         // The binary of the tests prints lines of its own first.
-        while !first.contains("listening on ") && stdout.read_line(&mut first).expect("UTF-8") > 0 {}
-        let url = first.trim_end().split_once("listening on ").map(|(_, url)| url);
+        while !first.contains("listening on ") && stdout.read_line(&mut first).expect("UTF-8") > 0 {
+        }
+        let url = first
+            .trim_end()
+            .split_once("listening on ")
+            .map(|(_, url)| url);
         let told = url.and_then(|url| url.split_once("://"));
-        let Some((scheme, Ok(address))) = told.map(|(scheme, address)| (scheme.to_owned(), address.parse())) else {
-            let status = process.ended_within(SOON).expect("a command that does not serve ends");
-            return Err(Done { code: status.code(), stdout: first, stderr: fs::read_to_string(&log).expect("UTF-8") });
+        let Some((scheme, Ok(address))) =
+            told.map(|(scheme, address)| (scheme.to_owned(), address.parse()))
+        else {
+            let status = process
+                .ended_within(SOON)
+                .expect("a command that does not serve ends");
+            return Err(Done {
+                code: status.code(),
+                stdout: first,
+                stderr: fs::read_to_string(&log).expect("UTF-8"),
+            });
         };
-        Ok(Server { process, scheme, address, stdout, log })
+        Ok(Server {
+            process,
+            scheme,
+            address,
+            stdout,
+            log,
+        })
     }
 
     /// Checks that the full check finds no fault.
@@ -442,14 +552,16 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("the server's log:\n{}", fs::read_to_string(&self.log).unwrap_or_default());
+            eprintln!(
+                "the server's log:\n{}",
+                fs::read_to_string(&self.log).unwrap_or_default()
+            );
         }
     }
 }
 
 /// The statuses that a conference without dates needs.
-pub const STATUSES: &str =
-    r#""start_date_status":"check","abstract_due_date_status":"check","late_breaking_due_date_status":"check""#;
+pub const STATUSES: &str = r#""start_date_status":"check","abstract_due_date_status":"check","late_breaking_due_date_status":"check""#;
 
 /// Conferences whose venue is `version n`: another version changes them all.
 pub fn conferences_of_version(count: u64, version: u64) -> String {
@@ -472,10 +584,18 @@ pub fn conferences_of_version(count: u64, version: u64) -> String {
 pub fn version_of<'a>(records: impl IntoIterator<Item = &'a Value>) -> u64 {
     let mut found = None;
     for record in records {
-        let venue = record["venue"].as_str().unwrap_or_else(|| panic!("no venue: {record}"));
-        let version = venue.strip_prefix("version ").and_then(|number| number.parse().ok());
+        let venue = record["venue"]
+            .as_str()
+            .unwrap_or_else(|| panic!("no venue: {record}"));
+        let version = venue
+            .strip_prefix("version ")
+            .and_then(|number| number.parse().ok());
         let version: u64 = version.unwrap_or_else(|| panic!("no version: {record}"));
-        assert_eq!(*found.get_or_insert(version), version, "two states in one answer");
+        assert_eq!(
+            *found.get_or_insert(version),
+            version,
+            "two states in one answer"
+        );
     }
     found.expect("an answer with records")
 }

@@ -37,13 +37,19 @@ const JUDGED_FROM: Duration = Duration::from_secs(600);
 const WARM_UP: f64 = 0.25;
 
 /// The maximum growth per hour of each measure. The history of commits has to grow: each commit takes up to 500 bytes.
-const GROWTH_PER_HOUR: [(&str, f64); 4] = [("memory", 1e6), ("file", 1e6), ("descriptors", 2.0), ("backup", 2.5e6)];
+const GROWTH_PER_HOUR: [(&str, f64); 4] = [
+    ("memory", 1e6),
+    ("file", 1e6),
+    ("descriptors", 2.0),
+    ("backup", 2.5e6),
+];
 
 /// The time between two backups of each database.
 const BACKUP_EVERY: Duration = Duration::from_secs(30);
 
 /// Options of a server with monitoring whose log leaves out the answers. Its caches are full after the warm-up.
-const MONITORED: &str = "--admin-listen 127.0.0.1:0 --log info,medfeed::api::observe=warn --cache-bytes 4000000";
+const MONITORED: &str =
+    "--admin-listen 127.0.0.1:0 --log info,medfeed::api::observe=warn --cache-bytes 4000000";
 
 /// The end of the load, and the counts of its actions.
 #[derive(Default)]
@@ -82,7 +88,10 @@ struct Curator {
 
 impl Curator {
     fn new(seed: u64, records: u64) -> Curator {
-        Curator { versions: (0..records).map(|id| u64::from(id % 20 != 0)).collect(), random: Random::new(seed) }
+        Curator {
+            versions: (0..records).map(|id| u64::from(id % 20 != 0)).collect(),
+            random: Random::new(seed),
+        }
     }
 
     /// Changes, removes and adds records. Their number stays about the same.
@@ -90,13 +99,20 @@ impl Curator {
         for _ in 0..24 {
             let at = self.random.below(self.versions.len());
             let is_there = self.random.below(20) != 0;
-            self.versions[at] = if is_there { self.random.next() % 1_000_000 + 1 } else { 0 };
+            self.versions[at] = if is_there {
+                self.random.next() % 1_000_000 + 1
+            } else {
+                0
+            };
         }
     }
 
     fn import(&self, site: &Site) {
         let line = |(id, version): (usize, &u64)| {
-            let (country, area) = (["Japan", "France", "Chile"][id % 3], ["Oncology", "Cardiology"][id % 2]);
+            let (country, area) = (
+                ["Japan", "France", "Chile"][id % 3],
+                ["Oncology", "Cardiology"][id % 2],
+            );
             format!(
                 "{{\"id\":{},\"name\":\"Conference {id} of {version:07}\",\"year\":{},\"country\":\"{country}\",\
                  \"therapy_areas\":[\"{area}\"],\"venue\":\"version {version:07}\",{STATUSES}}}\n",
@@ -104,10 +120,19 @@ impl Curator {
                 2024 + id % 4
             )
         };
-        let there = self.versions.iter().enumerate().filter(|(_, version)| **version != 0);
+        let there = self
+            .versions
+            .iter()
+            .enumerate()
+            .filter(|(_, version)| **version != 0);
         let content: String = there.map(line).collect();
         let file = site.write("conferences.jsonl", content);
-        site.json(["import".as_ref(), file.as_os_str(), "--create".as_ref(), "--replace".as_ref()]);
+        site.json([
+            "import".as_ref(),
+            file.as_os_str(),
+            "--create".as_ref(),
+            "--replace".as_ref(),
+        ]);
     }
 }
 
@@ -122,8 +147,10 @@ fn curate(site: &Site, load: &Load, mut curator: Curator) {
         curator.import(site);
         count(&load.imports);
         if turn % 4 == 3 {
-            let scopes =
-                ["--dataset conferences --country Japan", "--dataset conferences --country Japan --country Chile"];
+            let scopes = [
+                "--dataset conferences --country Japan",
+                "--dataset conferences --country Japan --country Chile",
+            ];
             site.license("part", scopes[usize::from(turn % 8 == 7)]);
             count(&load.licenses);
         }
@@ -139,7 +166,10 @@ fn ask(address: SocketAddr, key: &str, load: &Load, seed: u64) {
     let (mut client, mut random) = (Client::new(address, Some(key)), Random::new(seed));
     while load.is_running() {
         let target = match random.below(12) {
-            0..3 => format!("/v1/conferences?limit=50&country={}", ["Japan", "France"][random.below(2)]),
+            0..3 => format!(
+                "/v1/conferences?limit=50&country={}",
+                ["Japan", "France"][random.below(2)]
+            ),
             3 => format!("/v1/conferences?q=conference+{}", random.below(2000)),
             4..8 => format!("/v1/conferences/{}", random.below(2200)),
             8 => "/v1/reference/therapy-areas".to_owned(),
@@ -148,7 +178,11 @@ fn ask(address: SocketAddr, key: &str, load: &Load, seed: u64) {
             _ => "/v1/exports/conferences".to_owned(),
         };
         let answer = client.get(&target);
-        assert!([200, 404].contains(&answer.status), "{target}: {}", answer.status);
+        assert!(
+            [200, 404].contains(&answer.status),
+            "{target}: {}",
+            answer.status
+        );
         count(&load.answers);
         load.pause(Duration::from_millis(20));
     }
@@ -163,7 +197,9 @@ fn wait_for_news(address: SocketAddr, key: &str, load: &Load, resync: &str) {
             token = Some(exported(&mut client, "conferences").token);
             continue;
         };
-        let answer = client.get(&format!("/v1/conferences/changes?since={since}&wait=3{resync}"));
+        let answer = client.get(&format!(
+            "/v1/conferences/changes?since={since}&wait=3{resync}"
+        ));
         match answer.status {
             200 => token = answer.json()["next_sync_token"].as_str().map(str::to_owned),
             410 => token = None,
@@ -184,7 +220,9 @@ fn stall(address: SocketAddr, key: &str, load: &Load, seed: u64) {
             false => connect_from(Ipv4Addr::LOCALHOST.into(), address, Some(4096)),
         };
         let mut stream = connected.expect("the server takes callers");
-        stream.set_read_timeout(Some(Duration::from_millis(100))).expect("a time limit");
+        stream
+            .set_read_timeout(Some(Duration::from_millis(100)))
+            .expect("a time limit");
         let pieces = if is_slow_to_send { 40 } else { 1 };
         for piece in request.as_bytes().chunks(request.len().div_ceil(pieces)) {
             // The server may close a slow connection.
@@ -213,20 +251,38 @@ struct Watch<'s> {
 /// The growth per hour after the warm-up: the slope of the least squares.
 fn per_hour(series: &[(Duration, f64)]) -> f64 {
     let warm_up = series.last().expect("a sample").0.mul_f64(WARM_UP);
-    let judged = series.iter().filter(|(at, _)| *at >= warm_up).map(|(at, value)| (at.as_secs_f64() / 3600.0, *value));
+    let judged = series
+        .iter()
+        .filter(|(at, _)| *at >= warm_up)
+        .map(|(at, value)| (at.as_secs_f64() / 3600.0, *value));
     let judged: Vec<(f64, f64)> = judged.collect();
-    let mean = |of: fn(&(f64, f64)) -> f64| judged.iter().map(of).sum::<f64>() / judged.len() as f64;
+    let mean =
+        |of: fn(&(f64, f64)) -> f64| judged.iter().map(of).sum::<f64>() / judged.len() as f64;
     let (time, value) = (mean(|sample| sample.0), mean(|sample| sample.1));
-    let products: f64 = judged.iter().map(|(at, sample)| (at - time) * (sample - value)).sum();
+    let products: f64 = judged
+        .iter()
+        .map(|(at, sample)| (at - time) * (sample - value))
+        .sum();
     let squares: f64 = judged.iter().map(|(at, _)| (at - time) * (at - time)).sum();
-    if squares == 0.0 { 0.0 } else { products / squares }
+    if squares == 0.0 {
+        0.0
+    } else {
+        products / squares
+    }
 }
 
 /// The private memory of a process (resident, not of a file), in bytes.
 fn memory(process: u32) -> f64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).expect("the program runs");
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("the kernel reports it");
-    line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") * 1024.0
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("RssAnon:"))
+        .expect("the kernel reports it");
+    line.trim()
+        .trim_end_matches(" kB")
+        .parse::<f64>()
+        .expect("a number")
+        * 1024.0
 }
 
 fn size(file: &Path) -> f64 {
@@ -237,10 +293,19 @@ impl Watch<'_> {
     fn sample(&mut self, at: Duration) {
         let mut sampled = Vec::new();
         for (name, process) in &self.programs {
-            let descriptors = fs::read_dir(format!("/proc/{process}/fd")).expect("the program runs").count();
-            sampled.extend([((*name, "memory"), memory(*process)), ((*name, "descriptors"), descriptors as f64)]);
+            let descriptors = fs::read_dir(format!("/proc/{process}/fd"))
+                .expect("the program runs")
+                .count();
+            sampled.extend([
+                ((*name, "memory"), memory(*process)),
+                ((*name, "descriptors"), descriptors as f64),
+            ]);
         }
-        sampled.extend(self.files.iter().map(|(name, file)| ((*name, "file"), size(file))));
+        sampled.extend(
+            self.files
+                .iter()
+                .map(|(name, file)| ((*name, "file"), size(file))),
+        );
         // A database file grows in large steps, so its backups are measured.
         if self.backed_up.is_none_or(|last| at >= last + BACKUP_EVERY) {
             self.backed_up = Some(at);
@@ -261,7 +326,10 @@ impl Watch<'_> {
         for ((name, measure), series) in &self.series {
             let told = format!("{name}: {measure}: {:+.1} in an hour", per_hour(series));
             println!("soak: {told}");
-            let (_, most) = GROWTH_PER_HOUR.iter().find(|(of, _)| of == measure).expect("a bound");
+            let (_, most) = GROWTH_PER_HOUR
+                .iter()
+                .find(|(of, _)| of == measure)
+                .expect("a bound");
             grown.extend((per_hour(series) > *most).then_some(told));
         }
         grown
@@ -269,8 +337,15 @@ impl Watch<'_> {
 }
 
 fn follow(site: &Site, url: &str, key: &str, copy: &Path) -> Process {
-    let mut command = site.command(["pull".as_ref(), url.as_ref(), "--to".as_ref(), copy.as_os_str()]);
-    command.args(["--follow", "--every", "2s", "--dataset", "conferences"]).env("MEDFEED_KEY", key);
+    let mut command = site.command([
+        "pull".as_ref(),
+        url.as_ref(),
+        "--to".as_ref(),
+        copy.as_os_str(),
+    ]);
+    command
+        .args(["--follow", "--every", "2s", "--dataset", "conferences"])
+        .env("MEDFEED_KEY", key);
     Process::spawn(command.stdout(Stdio::null()).stderr(Stdio::null()))
 }
 
@@ -279,18 +354,32 @@ fn nothing_grows_under_a_mixed_load() {
     let (lasts, seed) = cases_and_seed(4, 20_261_123);
     let lasts = Duration::from_secs(lasts);
     let site = Site::new();
-    let records = if lasts < JUDGED_FROM { FEW_RECORDS } else { RECORDS };
+    let records = if lasts < JUDGED_FROM {
+        FEW_RECORDS
+    } else {
+        RECORDS
+    };
     let curator = Curator::new(seed, records);
     curator.import(&site);
     let all = site.open_key();
     site.license("part", "--dataset conferences --country Japan");
     let (_, part) = site.key("part", &[]);
-    let (server, mut admin) = start_watched(&site, site.serve_command(&format!("{MONITORED} --change-delay 1s")));
+    let (server, mut admin) = start_watched(
+        &site,
+        site.serve_command(&format!("{MONITORED} --change-delay 1s")),
+    );
     let place = Place::folder(&site);
     let publisher = place.start(&site, "");
-    let replica = Replica { site: Site::new(), url: place.url.clone() };
-    let (replicated, mut replica_admin) =
-        start_watched(&replica.site, replica.site.serve_command(&format!("--from {} {MONITORED}", replica.url)));
+    let replica = Replica {
+        site: Site::new(),
+        url: place.url.clone(),
+    };
+    let (replicated, mut replica_admin) = start_watched(
+        &replica.site,
+        replica
+            .site
+            .serve_command(&format!("--from {} {MONITORED}", replica.url)),
+    );
     let copy = site.path("copy.sqlite");
     let puller = follow(&site, &format!("http://{}", server.address), &all, &copy);
     let mut watch = Watch {
@@ -300,7 +389,10 @@ fn nothing_grows_under_a_mixed_load() {
             ("replica", replicated.process.id()),
             ("pull", puller.id()),
         ],
-        files: vec![("pull", copy.clone()), ("pull's log", site.path("copy.sqlite-wal"))],
+        files: vec![
+            ("pull", copy.clone()),
+            ("pull's log", site.path("copy.sqlite-wal")),
+        ],
         databases: vec![("origin", &site), ("replica", &replica.site)],
         backed_up: None,
         series: BTreeMap::new(),
@@ -321,7 +413,8 @@ fn nothing_grows_under_a_mixed_load() {
         }
         callers.push(scope.spawn(|| curate(&site, &load, curator)));
         // A failed caller ends the load for all.
-        while begun.elapsed() < lasts && !callers.iter().any(thread::ScopedJoinHandle::is_finished) {
+        while begun.elapsed() < lasts && !callers.iter().any(thread::ScopedJoinHandle::is_finished)
+        {
             load.pause(Duration::from_millis(500));
             watch.sample(begun.elapsed());
         }
@@ -329,10 +422,16 @@ fn nothing_grows_under_a_mixed_load() {
     });
     let seq = rows_of(&site.db()).1.seq as f64;
     for admin in [&mut admin, &mut replica_admin] {
-        wait_until("a server has caught up", SOON, || (seq_of(admin) == seq).then_some(()));
+        wait_until("a server has caught up", SOON, || {
+            (seq_of(admin) == seq).then_some(())
+        });
     }
     let expected = exported(&mut server.client(&all), "conferences");
-    assert_eq!(exported(&mut replicated.client(&all), "conferences"), expected, "the replica");
+    assert_eq!(
+        exported(&mut replicated.client(&all), "conferences"),
+        expected,
+        "the replica"
+    );
     wait_until("the copy has caught up", SOON, || {
         (read(&copy, "conferences").ok()??.lines == expected.lines).then_some(())
     });

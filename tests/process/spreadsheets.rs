@@ -23,22 +23,35 @@ pub fn check(name: &str, content: &[u8], options: &str, then: Then<'_>) {
     let mut args = vec!["import", name, "--create"];
     args.extend(options.split_whitespace());
     let done = site.run(&args);
-    let told = format!("{name} {options}: {:.300?} {then:?}: {done:?}", String::from_utf8_lossy(content));
+    let told = format!(
+        "{name} {options}: {:.300?} {then:?}: {done:?}",
+        String::from_utf8_lossy(content)
+    );
     let rows = match then {
         Stored(rows) => {
             // Most of these tables have no year.
-            let is_warning = |line: &&str| line.contains("warning") && !line.contains(": year: is missing, though");
+            let is_warning = |line: &&str| {
+                line.contains("warning") && !line.contains(": year: is missing, though")
+            };
             assert_eq!(done.stderr.lines().find(is_warning), None, "{told}");
             rows
         }
         Warned(rows, warning) => {
-            assert!(done.stderr.contains("warning: ") && done.stderr.contains(warning), "{told}");
+            assert!(
+                done.stderr.contains("warning: ") && done.stderr.contains(warning),
+                "{told}"
+            );
             rows
         }
         Refused(line) => {
-            let is_summary =
-                |line: &str| line.starts_with("error: ") && line.contains(" fault") && line.contains("; nothing");
-            let lines: Vec<&str> = done.stderr.lines().filter(|line| !is_summary(line)).collect();
+            let is_summary = |line: &str| {
+                line.starts_with("error: ") && line.contains(" fault") && line.contains("; nothing")
+            };
+            let lines: Vec<&str> = done
+                .stderr
+                .lines()
+                .filter(|line| !is_summary(line))
+                .collect();
             assert_eq!((lines, done.code), (vec![line], Some(1)), "{told}");
             assert!(!site.db().exists(), "{told}");
             return;
@@ -51,8 +64,10 @@ pub fn check(name: &str, content: &[u8], options: &str, then: Then<'_>) {
         .concat();
     assert_eq!(exported.lines().count(), rows.len(), "{told}: {exported}");
     for (row, stored) in rows.iter().zip(exported.lines()) {
-        let (expected, stored): (Value, Value) =
-            (serde_json::from_str(row).unwrap(), serde_json::from_str(stored).unwrap());
+        let (expected, stored): (Value, Value) = (
+            serde_json::from_str(row).unwrap(),
+            serde_json::from_str(stored).unwrap(),
+        );
         assert!(has_members(&stored, &expected), "{row}: {told}: {stored}");
     }
 }
@@ -60,11 +75,17 @@ pub fn check(name: &str, content: &[u8], options: &str, then: Then<'_>) {
 /// Whether a value has these members, among others. Values that are no objects must be equal.
 fn has_members(value: &Value, expected: &Value) -> bool {
     match (value, expected) {
-        (Value::Object(members), Value::Object(wanted)) => {
-            wanted.iter().all(|(name, wanted)| members.get(name).is_some_and(|member| has_members(member, wanted)))
-        }
+        (Value::Object(members), Value::Object(wanted)) => wanted.iter().all(|(name, wanted)| {
+            members
+                .get(name)
+                .is_some_and(|member| has_members(member, wanted))
+        }),
         (Value::Array(items), Value::Array(wanted)) => {
-            items.len() == wanted.len() && items.iter().zip(wanted).all(|(item, wanted)| has_members(item, wanted))
+            items.len() == wanted.len()
+                && items
+                    .iter()
+                    .zip(wanted)
+                    .all(|(item, wanted)| has_members(item, wanted))
         }
         _ => value == expected,
     }
@@ -75,8 +96,12 @@ const DATED: &str = "id;name;start_date;start_date_status;abstract_due_date_stat
 
 #[test]
 fn text_tables_are_imported_or_refused_with_a_remedy() {
-    let utf_16 =
-        |text: &str| -> Vec<u8> { format!("\u{feff}{text}").encode_utf16().flat_map(u16::to_le_bytes).collect() };
+    let utf_16 = |text: &str| -> Vec<u8> {
+        format!("\u{feff}{text}")
+            .encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect()
+    };
     let dated = |date: &str| format!("{DATED}{date};check;not_found;not_found\r\n").into_bytes();
     let (org, stored) = ("organizations.csv", Stored(&[ESMO]));
     let cases: Vec<(&str, Vec<u8>, &str, Then<'_>)> = vec![
@@ -197,20 +222,32 @@ fn text_tables_are_imported_or_refused_with_a_remedy() {
 
 #[test]
 fn faults_of_one_kind_are_one_line() {
-    let rows: String = (1..=1_100).map(|id| format!("{{\"id\":{id},\"Foo\":1,\"Bar\":2}}\n")).collect();
+    let rows: String = (1..=1_100)
+        .map(|id| format!("{{\"id\":{id},\"Foo\":1,\"Bar\":2}}\n"))
+        .collect();
     let site = Site::new();
     site.write("journals.jsonl", rows);
     let done = site.run(["import", "journals.jsonl", "--create"]);
     let lines: Vec<&str> = done.stderr.lines().collect();
     assert_eq!(lines.len(), 2, "{done:?}");
     assert!(
-        lines[0].starts_with("journals.jsonl:1, 2, 3 and 1,097 more: Foo, Bar: unknown field; known names are `id`"),
+        lines[0].starts_with(
+            "journals.jsonl:1, 2, 3 and 1,097 more: Foo, Bar: unknown field; known names are `id`"
+        ),
         "{done:?}"
     );
     assert!(lines[1].ends_with("--all-faults lists each."), "{done:?}");
     let all = site.run(["import", "journals.jsonl", "--create", "--all-faults"]);
     assert_eq!(all.stderr.lines().count(), 2 * 1_100 + 1);
-    let json = site.run(["import", "journals.jsonl", "--create", "--json"]).json();
-    assert_eq!((json["errors"].as_array().unwrap().len(), &json["error_count"]), (1_000, &(2 * 1_100).into()));
+    let json = site
+        .run(["import", "journals.jsonl", "--create", "--json"])
+        .json();
+    assert_eq!(
+        (
+            json["errors"].as_array().unwrap().len(),
+            &json["error_count"]
+        ),
+        (1_000, &(2 * 1_100).into())
+    );
     assert_eq!(json["groups"][0]["count"], 2 * 1_100);
 }

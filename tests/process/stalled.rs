@@ -30,7 +30,13 @@ struct Stalled {
 impl Stalled {
     fn over(state: Arc<Snapshot>) -> Arc<Stalled> {
         let (polling, max_polling) = Default::default();
-        Arc::new(Stalled { state, stalled: Mutex::new(true), released: Condvar::new(), polling, max_polling })
+        Arc::new(Stalled {
+            state,
+            stalled: Mutex::new(true),
+            released: Condvar::new(),
+            polling,
+            max_polling,
+        })
     }
 
     fn release(&self) {
@@ -53,9 +59,16 @@ impl SnapshotSource for Stalled {
     }
 
     fn catch_up(&self, _: Instant, _: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
-        self.max_polling.fetch_max(self.polling.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        self.max_polling.fetch_max(
+            self.polling.fetch_add(1, Ordering::SeqCst) + 1,
+            Ordering::SeqCst,
+        );
         let stalled = self.stalled.lock().unwrap();
-        drop(self.released.wait_while(stalled, |stalled| *stalled).unwrap());
+        drop(
+            self.released
+                .wait_while(stalled, |stalled| *stalled)
+                .unwrap(),
+        );
         self.polling.fetch_sub(1, Ordering::SeqCst);
         Arc::clone(&self.state)
     }
@@ -74,7 +87,8 @@ impl Observer for Count {
     }
 
     fn reached_limit(&self, limit: ConnectionLimit) {
-        self.at_limit.fetch_add(u64::from(limit == ConnectionLimit::Total), Ordering::SeqCst);
+        self.at_limit
+            .fetch_add(u64::from(limit == ConnectionLimit::Total), Ordering::SeqCst);
     }
 }
 
@@ -85,17 +99,32 @@ fn serve(
     source: Arc<dyn SnapshotSource>,
     ask: impl FnOnce(SocketAddr, &Count, oneshot::Sender<()>),
 ) -> u64 {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
     let count = Arc::new(Count::default());
     let service = Service::observed(Settings::of("http://feed.example"), source, count.clone());
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();
     let proxies = TrustedProxies::default();
-    let server = Server { listener, service: Arc::new(service), proxies, tls: None, limits, shares_address: false };
+    let server = Server {
+        listener,
+        service: Arc::new(service),
+        proxies,
+        tls: None,
+        limits,
+        shares_address: false,
+    };
     let (stop, stopped) = oneshot::channel::<()>();
     let running = runtime.spawn(server.run(async move { drop(stopped.await) }));
     ask(address, &count, stop);
-    assert_eq!(runtime.block_on(running).unwrap().unwrap(), 0, "connections cut off");
+    assert_eq!(
+        runtime.block_on(running).unwrap().unwrap(),
+        0,
+        "connections cut off"
+    );
     count.answers.load(Ordering::SeqCst)
 }
 
@@ -139,20 +168,42 @@ fn a_slow_poll_delays_no_other_answer() {
             for target in good.iter().chain(&good) {
                 assert_eq!(client.get(target).status, 200, "{target}");
             }
-            assert!(waiting.iter().all(|asker| !asker.is_finished()), "requests that need the poll keep waiting");
+            assert!(
+                waiting.iter().all(|asker| !asker.is_finished()),
+                "requests that need the poll keep waiting"
+            );
             source.release();
             for asker in waiting {
                 let answer = asker.join().expect("an asker");
-                assert_eq!((answer.status, answer.problem().as_str()), (410, "resync_required"));
+                assert_eq!(
+                    (answer.status, answer.problem().as_str()),
+                    (410, "resync_required")
+                );
             }
             // Two targets need no key.
             let asked = u64::try_from(STALE + 2 * (good.len() - 2) + 1).unwrap();
-            let remaining = client.get("/v1/conferences/2").header("ratelimit-remaining").unwrap().to_owned();
-            assert_eq!(remaining, (limit - asked).to_string(), "each request is counted once");
+            let remaining = client
+                .get("/v1/conferences/2")
+                .header("ratelimit-remaining")
+                .unwrap()
+                .to_owned();
+            assert_eq!(
+                remaining,
+                (limit - asked).to_string(),
+                "each request is counted once"
+            );
         });
     });
-    assert_eq!(source.max_polling.load(Ordering::SeqCst), 1, "one poll serves all equal requests");
-    assert_eq!(heard, u64::try_from(STALE + 2 * good.len() + 1).unwrap(), "each answer is counted once");
+    assert_eq!(
+        source.max_polling.load(Ordering::SeqCst),
+        1,
+        "one poll serves all equal requests"
+    );
+    assert_eq!(
+        heard,
+        u64::try_from(STALE + 2 * good.len() + 1).unwrap(),
+        "each answer is counted once"
+    );
 }
 
 #[test]
@@ -164,7 +215,9 @@ fn callers_that_left_block_no_thread_of_others() {
         let send = |limit: usize| {
             let target = format!("/v1/conferences/changes?since={token}&limit={limit}");
             let mut connection = connect(address).unwrap();
-            connection.write_all(Client::new(address, Some(&key)).request(&target).as_bytes()).unwrap();
+            connection
+                .write_all(Client::new(address, Some(&key)).request(&target).as_bytes())
+                .unwrap();
             connection
         };
         let is_polled = |count: usize| {
@@ -183,8 +236,15 @@ fn callers_that_left_block_no_thread_of_others() {
         let _more: Vec<_> = (3..=12).map(send).collect();
         let mut client = Client::new(address, Some(&key));
         for limit in 1..=20 {
-            for target in ["/v1/conferences?q=on", "/v1/conferences/changes?updated_since=2000-01-01"] {
-                assert_eq!(client.get(&format!("{target}&limit={limit}")).status, 200, "{target}");
+            for target in [
+                "/v1/conferences?q=on",
+                "/v1/conferences/changes?updated_since=2000-01-01",
+            ] {
+                assert_eq!(
+                    client.get(&format!("{target}&limit={limit}")).status,
+                    200,
+                    "{target}"
+                );
             }
         }
         source.release();
@@ -198,26 +258,45 @@ fn callers_that_left_block_no_thread_of_others() {
 
 /// Serves a world with a single slot, which a request holds until the source is released, while six others wait for it.
 /// `ask` gets them in their order.
-fn serve_with_a_taken_slot(ask: impl FnOnce(SocketAddr, Vec<BufReader<TcpStream>>, &Stalled, oneshot::Sender<()>)) {
+fn serve_with_a_taken_slot(
+    ask: impl FnOnce(SocketAddr, Vec<BufReader<TcpStream>>, &Stalled, oneshot::Sender<()>),
+) {
     let world = World::small();
     let (key, token) = (world.key("full").text, stale_token(&world));
     let source = Stalled::over(world.shown());
-    let limits = Limits { connections: 1, ..Limits::default() };
+    let limits = Limits {
+        connections: 1,
+        ..Limits::default()
+    };
     serve(limits, source.clone(), |address, count, stop| {
         let client = Client::new(address, Some(&key)).with_header("connection", "close");
         let send = |source: [u8; 4], target: &str| {
             let mut connection = connect_from(source.into(), address, None).unwrap();
-            connection.write_all(client.request(target).as_bytes()).unwrap();
+            connection
+                .write_all(client.request(target).as_bytes())
+                .unwrap();
             connection.set_read_timeout(Some(SOON)).unwrap();
             BufReader::new(connection)
         };
-        let mut taking = send([127, 0, 0, 1], &format!("/v1/conferences/changes?since={token}"));
+        let mut taking = send(
+            [127, 0, 0, 1],
+            &format!("/v1/conferences/changes?since={token}"),
+        );
         wait_for("a poll", || source.polling.load(Ordering::SeqCst) > 0);
-        let waiting = (2..8).map(|number| send([127, 0, 0, number], "/v1/conferences/2")).collect();
+        let waiting = (2..8)
+            .map(|number| send([127, 0, 0, number], "/v1/conferences/2"))
+            .collect();
         // The others are in the kernel's queue.
-        wait_for("the first one waits", || count.at_limit.load(Ordering::SeqCst) == 1);
+        wait_for("the first one waits", || {
+            count.at_limit.load(Ordering::SeqCst) == 1
+        });
         ask(address, waiting, &source, stop);
-        assert_eq!(read_answer(&mut taking, false).expect("it keeps its slot").status, 410);
+        assert_eq!(
+            read_answer(&mut taking, false)
+                .expect("it keeps its slot")
+                .status,
+            410
+        );
     });
 }
 
@@ -228,10 +307,17 @@ fn connections_that_wait_for_a_slot_get_it_in_their_order() {
         // The remaining requests of the key show the order.
         let remaining = waiting.into_iter().map(|mut connection| {
             let answer = read_answer(&mut connection, false).expect("its turn");
-            answer.header("ratelimit-remaining").unwrap().parse::<u64>().unwrap()
+            answer
+                .header("ratelimit-remaining")
+                .unwrap()
+                .parse::<u64>()
+                .unwrap()
         });
         let served: Vec<u64> = remaining.collect();
-        assert!(served.is_sorted_by(|earlier, later| earlier > later), "{served:?}");
+        assert!(
+            served.is_sorted_by(|earlier, later| earlier > later),
+            "{served:?}"
+        );
     });
 }
 
@@ -239,9 +325,12 @@ fn connections_that_wait_for_a_slot_get_it_in_their_order() {
 fn connections_that_wait_for_a_slot_are_served_when_the_server_stops() {
     serve_with_a_taken_slot(|address, waiting, source, stop| {
         drop(stop);
-        wait_for("the listener closes", || TcpStream::connect(address).is_err());
+        wait_for("the listener closes", || {
+            TcpStream::connect(address).is_err()
+        });
         for mut connection in waiting {
-            let answer = read_answer(&mut connection, false).expect("an answer, though all slots are taken");
+            let answer =
+                read_answer(&mut connection, false).expect("an answer, though all slots are taken");
             assert_eq!(answer.status, 200);
         }
         source.release();

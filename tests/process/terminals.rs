@@ -19,10 +19,14 @@ const SHOWN: &str = "x\\u{1b}[2J\\u{9b}2J\\nkey_forged  active\\r\\u{202e}";
 
 fn assert_harmless(what: &str, done: &Done) {
     for text in [&done.stdout, &done.stderr] {
-        let steering = text.chars().find(|letter| *letter != '\n' && (letter.is_control() || *letter == '\u{202e}'));
+        let steering = text
+            .chars()
+            .find(|letter| *letter != '\n' && (letter.is_control() || *letter == '\u{202e}'));
         assert_eq!(steering, None, "{what}: {text:?}");
         // A usage error repeats the caller's own argument, including its line breaks.
-        let forged = text.lines().find(|line| line.trim_start().starts_with("key_forged"));
+        let forged = text
+            .lines()
+            .find(|line| line.trim_start().starts_with("key_forged"));
         assert!(forged.is_none() || done.code == Some(2), "{what}: {text:?}");
     }
 }
@@ -32,13 +36,33 @@ fn assert_harmless(what: &str, done: &Done) {
 fn hostile_site() -> Site {
     let site = Site::new();
     let name = serde_json::to_string(HOSTILE).unwrap();
-    site.import("conferences.jsonl", format!("{{\"id\":1,\"name\":{name},\"country\":{name},{STATUSES}}}\n"));
+    site.import(
+        "conferences.jsonl",
+        format!("{{\"id\":1,\"name\":{name},\"country\":{name},{STATUSES}}}\n"),
+    );
     let writer = Writer::open(&site.db(), Duration::ZERO).unwrap();
     let mut edit = writer.begin().unwrap();
     let datasets = [Dataset::Conferences].into();
     let countries = Some([format!("{HOSTILE}!")].into());
-    edit.set_license(HOSTILE, Scope { datasets, therapy_areas: None, countries, years: None }, None).unwrap();
-    edit.create_key(HOSTILE, KeySettings { label: Some(HOSTILE.to_owned()), ..KeySettings::default() }).unwrap();
+    edit.set_license(
+        HOSTILE,
+        Scope {
+            datasets,
+            therapy_areas: None,
+            countries,
+            years: None,
+        },
+        None,
+    )
+    .unwrap();
+    edit.create_key(
+        HOSTILE,
+        KeySettings {
+            label: Some(HOSTILE.to_owned()),
+            ..KeySettings::default()
+        },
+    )
+    .unwrap();
     edit.commit().unwrap();
     site
 }
@@ -46,11 +70,23 @@ fn hostile_site() -> Site {
 #[test]
 fn listed_texts_cannot_control_the_terminal() {
     let site = hostile_site();
-    site.write("bad/conferences.jsonl", format!("{{\"id\":2,{}:1}}\n", serde_json::to_string(HOSTILE).unwrap()));
+    site.write(
+        "bad/conferences.jsonl",
+        format!(
+            "{{\"id\":2,{}:1}}\n",
+            serde_json::to_string(HOSTILE).unwrap()
+        ),
+    );
     let name = serde_json::to_string(&format!("={HOSTILE}!")).unwrap();
-    site.write("new/conferences.jsonl", format!("{{\"id\":3,\"name\":{name},\"country\":{name},{STATUSES}}}\n"));
+    site.write(
+        "new/conferences.jsonl",
+        format!("{{\"id\":3,\"name\":{name},\"country\":{name},{STATUSES}}}\n"),
+    );
     let visible = serde_json::to_string(&format!("{HOSTILE}!")).unwrap();
-    site.write("seen/conferences.jsonl", format!("{{\"id\":4,\"name\":\"A\",\"country\":{visible},{STATUSES}}}\n"));
+    site.write(
+        "seen/conferences.jsonl",
+        format!("{{\"id\":4,\"name\":\"A\",\"country\":{visible},{STATUSES}}}\n"),
+    );
     site.backup("backup.redb");
     let cases: &[&[&str]] = &[
         &["key", "list"],
@@ -58,7 +94,17 @@ fn listed_texts_cannot_control_the_terminal() {
         &["license", "show", HOSTILE],
         &["license", "explain", HOSTILE, "conferences", "1"],
         &["license", "explain", HOSTILE, "conferences", "2"],
-        &["license", "set", HOSTILE, "--dataset", "conferences", "--country", HOSTILE, "--rate-limit", "5"],
+        &[
+            "license",
+            "set",
+            HOSTILE,
+            "--dataset",
+            "conferences",
+            "--country",
+            HOSTILE,
+            "--rate-limit",
+            "5",
+        ],
         &["key", "create", "--license", HOSTILE],
         &["import", "bad"],
         &["import", "new"],
@@ -77,14 +123,27 @@ fn listed_texts_cannot_control_the_terminal() {
         assert_harmless(&format!("{args:?}"), &done);
         let told = format!("{}{}", done.stdout, done.stderr);
         // clap removes the escapes of texts that it repeats.
-        assert!(done.code == Some(2) || told.contains(SHOWN), "{args:?}: {done:?}");
+        assert!(
+            done.code == Some(2) || told.contains(SHOWN),
+            "{args:?}: {done:?}"
+        );
     }
     // JSON is exact. The key of the backup has a label, the other one that is still listed has none.
     let keys = site.run(["key", "list", "--json"]).json()["keys"].clone();
-    let labeled = keys.as_array().unwrap().iter().find(|key| !key["label"].is_null()).unwrap();
-    assert_eq!((&labeled["label"], &labeled["license"]), (&HOSTILE.into(), &HOSTILE.into()));
-    let cases: [(&[&str], &str); 2] =
-        [(&["license", "list"], "/licenses/0/name"), (&["license", "show", HOSTILE], "/name")];
+    let labeled = keys
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|key| !key["label"].is_null())
+        .unwrap();
+    assert_eq!(
+        (&labeled["label"], &labeled["license"]),
+        (&HOSTILE.into(), &HOSTILE.into())
+    );
+    let cases: [(&[&str], &str); 2] = [
+        (&["license", "list"], "/licenses/0/name"),
+        (&["license", "show", HOSTILE], "/name"),
+    ];
     for (args, pointer) in cases {
         let done = site.run([args, &["--json"]].concat());
         assert_harmless(&format!("{args:?}"), &done);
@@ -98,30 +157,59 @@ fn new_labels_and_names_are_plain() {
     let set = |name: &str| site.run(["license", "set", name, "--create", "--dataset", "journals"]);
     assert_eq!(set("plain").code, Some(0));
     let label = |label: &str| site.run(["key", "create", "--license", "plain", "--label", label]);
-    for text in ["a\nb", "a\tb", "\x1b[2J", "\u{9b}2J", "a\u{202e}b", "a\u{7f}"] {
+    for text in [
+        "a\nb",
+        "a\tb",
+        "\x1b[2J",
+        "\u{9b}2J",
+        "a\u{202e}b",
+        "a\u{7f}",
+    ] {
         let (named, labelled) = (set(text), label(text));
-        assert_eq!((named.code, labelled.code), (Some(1), Some(2)), "{text:?}: {named:?} {labelled:?}");
+        assert_eq!(
+            (named.code, labelled.code),
+            (Some(1), Some(2)),
+            "{text:?}: {named:?} {labelled:?}"
+        );
         for done in [named, labelled] {
-            assert!(done.stderr.contains("write one line of plain text"), "{text:?}: {done:?}");
+            assert!(
+                done.stderr.contains("write one line of plain text"),
+                "{text:?}: {done:?}"
+            );
             assert_harmless(&format!("{text:?}"), &done);
         }
     }
     assert_eq!(label("Ann's key, 日本 שלום").code, Some(0));
     // A license that already has such a name can still be changed, and named by others.
     let site = hostile_site();
-    let args = ["license", "set", HOSTILE, "--dataset", "conferences", "--widen", "--json"].map(OsStr::new);
+    let args = [
+        "license",
+        "set",
+        HOSTILE,
+        "--dataset",
+        "conferences",
+        "--widen",
+        "--json",
+    ]
+    .map(OsStr::new);
     assert_eq!(site.run(args).code, Some(0));
 }
 
 #[test]
 fn an_argument_that_is_no_utf8_is_a_usage_error() {
     let site = Site::new();
-    for args in [&[OsStr::new("check"), OsStr::from_bytes(b"\xff")][..], &[OsStr::from_bytes(b"\xff")]] {
+    for args in [
+        &[OsStr::new("check"), OsStr::from_bytes(b"\xff")][..],
+        &[OsStr::from_bytes(b"\xff")],
+    ] {
         let done = site.run(args);
         assert_eq!(done.code, Some(2), "{done:?}");
         assert_harmless("an argument that is no text", &done);
         let done = site.run([args, &[OsStr::new("--json")]].concat());
-        assert!(done.code == Some(2) && done.json()["error"].is_string(), "{done:?}");
+        assert!(
+            done.code == Some(2) && done.json()["error"].is_string(),
+            "{done:?}"
+        );
     }
 }
 
@@ -129,9 +217,20 @@ fn an_argument_that_is_no_utf8_is_a_usage_error() {
 fn a_file_name_that_is_no_utf8_is_shown_with_replacement_characters() {
     let site = Site::new();
     site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
-    for (command, name) in [("export", &b"\xff"[..]), ("template", b"\xff.xlsx"), ("backup", b"\xff.redb")] {
-        let done = site.run([OsStr::new(command), OsStr::from_bytes(name), OsStr::new("--json")]);
-        assert!(done.code == Some(0) && done.stdout.contains('\u{fffd}'), "{command}: {done:?}");
+    for (command, name) in [
+        ("export", &b"\xff"[..]),
+        ("template", b"\xff.xlsx"),
+        ("backup", b"\xff.redb"),
+    ] {
+        let done = site.run([
+            OsStr::new(command),
+            OsStr::from_bytes(name),
+            OsStr::new("--json"),
+        ]);
+        assert!(
+            done.code == Some(0) && done.stdout.contains('\u{fffd}'),
+            "{command}: {done:?}"
+        );
     }
 }
 
@@ -152,16 +251,30 @@ impl Terminal {
 
     /// Starts a shell command on a terminal.
     fn start_command(site: &Site, line: &str) -> Option<Terminal> {
-        if !std::process::Command::new("script").arg("--version").output().is_ok_and(|done| done.status.success()) {
+        if !std::process::Command::new("script")
+            .arg("--version")
+            .output()
+            .is_ok_and(|done| done.status.success())
+        {
             eprintln!("skipped: there is no `script` here");
             return None;
         }
         let screen = NamedTempFile::new().unwrap();
         let mut command = site.command_of("script");
         // Import shows its progress only on a terminal that can erase a line.
-        command.args(["--quiet", "--return", "--command", line, "/dev/null"]).env("TERM", "xterm");
-        let process = Process::spawn(command.stdin(Stdio::piped()).stdout(screen.reopen().unwrap()));
-        Some(Terminal { line: line.to_owned(), process, screen })
+        command
+            .args(["--quiet", "--return", "--command", line, "/dev/null"])
+            .env("TERM", "xterm");
+        let process = Process::spawn(
+            command
+                .stdin(Stdio::piped())
+                .stdout(screen.reopen().unwrap()),
+        );
+        Some(Terminal {
+            line: line.to_owned(),
+            process,
+            screen,
+        })
     }
 
     fn shown(&self) -> String {
@@ -177,19 +290,30 @@ impl Terminal {
             if shown.contains(text) {
                 return;
             }
-            assert!(status.is_none() && begun.elapsed() < SOON, "{}: no {text:?}, but {status:?}: {shown}", self.line);
+            assert!(
+                status.is_none() && begun.elapsed() < SOON,
+                "{}: no {text:?}, but {status:?}: {shown}",
+                self.line
+            );
         }
     }
 
     /// Types an answer.
     pub fn answer(&mut self, answer: &str) {
-        self.process.child().stdin.as_mut().unwrap().write_all(answer.as_bytes()).unwrap();
+        self.process
+            .child()
+            .stdin
+            .as_mut()
+            .unwrap()
+            .write_all(answer.as_bytes())
+            .unwrap();
     }
 
     /// Waits for the end of the command. Returns its exit code and its output.
     pub fn end(mut self) -> (Option<i32>, String) {
         let status = self.process.ended_within(SOON);
-        let status = status.unwrap_or_else(|| panic!("{}: it is still running: {}", self.line, self.shown()));
+        let status = status
+            .unwrap_or_else(|| panic!("{}: it is still running: {}", self.line, self.shown()));
         (status.code(), self.shown())
     }
 }
@@ -197,32 +321,70 @@ impl Terminal {
 #[test]
 fn only_a_yes_on_a_terminal_continues_a_command() {
     let site = Site::new();
-    site.import("conferences.jsonl", format!("{{\"id\":1,\"name\":\"A\",\"country\":\"Germany\",{STATUSES}}}\n"));
+    site.import(
+        "conferences.jsonl",
+        format!("{{\"id\":1,\"name\":\"A\",\"country\":\"Germany\",{STATUSES}}}\n"),
+    );
     site.license("acme", "--dataset journals");
     site.backup("backup.redb");
-    site.write("odd/conferences.jsonl", format!("{{\"id\":2,\"name\":\"A \",\"country\":\"Germany\",{STATUSES}}}\n"));
+    site.write(
+        "odd/conferences.jsonl",
+        format!("{{\"id\":2,\"name\":\"A \",\"country\":\"Germany\",{STATUSES}}}\n"),
+    );
     let cases = [
         ("import odd", "n\n", 1, "nothing was imported"),
-        ("import odd", "n\n", 1, "The import has 2 warnings. Commit nevertheless? [y/N]"),
+        (
+            "import odd",
+            "n\n",
+            1,
+            "The import has 2 warnings. Commit nevertheless? [y/N]",
+        ),
         ("show conferences 2", "", 1, "there is no"),
-        ("import odd --dry-run", "", 0, "Dry run: nothing was changed, with 2 warnings."),
+        (
+            "import odd --dry-run",
+            "",
+            0,
+            "Dry run: nothing was changed, with 2 warnings.",
+        ),
         ("import odd", "y\n", 0, "Committed, with 2 warnings."),
-        ("import odd --yes", "", 0, "Nothing is new; nothing was changed."),
+        (
+            "import odd --yes",
+            "",
+            0,
+            "Nothing is new; nothing was changed.",
+        ),
         ("restore backup.redb", "n\n", 1, "nothing was restored"),
         ("restore backup.redb", "\n", 1, "nothing was restored"),
         ("restore backup.redb", "yep\n", 1, "nothing was restored"),
         ("license remove acme", "no\n", 1, "nothing was removed"),
-        ("license set b --dataset conferences --country Germny", "n\n", 1, "did you mean `Germany`?"),
+        (
+            "license set b --dataset conferences --country Germny",
+            "n\n",
+            1,
+            "did you mean `Germany`?",
+        ),
         ("license show b", "", 1, "there is no license `b`"),
         ("license show acme", "", 0, "journals"),
-        ("license set b --dataset conferences --country Germny", "y\n", 0, "License `b` is created"),
-        ("license set b --dataset conferences --country Germny --rate-limit 5", "", 0, "Sync tokens stay valid"),
+        (
+            "license set b --dataset conferences --country Germny",
+            "y\n",
+            0,
+            "License `b` is created",
+        ),
+        (
+            "license set b --dataset conferences --country Germny --rate-limit 5",
+            "",
+            0,
+            "Sync tokens stay valid",
+        ),
         ("license remove acme", "Y\n", 0, "License `acme` is removed"),
         ("restore backup.redb", "yes\n", 0, "is restored"),
         ("license show acme", "", 0, "journals"),
     ];
     for (line, answer, code, expected) in cases {
-        let Some(mut terminal) = Terminal::start(&site, line) else { return };
+        let Some(mut terminal) = Terminal::start(&site, line) else {
+            return;
+        };
         if !answer.is_empty() {
             terminal.wait_for("[y/N]");
             terminal.answer(answer);
@@ -237,17 +399,27 @@ fn only_a_yes_on_a_terminal_continues_a_command() {
 #[test]
 fn a_pasted_line_answers_no_question() {
     let site = Site::new();
-    site.import("conferences.jsonl", format!("{{\"id\":1,\"name\":\"A\",\"country\":\"Germany\",{STATUSES}}}\n"));
+    site.import(
+        "conferences.jsonl",
+        format!("{{\"id\":1,\"name\":\"A\",\"country\":\"Germany\",{STATUSES}}}\n"),
+    );
     site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
     site.license("acme", "--dataset conferences --dataset journals");
     site.backup("backup.redb");
-    site.write("odd/conferences.jsonl", format!("{{\"id\":2,\"name\":\"A \",\"country\":\"Germany\",{STATUSES}}}\n"));
+    site.write(
+        "odd/conferences.jsonl",
+        format!("{{\"id\":2,\"name\":\"A \",\"country\":\"Germany\",{STATUSES}}}\n"),
+    );
     let lines_wait = "or further lines wait in it; add --yes";
     let cases = [
         ("import odd", 0, "Committed, with 2 warnings."),
         ("restore backup.redb", 1, lines_wait),
         ("license remove acme", 1, lines_wait),
-        ("license set b --dataset conferences --country Germny", 1, "did you mean `Germany`?"),
+        (
+            "license set b --dataset conferences --country Germny",
+            1,
+            "did you mean `Germany`?",
+        ),
         (
             "license set acme --dataset conferences",
             1,
@@ -256,11 +428,19 @@ fn a_pasted_line_answers_no_question() {
     ];
     for (line, code, expected) in cases {
         // The command starts when both lines are there, and the first is read. `y` would answer yes to every question.
-        let command = format!("read -r first; exec {} {line}", env!("CARGO_BIN_EXE_medfeed"));
-        let Some(mut terminal) = Terminal::start_command(&site, &command) else { return };
+        let command = format!(
+            "read -r first; exec {} {line}",
+            env!("CARGO_BIN_EXE_medfeed")
+        );
+        let Some(mut terminal) = Terminal::start_command(&site, &command) else {
+            return;
+        };
         terminal.answer("medfeed\ny\n");
         let (ended, told) = terminal.end();
-        assert!(ended == Some(code) && told.contains(expected), "{line}: {ended:?} {told}");
+        assert!(
+            ended == Some(code) && told.contains(expected),
+            "{line}: {ended:?} {told}"
+        );
         assert!(!told.contains("[y/N]"), "{line}: {told}");
     }
 }
@@ -285,16 +465,30 @@ fn a_license_that_loses_much_asks_first() {
             2026
         }
     };
-    site.import("conferences.jsonl", (1..=200).map(|id| conference(id, year(id))).collect::<String>());
+    site.import(
+        "conferences.jsonl",
+        (1..=200)
+            .map(|id| conference(id, year(id)))
+            .collect::<String>(),
+    );
     site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
     let whole = "license set acme --yes --widen --dataset conferences --dataset journals --create";
     let much = "21 of 200 conferences";
     let cases = [
-        ("--dataset conferences --dataset journals --year 2025..2026", Some(much)),
-        ("--dataset conferences --dataset journals --year 2026 --year 2024", None),
+        (
+            "--dataset conferences --dataset journals --year 2025..2026",
+            Some(much),
+        ),
+        (
+            "--dataset conferences --dataset journals --year 2026 --year 2024",
+            None,
+        ),
         ("--dataset conferences", Some("1 of 1 journals")),
         ("--dataset journals", Some("200 of 200 conferences")),
-        ("--dataset conferences --year 2026", Some("41 of 200 conferences and 1 of 1 journals")),
+        (
+            "--dataset conferences --year 2026",
+            Some("41 of 200 conferences and 1 of 1 journals"),
+        ),
     ];
     // All records that the license shows of a dataset, also if they are few.
     let few = |area: &str, more: &str| {
@@ -303,7 +497,11 @@ fn a_license_that_loses_much_asks_first() {
     };
     assert_eq!(few("Rare", "--create").code, Some(0));
     let dry = few("Common", "--widen --dry-run");
-    assert!(dry.stdout.contains("This asks first, or needs --yes: 1 of 1 conferences would leave."), "{dry:?}");
+    assert!(
+        dry.stdout
+            .contains("This asks first, or needs --yes: 1 of 1 conferences would leave."),
+        "{dry:?}"
+    );
     for (scope, losses) in cases {
         site.json(whole.split(' '));
         let before = site.json(["license", "show", "acme"]);
@@ -317,18 +515,42 @@ fn a_license_that_loses_much_asks_first() {
             continue;
         };
         assert!(
-            dry.stdout.contains(&format!("This asks first, or needs --yes: {losses} would leave.")),
+            dry.stdout.contains(&format!(
+                "This asks first, or needs --yes: {losses} would leave."
+            )),
             "{scope}: {dry:?}"
         );
-        assert!(losses.starts_with(run("--dry-run --json").json()["losses"][0].as_str().unwrap()), "{scope}");
+        assert!(
+            losses.starts_with(
+                run("--dry-run --json").json()["losses"][0]
+                    .as_str()
+                    .unwrap()
+            ),
+            "{scope}"
+        );
         let refused = run("");
-        let message = format!("nothing was changed: \"{losses} will leave license `acme`. Continue?\" cannot be asked");
-        assert!(refused.code == Some(1) && refused.stderr.contains(&message), "{scope}: {refused:?}");
-        assert!(run("--json").json()["error"].as_str().unwrap().contains("add --yes"), "{scope}");
+        let message = format!(
+            "nothing was changed: \"{losses} will leave license `acme`. Continue?\" cannot be asked"
+        );
+        assert!(
+            refused.code == Some(1) && refused.stderr.contains(&message),
+            "{scope}: {refused:?}"
+        );
+        assert!(
+            run("--json").json()["error"]
+                .as_str()
+                .unwrap()
+                .contains("add --yes"),
+            "{scope}"
+        );
         for answer in ["n\n", "y\n"] {
             assert_eq!(site.json(["license", "show", "acme"]), before, "{scope}");
-            let Some(mut terminal) = Terminal::start(&site, &line) else { return };
-            terminal.wait_for(&format!("{losses} will leave license `acme`. Continue? [y/N]"));
+            let Some(mut terminal) = Terminal::start(&site, &line) else {
+                return;
+            };
+            terminal.wait_for(&format!(
+                "{losses} will leave license `acme`. Continue? [y/N]"
+            ));
             terminal.answer(answer);
             let (code, told) = terminal.end();
             assert_eq!(code, Some(i32::from(answer != "y\n")), "{scope}: {told}");
@@ -336,7 +558,11 @@ fn a_license_that_loses_much_asks_first() {
         assert_ne!(site.json(["license", "show", "acme"]), before, "{scope}");
     }
     site.json(whole.split(' '));
-    assert_eq!(site.run("license set acme --dataset journals --yes".split(' ')).code, Some(0));
+    assert_eq!(
+        site.run("license set acme --dataset journals --yes".split(' '))
+            .code,
+        Some(0)
+    );
 }
 
 #[test]
@@ -346,19 +572,38 @@ fn an_import_asks_again_only_if_another_commit_changed_its_warnings() {
         let site = Site::new();
         site.import("journals.jsonl", "{\"id\":1,\"name\":\"A\"}\n");
         site.write("odd/journals.jsonl", "{\"id\":2,\"name\":\"B \"}\n");
-        let Some(mut import) = Terminal::start(&site, "import odd") else { return };
+        let Some(mut import) = Terminal::start(&site, "import odd") else {
+            return;
+        };
         import.wait_for("The import has 1 warning. Commit nevertheless? [y/N]");
-        site.import("between/journals.jsonl", format!("{{\"id\":3,\"name\":\"{name}\"}}\n"));
+        site.import(
+            "between/journals.jsonl",
+            format!("{{\"id\":3,\"name\":\"{name}\"}}\n"),
+        );
         import.answer("y\n");
         if is_asked_again {
             import.wait_for("The import has 2 warnings. Commit nevertheless? [y/N]");
             import.answer("n\n");
         }
         let (code, told) = import.end();
-        let (expected, end) =
-            if is_asked_again { (1, "nothing was imported") } else { (0, "Committed, with 1 warning.") };
-        assert!(code == Some(expected) && told.contains(end), "{name}: {code:?} {told}");
-        assert_eq!(told.matches("Commit nevertheless?").count(), 1 + usize::from(is_asked_again), "{name}: {told}");
-        assert_eq!(site.run(["show", "journals", "2"]).code, Some(expected), "{name}");
+        let (expected, end) = if is_asked_again {
+            (1, "nothing was imported")
+        } else {
+            (0, "Committed, with 1 warning.")
+        };
+        assert!(
+            code == Some(expected) && told.contains(end),
+            "{name}: {code:?} {told}"
+        );
+        assert_eq!(
+            told.matches("Commit nevertheless?").count(),
+            1 + usize::from(is_asked_again),
+            "{name}: {told}"
+        );
+        assert_eq!(
+            site.run(["show", "journals", "2"]).code,
+            Some(expected),
+            "{name}"
+        );
     }
 }

@@ -26,7 +26,10 @@ fn is_refused(older: &OlderFile, args: &[&str], expected: &[&str]) {
     assert_eq!(done.code, Some(1), "{args:?}: {done:?}");
     let told = format!("{}{}", done.stdout, done.stderr);
     for expected in expected {
-        assert!(told.contains(expected), "{args:?}: no {expected:?} in {told}");
+        assert!(
+            told.contains(expected),
+            "{args:?}: no {expected:?} in {told}"
+        );
     }
     older.is_untouched(&format!("{args:?}"));
     assert_eq!(older.site.files(), files, "{args:?}");
@@ -41,24 +44,49 @@ fn an_upgrade_keeps_the_old_file_and_reports_it() {
     let done = older.upgrade();
     let kept = format!("feed.redb.format-{SCHEMA}");
     for expected in [FIELD, "tokens", &kept] {
-        assert!(done.stdout.contains(expected), "no {expected:?} in {done:?}");
+        assert!(
+            done.stdout.contains(expected),
+            "no {expected:?} in {done:?}"
+        );
     }
     assert_eq!(site.files(), ["feed.redb", kept.as_str()]);
     let old = fs::metadata(older.kept()).unwrap();
-    assert!(old.ino() == inode && old.nlink() == 1, "it is the same file, under another name");
-    assert!(fs::read(older.kept()).unwrap() == older.bytes, "byte for byte");
-    assert_eq!(fs::metadata(site.db()).unwrap().mode() & 0o777, 0o640, "the new file has the mode of the old one");
+    assert!(
+        old.ino() == inode && old.nlink() == 1,
+        "it is the same file, under another name"
+    );
+    assert!(
+        fs::read(older.kept()).unwrap() == older.bytes,
+        "byte for byte"
+    );
+    assert_eq!(
+        fs::metadata(site.db()).unwrap().mode() & 0o777,
+        0o640,
+        "the new file has the mode of the old one"
+    );
     assert!(has_field(&site.db()));
     site.check();
 
     // A second upgrade has nothing to do.
     let upgraded = fs::read(site.db()).unwrap();
-    for args in [&["upgrade"][..], &["upgrade", "--if-needed"], &["upgrade", "--dry-run"], &["upgrade", "--json"]] {
+    for args in [
+        &["upgrade"][..],
+        &["upgrade", "--if-needed"],
+        &["upgrade", "--dry-run"],
+        &["upgrade", "--json"],
+    ] {
         let done = site.run(args);
         assert_eq!(done.code, Some(0), "{args:?}: {done:?}");
-        assert!(fs::read(site.db()).unwrap() == upgraded, "{args:?}: the file changed");
+        assert!(
+            fs::read(site.db()).unwrap() == upgraded,
+            "{args:?}: the file changed"
+        );
     }
-    assert!(site.run(["upgrade"]).stdout.contains(&format!("has format {SCHEMA}")));
+    assert!(
+        site.run(["upgrade"])
+            .stdout
+            .contains(&format!("has format {SCHEMA}"))
+    );
     assert_eq!(site.files(), ["feed.redb", kept.as_str()]);
 }
 
@@ -72,9 +100,15 @@ fn a_dry_run_reports_the_changes_of_the_upgrade() {
     fs::set_permissions(site.folder(), Permissions::from_mode(0o700)).unwrap();
     assert_eq!(done.code, Some(0), "{done:?}");
     for expected in [FIELD, "tokens", "keys"] {
-        assert!(done.stdout.contains(expected), "no {expected:?} in {done:?}");
+        assert!(
+            done.stdout.contains(expected),
+            "no {expected:?} in {done:?}"
+        );
     }
-    assert_eq!(site.json(["upgrade", "--dry-run"])["fields"], json!([FIELD]));
+    assert_eq!(
+        site.json(["upgrade", "--dry-run"])["fields"],
+        json!([FIELD])
+    );
     older.is_untouched("dry run");
     assert_eq!(site.files(), ["feed.redb"]);
     fs::set_permissions(site.db(), Permissions::from_mode(0o600)).unwrap();
@@ -99,12 +133,25 @@ fn an_upgrade_without_a_file_succeeds_only_with_if_needed() {
     let site = Site::new();
     for args in [&["upgrade"][..], &["upgrade", "--dry-run"]] {
         let done = site.run(args);
-        assert_eq!((done.code, done.stdout.as_str()), (Some(1), ""), "{args:?}: {done:?}");
-        assert!(done.stderr.contains("there is no database at"), "{args:?}: {done:?}");
+        assert_eq!(
+            (done.code, done.stdout.as_str()),
+            (Some(1), ""),
+            "{args:?}: {done:?}"
+        );
+        assert!(
+            done.stderr.contains("there is no database at"),
+            "{args:?}: {done:?}"
+        );
     }
     let done = site.run(["upgrade", "--if-needed"]);
-    assert_eq!((done.code, done.stdout.as_str(), done.stderr.as_str()), (Some(0), "", ""));
-    assert_eq!(site.run(["upgrade", "--if-needed", "--json"]).stdout, "{\"upgraded\":false}\n");
+    assert_eq!(
+        (done.code, done.stdout.as_str(), done.stderr.as_str()),
+        (Some(0), "", "")
+    );
+    assert_eq!(
+        site.run(["upgrade", "--if-needed", "--json"]).stdout,
+        "{\"upgraded\":false}\n"
+    );
     assert_eq!(site.files(), [""; 0]);
     let older = OlderFile::new();
     assert_eq!(older.site.run(["upgrade", "--if-needed"]).code, Some(0));
@@ -140,7 +187,12 @@ fn other_commands_refuse_an_older_file() {
         &format!("publish {bucket} --once"),
         &format!("promote {bucket} --yes"),
     ];
-    are_refused(&commands, &site, "an older file", &["feed.redb", "medfeed upgrade", FIELD]);
+    are_refused(
+        &commands,
+        &site,
+        "an older file",
+        &["feed.redb", "medfeed upgrade", FIELD],
+    );
 }
 
 #[test]
@@ -215,8 +267,15 @@ fn an_upgrade_follows_links() {
     let site = Site::new();
     symlink(older.site.db(), site.db()).unwrap();
     assert_eq!(site.run(["upgrade"]).code, Some(0));
-    assert!(site.db().is_symlink() && site.files() == ["feed.redb"], "{:?}", site.files());
-    assert!(fs::read(older.kept()).unwrap() == older.bytes, "it is kept beside the real file");
+    assert!(
+        site.db().is_symlink() && site.files() == ["feed.redb"],
+        "{:?}",
+        site.files()
+    );
+    assert!(
+        fs::read(older.kept()).unwrap() == older.bytes,
+        "it is kept beside the real file"
+    );
     assert!(has_field(&older.site.db()));
     site.check();
 }
@@ -229,13 +288,29 @@ fn an_upgrade_waits_for_a_writer() {
     for args in [&["--wait", "0s"][..], &["--wait", "100ms", "--json"]] {
         let done = site.ends([&["upgrade"], args].concat());
         assert_eq!(done.code, Some(1), "{done:?}");
-        assert!(format!("{}{}", done.stdout, done.stderr).contains("--wait"), "{done:?}");
+        assert!(
+            format!("{}{}", done.stdout, done.stderr).contains("--wait"),
+            "{done:?}"
+        );
         assert_eq!(site.files(), ["feed.redb"]);
     }
-    let mut waiting = Process::spawn(site.command(["upgrade", "--wait", "30s"]).stdout(Stdio::null()));
-    assert_eq!(waiting.ended_within(Duration::from_millis(500)), None, "it waits");
+    let mut waiting = Process::spawn(
+        site.command(["upgrade", "--wait", "30s"])
+            .stdout(Stdio::null()),
+    );
+    assert_eq!(
+        waiting.ended_within(Duration::from_millis(500)),
+        None,
+        "it waits"
+    );
     drop(writer);
-    assert_eq!(waiting.ended_within(SOON).expect("the upgrade continues").code(), Some(0));
+    assert_eq!(
+        waiting
+            .ended_within(SOON)
+            .expect("the upgrade continues")
+            .code(),
+        Some(0)
+    );
     assert!(has_field(&site.db()));
     site.check();
 }
@@ -249,7 +324,10 @@ fn two_upgrades_at_once_are_one() {
         assert_eq!(upgrade.ended_within(SOON).expect("it ends").code(), Some(0));
     }
     assert!(fs::read(older.kept()).unwrap() == older.bytes);
-    assert_eq!(site.files(), ["feed.redb", &format!("feed.redb.format-{SCHEMA}")]);
+    assert_eq!(
+        site.files(),
+        ["feed.redb", &format!("feed.redb.format-{SCHEMA}")]
+    );
     site.check();
 }
 
@@ -267,15 +345,24 @@ fn an_upgrade_without_permission_changes_nothing() {
     }
     // Root may write everywhere except on a read-only mount.
     fs::remove_file(older.site.path("try")).unwrap();
-    let Some(_disk) = Disk::mount(older.site.folder(), 48 << 20) else { return };
+    let Some(_disk) = Disk::mount(older.site.folder(), 48 << 20) else {
+        return;
+    };
     fs::write(older.site.db(), &older.bytes).unwrap();
     let remount = |how: &str| {
-        let done = Command::new("mount").args(["-o", &format!("remount,{how}")]).arg(older.site.folder()).status();
+        let done = Command::new("mount")
+            .args(["-o", &format!("remount,{how}")])
+            .arg(older.site.folder())
+            .status();
         assert!(done.unwrap().success());
     };
     remount("ro");
     is_refused(&older, &[], &["feed.redb"]);
-    assert_eq!(older.site.run(["upgrade", "--dry-run"]).code, Some(0), "a dry run writes nothing");
+    assert_eq!(
+        older.site.run(["upgrade", "--dry-run"]).code,
+        Some(0),
+        "a dry run writes nothing"
+    );
     remount("rw");
     older.upgrade();
     older.site.check();
@@ -284,7 +371,9 @@ fn an_upgrade_without_permission_changes_nothing() {
 #[test]
 fn an_upgrade_on_a_full_disk_changes_nothing() {
     let older = OlderFile::new();
-    let Some(disk) = Disk::mount(older.site.folder(), 48 << 20) else { return };
+    let Some(disk) = Disk::mount(older.site.folder(), 48 << 20) else {
+        return;
+    };
     fs::write(older.site.db(), &older.bytes).unwrap();
     for free in [0, 4 << 10, 64 << 10, 128 << 10] {
         disk.fill(free);
@@ -297,9 +386,15 @@ fn an_upgrade_on_a_full_disk_changes_nothing() {
 
 /// Checks that a server shows all conferences, with the new field.
 fn answers(older: &OlderFile, server: &Server) {
-    let records = server.client(&older.key).get("/v1/exports/conferences").lines();
+    let records = server
+        .client(&older.key)
+        .get("/v1/exports/conferences")
+        .lines();
     assert_eq!(records.len(), 30);
-    assert!(records.iter().all(|record| record["venue"] == Value::Null), "{records:?}");
+    assert!(
+        records.iter().all(|record| record["venue"] == Value::Null),
+        "{records:?}"
+    );
 }
 
 #[test]
@@ -319,7 +414,11 @@ fn a_killed_upgrade_leaves_the_old_file_or_the_new_one() {
         let mut command = site.command([OsStr::new("upgrade")]);
         let mut upgrade = Process::spawn(command.stdout(Stdio::null()).stderr(Stdio::null()));
         // The first one is killed at once, however long the others take on a busy machine.
-        let wait = if kill == 1 { Duration::ZERO } else { random.part_of(usual.mul_f64(1.2)) };
+        let wait = if kill == 1 {
+            Duration::ZERO
+        } else {
+            random.part_of(usual.mul_f64(1.2))
+        };
         let status = upgrade.ended_within(wait);
         if status.is_none() {
             upgrade.signal(["KILL", "TERM", "INT"][random.below(3)]);
@@ -331,12 +430,25 @@ fn a_killed_upgrade_leaves_the_old_file_or_the_new_one() {
         files.retain(|name| !name.ends_with(".writer") && !name.contains(".usage-"));
         assert_eq!(files[0], "feed.redb", "{what}");
         if files.len() > 1 {
-            assert_eq!(files, ["feed.redb", kept.file_name().unwrap().to_str().unwrap()], "{what}");
-            assert!(fs::read(&kept).unwrap() == older.bytes, "{what}: the kept file");
+            assert_eq!(
+                files,
+                ["feed.redb", kept.file_name().unwrap().to_str().unwrap()],
+                "{what}"
+            );
+            assert!(
+                fs::read(&kept).unwrap() == older.bytes,
+                "{what}: the kept file"
+            );
         }
         let is_old = fs::read(site.db()).unwrap() == older.bytes;
-        assert!(is_old || files.len() == 2, "{what}: a new file without the old one");
-        assert!(!(is_old && status.success()), "{what}: it exited with 0, but the file is the old one");
+        assert!(
+            is_old || files.len() == 2,
+            "{what}: a new file without the old one"
+        );
+        assert!(
+            !(is_old && status.success()),
+            "{what}: it exited with 0, but the file is the old one"
+        );
         match (is_old, files.len()) {
             (true, 1) => before += 1,
             (true, _) => between += 1,
@@ -351,7 +463,9 @@ fn a_killed_upgrade_leaves_the_old_file_or_the_new_one() {
             server.stop();
         }
     }
-    println!("killed before anything was seen {before}, before the name was taken {between}, after it {after}");
+    println!(
+        "killed before anything was seen {before}, before the name was taken {between}, after it {after}"
+    );
     assert!(before > 0, "the kills came too late");
     counted(kills, "kills");
 }

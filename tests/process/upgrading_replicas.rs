@@ -28,19 +28,37 @@ fn is_refused(replica: &Site, url: &str, expected: &str) {
     let (files, before) = (replica.files(), fs::read(replica.db()).ok());
     let done = replica.ends(["serve", "--listen", "127.0.0.1:0", "--from", url]);
     assert!(done.code == Some(1) && done.stdout.is_empty(), "{done:?}");
-    assert!(done.stderr.contains(expected), "no {expected:?} in {done:?}");
-    assert!(fs::read(replica.db()).ok() == before && replica.files() == files, "{done:?}");
+    assert!(
+        done.stderr.contains(expected),
+        "no {expected:?} in {done:?}"
+    );
+    assert!(
+        fs::read(replica.db()).ok() == before && replica.files() == files,
+        "{done:?}"
+    );
 }
 
 /// Changes the format of a bucket.
 fn set_format(origin: &Origin, format: u32) {
     let paths = |folder: &str| -> Vec<PathBuf> {
         let listed = origin.bucket().list(folder, None).unwrap();
-        listed.iter().map(|object| origin.folder().join(&object.name)).collect()
+        listed
+            .iter()
+            .map(|object| origin.folder().join(&object.name))
+            .collect()
     };
     for path in paths(layout::STATES) {
         let manifest = Manifest::decode(&fs::read(&path).unwrap()).unwrap();
-        fs::write(&path, Manifest { schema: format, ..manifest }.encode().unwrap()).unwrap();
+        fs::write(
+            &path,
+            Manifest {
+                schema: format,
+                ..manifest
+            }
+            .encode()
+            .unwrap(),
+        )
+        .unwrap();
     }
     for path in paths(layout::LOG) {
         let mut entry = entry::decode(&fs::read(&path).unwrap()).unwrap();
@@ -58,14 +76,25 @@ fn buckets_of_other_formats_are_refused() {
     let replica = origin.replica();
     replica.serve("").stop();
     let (url, version) = (origin.url(), env!("CARGO_PKG_VERSION"));
-    for (format, made) in [(SCHEMA - 1, "of an older medfeed"), (SCHEMA + 1, "made by a newer medfeed")] {
+    for (format, made) in [
+        (SCHEMA - 1, "of an older medfeed"),
+        (SCHEMA + 1, "made by a newer medfeed"),
+    ] {
         set_format(&origin, format);
-        let expected = format!("the bucket has format {format}, {made}; medfeed {version} reads format {SCHEMA}");
+        let expected = format!(
+            "the bucket has format {format}, {made}; medfeed {version} reads format {SCHEMA}"
+        );
         is_refused(&Site::new(), &url, &expected);
         let site = Site::new();
-        for args in [&["check", "--from", &url][..], &["backup", "copy.redb", "--from", &url]] {
+        for args in [
+            &["check", "--from", &url][..],
+            &["backup", "copy.redb", "--from", &url],
+        ] {
             let done = site.run(args);
-            assert!(done.code == Some(1) && done.stderr.contains(&expected), "{args:?}: {done:?}");
+            assert!(
+                done.code == Some(1) && done.stderr.contains(&expected),
+                "{args:?}: {done:?}"
+            );
         }
         assert_eq!(site.files(), [""; 0]);
     }
@@ -83,7 +112,12 @@ fn a_bucket_with_states_of_an_older_format_is_checked_from_its_upgrade_on() {
     fs::remove_file(site.path("feed.redb.published")).unwrap();
     site.json(["publish", &origin.url(), "--once", "--start-over"]);
     let copy = site.path("copy.redb");
-    site.json(["backup".as_ref(), copy.as_os_str(), "--from".as_ref(), origin.url().as_ref()]);
+    site.json([
+        "backup".as_ref(),
+        copy.as_os_str(),
+        "--from".as_ref(),
+        origin.url().as_ref(),
+    ]);
     assert_eq!(site.conferences_in(&copy), site.conferences_in(&site.db()));
     let replica = origin.replica();
     replica.serve("").stop();
@@ -98,7 +132,10 @@ fn rename_field(origin: &Origin, slot: u64) {
     for part in &mut manifest.parts {
         let mut changes = decode_part(part, &fs::read(path(&part.name)).unwrap()).unwrap();
         let field = format!("{FIELD}\n").into_bytes();
-        if let Some(at) = changes.windows(field.len()).position(|window| window == field) {
+        if let Some(at) = changes
+            .windows(field.len())
+            .position(|window| window == field)
+        {
             changes[at] ^= 1;
             renamed += 1;
         }
@@ -123,7 +160,11 @@ fn a_bucket_with_states_of_other_fields_is_checked_from_its_upgrade_on() {
     let (site, url) = (Site::new(), origin.url());
     site.json(["backup", "copy.redb", "--from", &url]);
     let checked = site.json(["check", "--from", &url]);
-    assert_eq!((&checked["states"], &checked["entries"]), (&1.into(), &1.into()), "{checked}");
+    assert_eq!(
+        (&checked["states"], &checked["entries"]),
+        (&1.into(), &1.into()),
+        "{checked}"
+    );
 }
 
 #[test]
@@ -138,7 +179,8 @@ fn a_replica_that_lacks_a_field_loads_all_data_again() {
         server.stop();
         assert!(has_field(&replica.site.db()));
         replica.site.check();
-        let [here, there] = [&replica.site, &origin.site].map(|site| site.conferences_in(&site.db()));
+        let [here, there] =
+            [&replica.site, &origin.site].map(|site| site.conferences_in(&site.db()));
         assert_eq!(here, there);
         fs::remove_dir_all(replica.site.path("exported")).unwrap();
     }
@@ -150,23 +192,41 @@ fn a_replicas_file_is_not_upgraded_but_loaded_again() {
     let (replica, bytes) = older_replica(&origin);
     let (replica, url) = (&replica.site, origin.url());
     let listed = replica.files();
-    for args in [&["upgrade"][..], &["upgrade", "--dry-run"], &["upgrade", "--json"]] {
+    for args in [
+        &["upgrade"][..],
+        &["upgrade", "--dry-run"],
+        &["upgrade", "--json"],
+    ] {
         let done = replica.run(args);
         assert_eq!(done.code, Some(1), "{args:?}: {done:?}");
         let told = format!("{}{}", done.stdout, done.stderr);
         for expected in ["feed.redb", "replica", "medfeed serve"] {
-            assert!(told.contains(expected), "{args:?}: no {expected:?} in {told}");
+            assert!(
+                told.contains(expected),
+                "{args:?}: no {expected:?} in {told}"
+            );
         }
     }
     assert_eq!(replica.run(["upgrade", "--if-needed"]).code, Some(0));
-    for command in [&["promote", &url, "--yes"][..], &["log"], &["check"], &["serve", "--listen", "127.0.0.1:0"]] {
+    for command in [
+        &["promote", &url, "--yes"][..],
+        &["log"],
+        &["check"],
+        &["serve", "--listen", "127.0.0.1:0"],
+    ] {
         let done = replica.ends(command);
         assert_eq!(done.code, Some(1), "{command:?}: {done:?}");
     }
     let backup = origin.site.backup("backup.redb");
     let done = replica.run(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
-    assert!(done.code == Some(1) && done.stderr.contains("is a replica of "), "{done:?}");
-    assert!(fs::read(replica.db()).unwrap() == bytes, "the replica's file changed");
+    assert!(
+        done.code == Some(1) && done.stderr.contains("is a replica of "),
+        "{done:?}"
+    );
+    assert!(
+        fs::read(replica.db()).unwrap() == bytes,
+        "the replica's file changed"
+    );
     assert_eq!(replica.files(), listed);
 }
 

@@ -13,21 +13,36 @@ use super::site::{SOON, Site, conferences_of_version, wait_for, wait_until_every
 const READ_EVERY: Duration = Duration::from_millis(50);
 
 fn use_files(site: &Site) -> Vec<String> {
-    site.files().into_iter().filter(|name| name.starts_with("feed.redb.usage-")).collect()
+    site.files()
+        .into_iter()
+        .filter(|name| name.starts_with("feed.redb.usage-"))
+        .collect()
 }
 
 fn use_of(site: &Site, id: &str) -> Value {
     let listed = site.json(["key", "list"]);
     let keys = listed["keys"].as_array().unwrap();
-    keys.iter().find(|key| key["id"] == id).unwrap_or_else(|| panic!("no key {id}: {listed}"))["usage"].clone()
+    keys.iter()
+        .find(|key| key["id"] == id)
+        .unwrap_or_else(|| panic!("no key {id}: {listed}"))["usage"]
+        .clone()
 }
 
 fn token(client: &mut Client) -> String {
-    client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned()
+    client
+        .get("/v1/exports/conferences")
+        .header("x-sync-token")
+        .unwrap()
+        .to_owned()
 }
 
 fn ask_since(client: &mut Client, token: &str) {
-    assert_eq!(client.get(&format!("/v1/conferences/changes?since={token}")).status, 200);
+    assert_eq!(
+        client
+            .get(&format!("/v1/conferences/changes?since={token}"))
+            .status,
+        200
+    );
 }
 
 /// A site with a license and keys for it: their ids and texts.
@@ -54,29 +69,52 @@ fn the_use_of_keys_is_listed() {
     assert!(used["last_used_at"].is_string(), "{used}");
     let feed = &used["feeds"]["conferences"];
     assert_eq!(feed["behind_s"], 0, "{used}");
-    assert!(feed["position"].as_u64().unwrap() > 0 && feed["at"].as_str() <= used["last_used_at"].as_str(), "{used}");
+    assert!(
+        feed["position"].as_u64().unwrap() > 0
+            && feed["at"].as_str() <= used["last_used_at"].as_str(),
+        "{used}"
+    );
     let used = wait_until_every(READ_EVERY, "the second key's use", SOON, || {
         Some(use_of(&site, &second)).filter(|used| *used != never)
     });
-    assert!(used["last_used_at"].is_string() && used["feeds"] == json!({}), "{used}");
+    assert!(
+        used["last_used_at"].is_string() && used["feeds"] == json!({}),
+        "{used}"
+    );
     assert_eq!(use_of(&site, &unused), never);
 
     // One second after a commit, the key is behind: lags are whole seconds.
     site.import("conferences.jsonl", conferences_of_version(5, 1));
-    wait_until_every(Duration::from_millis(300), "a key that is behind", SOON, || {
-        (use_of(&site, &first)["feeds"]["conferences"]["behind_s"].as_u64().unwrap() > 0).then_some(())
-    });
+    wait_until_every(
+        Duration::from_millis(300),
+        "a key that is behind",
+        SOON,
+        || {
+            (use_of(&site, &first)["feeds"]["conferences"]["behind_s"]
+                .as_u64()
+                .unwrap()
+                > 0)
+            .then_some(())
+        },
+    );
     let text = site.run(["key", "list"]).stdout;
     let line = text.lines().find(|line| line.contains(&first)).unwrap();
     assert!(line.contains("s behind, asked at"), "{line}");
-    assert!(text.lines().any(|line| line.contains(&unused) && line.ends_with("never")), "{text}");
+    assert!(
+        text.lines()
+            .any(|line| line.contains(&unused) && line.ends_with("never")),
+        "{text}"
+    );
     wait_for("the entries", || {
         let page = client.get(&format!("/v1/conferences/changes?since={old}"));
         page.items().len() == 5
     });
     server.stop();
     let feed = use_of(&site, &first)["feeds"]["conferences"].clone();
-    assert_eq!(feed["behind_s"], 0, "a server that ends writes once more: {feed}");
+    assert_eq!(
+        feed["behind_s"], 0,
+        "a server that ends writes once more: {feed}"
+    );
 }
 
 #[test]
@@ -87,19 +125,33 @@ fn running_servers_keep_a_usage_file_each() {
     for (server, key) in servers.iter().zip(keys) {
         assert_eq!(server.client(key).get("/v1/conferences").status, 200);
     }
-    let both =
-        wait_until_every(READ_EVERY, "two files", SOON, || Some(use_files(&site)).filter(|files| files.len() == 2));
+    let both = wait_until_every(READ_EVERY, "two files", SOON, || {
+        Some(use_files(&site)).filter(|files| files.len() == 2)
+    });
     for id in [&first, &second] {
-        assert!(use_of(&site, id)["last_used_at"].is_string(), "both are listed");
+        assert!(
+            use_of(&site, id)["last_used_at"].is_string(),
+            "both are listed"
+        );
     }
     // A third server removes nothing of the running ones.
     let third = site.serve();
     assert_eq!(third.client(&first_key).get("/v1/conferences").status, 200);
     third.stop();
-    assert!(both.iter().all(|name| use_files(&site).contains(name)), "{both:?} {:?}", use_files(&site));
+    assert!(
+        both.iter().all(|name| use_files(&site).contains(name)),
+        "{both:?} {:?}",
+        use_files(&site)
+    );
 
     let backup = site.backup("backup.redb");
-    assert!(backup.exists() && site.files().iter().all(|name| !name.starts_with("backup.redb.")));
+    assert!(
+        backup.exists()
+            && site
+                .files()
+                .iter()
+                .all(|name| !name.starts_with("backup.redb."))
+    );
     let known = [use_of(&site, &first), use_of(&site, &second)];
     for server in &mut servers {
         server.process.kill();
@@ -134,10 +186,17 @@ fn usage_that_cannot_be_written_gives_one_warning() {
     let listed = wait_until_every(READ_EVERY, "the record", SOON, || {
         assert_eq!(client.get("/v1/conferences").status, 200);
         let listed = site.json(["key", "list", "--db", "folder/feed.redb"]);
-        listed["keys"][0]["usage"]["last_used_at"].is_string().then_some(listed)
+        listed["keys"][0]["usage"]["last_used_at"]
+            .is_string()
+            .then_some(listed)
     });
     assert_eq!(listed["keys"][0]["id"], id.as_str());
-    assert_eq!(server.logged().matches(warning).count(), 1, "{}", server.logged());
+    assert_eq!(
+        server.logged().matches(warning).count(),
+        1,
+        "{}",
+        server.logged()
+    );
     server.stop();
 }
 
@@ -146,7 +205,13 @@ fn a_pipe_with_the_name_of_a_usage_file_is_ignored() {
     let (site, [(id, key)]) = with_keys();
     // A reader of this pipe would wait for a writer.
     let fifo = site.path("feed.redb.usage-0196f0c1d2e37a4b8c9d0e1f2a3b4c5d");
-    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    assert!(
+        Command::new("mkfifo")
+            .arg(&fifo)
+            .status()
+            .unwrap()
+            .success()
+    );
     let server = site.serve();
     assert_eq!(server.client(&key).get("/v1/conferences").status, 200);
     server.stop();

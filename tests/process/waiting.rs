@@ -26,22 +26,45 @@ fn a_second_writer_waits_or_names_the_first() {
     ];
     for command in commands {
         for (json, wait) in [(false, "0s"), (true, "100ms")] {
-            let args = [command, &["--wait", wait], if json { &["--json"] } else { &[] }].concat();
+            let args = [
+                command,
+                &["--wait", wait],
+                if json { &["--json"] } else { &[] },
+            ]
+            .concat();
             let done = site.run(&args);
             assert_eq!(done.code, Some(1), "{args:?}: {done:?}");
-            let told = if json { done.json()["error"].to_string() } else { done.stderr.clone() };
-            assert!(told.contains(&holder) && told.contains("--wait"), "{args:?}: {told}");
+            let told = if json {
+                done.json()["error"].to_string()
+            } else {
+                done.stderr.clone()
+            };
+            assert!(
+                told.contains(&holder) && told.contains("--wait"),
+                "{args:?}: {told}"
+            );
         }
     }
 
     // Commands that only read do not wait.
-    for command in [&["license", "list"][..], &["key", "list"], &["export", "out"]] {
+    for command in [
+        &["license", "list"][..],
+        &["key", "list"],
+        &["export", "out"],
+    ] {
         site.json(command);
     }
     let server = site.serve();
 
-    let mut waiting = Process::spawn(site.command(["import", file, "--wait", "30s"]).stdout(Stdio::null()));
-    assert_eq!(waiting.ended_within(Duration::from_millis(500)), None, "it waits");
+    let mut waiting = Process::spawn(
+        site.command(["import", file, "--wait", "30s"])
+            .stdout(Stdio::null()),
+    );
+    assert_eq!(
+        waiting.ended_within(Duration::from_millis(500)),
+        None,
+        "it waits"
+    );
     drop(edit);
     drop(writer);
     let status = waiting.ended_within(SOON).expect("the import continues");
@@ -49,5 +72,8 @@ fn a_second_writer_waits_or_names_the_first() {
     server.stop();
     let note = site.path("feed.redb.writer");
     assert!(!note.exists(), "the writer removes its note");
-    assert_eq!(site.json(["import", file])["datasets"]["conferences"]["unchanged"], 3);
+    assert_eq!(
+        site.json(["import", file])["datasets"]["conferences"]["unchanged"],
+        3
+    );
 }

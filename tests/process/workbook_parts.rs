@@ -60,7 +60,12 @@ impl Parts {
     }
 
     pub fn get(&self, name: &str) -> &[u8] {
-        &self.0.iter().find(|(other, _)| other == name).unwrap_or_else(|| panic!("no {name}")).1
+        &self
+            .0
+            .iter()
+            .find(|(other, _)| other == name)
+            .unwrap_or_else(|| panic!("no {name}"))
+            .1
     }
 
     pub fn names(&self) -> Vec<String> {
@@ -76,7 +81,12 @@ impl Parts {
     pub fn pack_at(&self, level: i64) -> Vec<u8> {
         let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
         for (name, content) in &self.0 {
-            archive.start_file(name.as_str(), SimpleFileOptions::default().compression_level(Some(level))).unwrap();
+            archive
+                .start_file(
+                    name.as_str(),
+                    SimpleFileOptions::default().compression_level(Some(level)),
+                )
+                .unwrap();
             archive.write_all(content).unwrap();
         }
         archive.finish().unwrap().into_inner()

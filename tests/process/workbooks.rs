@@ -57,11 +57,24 @@ fn sheets(all: &[(&str, &[&[&str]])]) -> Vec<u8> {
 fn workbooks_are_imported_or_refused_with_a_remedy() {
     let day = || ExcelDateTime::from_ymd(2026, 3, 15).unwrap();
     let dates = Format::new().set_num_format("dd.mm.yyyy");
-    let (name, two) = ("book.xlsx", sheets(&[("Sheet1", &[&["x"]]), ("Sheet2", ORGS)]));
+    let (name, two) = (
+        "book.xlsx",
+        sheets(&[("Sheet1", &[&["x"]]), ("Sheet2", ORGS)]),
+    );
     let cases: Vec<(&str, Vec<u8>, &str, Then<'_>)> = vec![
         (name, one(" Organizations ", ORGS), "", Stored(&[ESMO])),
-        ("organizations.xlsx", one("Tabelle1", ORGS), "", Stored(&[ESMO])),
-        ("organizations.csv", one("organizations", ORGS), "", Stored(&[ESMO])),
+        (
+            "organizations.xlsx",
+            one("Tabelle1", ORGS),
+            "",
+            Stored(&[ESMO]),
+        ),
+        (
+            "organizations.csv",
+            one("organizations", ORGS),
+            "",
+            Stored(&[ESMO]),
+        ),
         (
             name,
             sheets(&[("Notes", &[&["read me"]]), ("ORGANIZATIONS", ORGS)]),
@@ -77,7 +90,12 @@ fn workbooks_are_imported_or_refused_with_a_remedy() {
             "--dataset organizations",
             Warned(&[ESMO], "skipped `Sheet2`"),
         ),
-        (name, two.clone(), "--dataset organizations --sheet Sheet2", Stored(&[ESMO])),
+        (
+            name,
+            two.clone(),
+            "--dataset organizations --sheet Sheet2",
+            Stored(&[ESMO]),
+        ),
         (
             name,
             two,
@@ -90,7 +108,9 @@ fn workbooks_are_imported_or_refused_with_a_remedy() {
             name,
             one("Sheet1", ORGS),
             "--dataset organizations --sheet List",
-            Refused("error: cannot read book.xlsx: it has no sheet `List`; its sheets are `Sheet1`"),
+            Refused(
+                "error: cannot read book.xlsx: it has no sheet `List`; its sheets are `Sheet1`",
+            ),
         ),
         (
             name,
@@ -113,8 +133,16 @@ fn workbooks_are_imported_or_refused_with_a_remedy() {
         (
             name,
             book(|b| {
-                sheet(b, "Notes", &[&["id"], &["read me"]]).set_row_hidden(1).unwrap();
-                let rows: &[&[&str]] = &[&["Our societies"], ORGS[0], ORGS[1], &["2", "B"], &["3", "C"]];
+                sheet(b, "Notes", &[&["id"], &["read me"]])
+                    .set_row_hidden(1)
+                    .unwrap();
+                let rows: &[&[&str]] = &[
+                    &["Our societies"],
+                    ORGS[0],
+                    ORGS[1],
+                    &["2", "B"],
+                    &["3", "C"],
+                ];
                 let sheet = sheet(b, "organizations", rows);
                 for row in [0, 1, 3, 9] {
                     sheet.set_row_hidden(row).unwrap();
@@ -137,7 +165,9 @@ fn workbooks_are_imported_or_refused_with_a_remedy() {
         ),
         (
             name,
-            orgs(|sheet| sheet.write_formula(1, 1, Formula::new("=\"ES\"&\"MO\"").set_result("ESMO"))),
+            orgs(|sheet| {
+                sheet.write_formula(1, 1, Formula::new("=\"ES\"&\"MO\"").set_result("ESMO"))
+            }),
             "",
             Stored(&[ESMO]),
         ),
@@ -154,10 +184,15 @@ fn workbooks_are_imported_or_refused_with_a_remedy() {
             name,
             book(|b| {
                 let rows: &[&[&str]] = &[&["", "Our societies"], &[], ORGS[0], ORGS[1], &[]];
-                sheet(b, "organizations", rows).merge_range(0, 1, 0, 2, "Our societies", &Format::new()).unwrap();
+                sheet(b, "organizations", rows)
+                    .merge_range(0, 1, 0, 2, "Our societies", &Format::new())
+                    .unwrap();
             }),
             "",
-            Warned(&[ESMO], "book.xlsx[organizations]:3: the rows above the header (line 1) are ignored"),
+            Warned(
+                &[ESMO],
+                "book.xlsx[organizations]:3: the rows above the header (line 1) are ignored",
+            ),
         ),
         (
             name,
@@ -170,7 +205,11 @@ fn workbooks_are_imported_or_refused_with_a_remedy() {
         ),
         (
             name,
-            [&[0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1][..], &[0; 512]].concat(),
+            [
+                &[0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1][..],
+                &[0; 512],
+            ]
+            .concat(),
             "",
             Refused(
                 "error: cannot read book.xlsx: it is an old workbook (.xls), or one with a password, which is not read; save \
@@ -193,25 +232,82 @@ fn workbooks_beyond_a_bound_are_refused() {
             sheet.write_string(row, 1, "").unwrap();
         }
     };
-    let wide = one("organizations", &[&["id", "name", "abbv"], &["1", "A", "B"]]);
-    let long = one("organizations", &[&["id", "name"], &["1", &"x".repeat(30_000)]]);
+    let wide = one(
+        "organizations",
+        &[&["id", "name", "abbv"], &["1", "A", "B"]],
+    );
+    let long = one(
+        "organizations",
+        &[&["id", "name"], &["1", &"x".repeat(30_000)]],
+    );
     let usual = Bounds::default();
     let cases: [(Vec<u8>, Bounds, &str); 5] = [
-        (book(many), Bounds { rows: 3000, ..usual }, "has more than 3000 rows; split it"),
-        (wide.clone(), Bounds { columns: 2, ..usual }, "has more than 2 columns"),
-        (long, Bounds { line_bytes: 20_000, ..usual }, "is longer than 20000 bytes"),
-        (book(many), Bounds { file_bytes: 100_000, ..usual }, "has more than 100000 bytes"),
-        (wide, Bounds { columns: 3, rows: 1, ..usual }, ""),
+        (
+            book(many),
+            Bounds {
+                rows: 3000,
+                ..usual
+            },
+            "has more than 3000 rows; split it",
+        ),
+        (
+            wide.clone(),
+            Bounds {
+                columns: 2,
+                ..usual
+            },
+            "has more than 2 columns",
+        ),
+        (
+            long,
+            Bounds {
+                line_bytes: 20_000,
+                ..usual
+            },
+            "is longer than 20000 bytes",
+        ),
+        (
+            book(many),
+            Bounds {
+                file_bytes: 100_000,
+                ..usual
+            },
+            "has more than 100000 bytes",
+        ),
+        (
+            wide,
+            Bounds {
+                columns: 3,
+                rows: 1,
+                ..usual
+            },
+            "",
+        ),
     ];
     for (content, bounds, expected) in cases {
         let site = Site::new();
-        let sources = Source::find(&[site.write("book.xlsx", content)], SourceOptions::default()).unwrap();
-        let options = ReadOptions { bounds, ..ReadOptions::default() };
+        let sources = Source::find(
+            &[site.write("book.xlsx", content)],
+            SourceOptions::default(),
+        )
+        .unwrap();
+        let options = ReadOptions {
+            bounds,
+            ..ReadOptions::default()
+        };
         let told: String = match read_sources(&sources, &options) {
-            Ok(rows) => rows.bad.kept().iter().map(|fault| &*fault.message).collect(),
+            Ok(rows) => rows
+                .bad
+                .kept()
+                .iter()
+                .map(|fault| &*fault.message)
+                .collect(),
             Err(error) => error.to_string(),
         };
-        assert!(told.contains(expected) && told.is_empty() == expected.is_empty(), "{bounds:?}: {told}");
+        assert!(
+            told.contains(expected) && told.is_empty() == expected.is_empty(),
+            "{bounds:?}: {told}"
+        );
     }
 }
 
@@ -271,9 +367,11 @@ fn exported_workbooks_are_imported_unchanged() {
     }
     site.import("journals.jsonl", rows);
     let mut rows = String::new();
-    for (at, (start, end)) in
-        (1..).zip([("0001-01-01", "1899-12-31"), ("1900-01-01", "1900-02-28"), ("1901-01-01", "9999-12-31")])
-    {
+    for (at, (start, end)) in (1..).zip([
+        ("0001-01-01", "1899-12-31"),
+        ("1900-01-01", "1900-02-28"),
+        ("1901-01-01", "9999-12-31"),
+    ]) {
         let row = serde_json::json!({
             "id": at, "name": HOSTILE[at], "therapy_areas": HOSTILE, "start_date": start, "start_date_status": "confirmed",
             "end_date": end, "abstract_due_date_status": "check", "late_breaking_due_date_status": "not_found",
@@ -290,18 +388,35 @@ fn exported_workbooks_are_imported_unchanged() {
             site.json(["import", samples, "--create"]);
         }
         let rows = |told: serde_json::Value| -> u64 {
-            told["files"].as_array().unwrap().iter().map(|file| file["rows"].as_u64().unwrap()).sum()
+            told["files"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|file| file["rows"].as_u64().unwrap())
+                .sum()
         };
         let written = rows(site.json(["export", "direct"]));
         assert_eq!(rows(site.json(["export", "book.xlsx"])), written);
         let again = site.run(["import", "book.xlsx"]);
-        assert!(again.code == Some(0) && again.stdout.contains("Nothing is new"), "{again:?}");
+        assert!(
+            again.code == Some(0) && again.stdout.contains("Nothing is new"),
+            "{again:?}"
+        );
         site.json(["import", "book.xlsx", "--create", "--db", "other.redb"]);
         site.json(["export", "through", "--db", "other.redb"]);
         for stem in ["conferences", "journals", "organizations", "tags"] {
-            let read = |folder: &str| std::fs::read_to_string(site.path(&format!("{folder}/{stem}.jsonl"))).unwrap();
-            let (direct, through) = (masked(read("direct").as_bytes()), masked(read("through").as_bytes()));
-            assert_eq!(String::from_utf8_lossy(&direct), String::from_utf8_lossy(&through), "{stem}");
+            let read = |folder: &str| {
+                std::fs::read_to_string(site.path(&format!("{folder}/{stem}.jsonl"))).unwrap()
+            };
+            let (direct, through) = (
+                masked(read("direct").as_bytes()),
+                masked(read("through").as_bytes()),
+            );
+            assert_eq!(
+                String::from_utf8_lossy(&direct),
+                String::from_utf8_lossy(&through),
+                "{stem}"
+            );
         }
         std::fs::remove_file(site.path("other.redb")).unwrap();
     }
@@ -310,10 +425,16 @@ fn exported_workbooks_are_imported_unchanged() {
 #[test]
 fn a_text_that_fits_into_no_cell_is_refused() {
     let site = Site::new();
-    site.import("journals.jsonl", format!("{{\"id\":1,\"name\":\"{}\"}}\n", "x".repeat(32_768)));
+    site.import(
+        "journals.jsonl",
+        format!("{{\"id\":1,\"name\":\"{}\"}}\n", "x".repeat(32_768)),
+    );
     let done = site.run(["export", "book.xlsx"]);
     let expected = "a cell of a spreadsheet holds at most 32767; use --format csv or jsonl";
-    assert!(done.code == Some(1) && done.stderr.contains(expected) && done.stderr.contains("`name`"), "{done:?}");
+    assert!(
+        done.code == Some(1) && done.stderr.contains(expected) && done.stderr.contains("`name`"),
+        "{done:?}"
+    );
     assert!(!site.path("book.xlsx").exists());
 }
 
@@ -324,14 +445,34 @@ fn a_template_is_filled_in_and_imported() {
     let told = site.json(["template", "forms/all.xlsx"]);
     assert_eq!(told["file"], "forms/all.xlsx");
     let done = site.run(["import", "forms/all.xlsx", "--create"]);
-    assert!(done.code == Some(0) && done.stderr.matches("has no rows").count() == 4, "{done:?}");
+    assert!(
+        done.code == Some(0) && done.stderr.matches("has no rows").count() == 4,
+        "{done:?}"
+    );
     let header = site.run(["template", "journals"]).stdout;
-    site.write("journals.csv", format!("{header}1,\"Lancet, The\"{}\n", ",".repeat(header.matches(',').count() - 1)));
+    site.write(
+        "journals.csv",
+        format!(
+            "{header}1,\"Lancet, The\"{}\n",
+            ",".repeat(header.matches(',').count() - 1)
+        ),
+    );
     let done = site.run(["import", "journals.csv", "--create"]);
-    assert!(done.code == Some(0) && done.stdout.contains("1 added"), "{done:?}");
-    let mut archive = zip::ZipArchive::new(std::fs::File::open(site.path("forms/all.xlsx")).unwrap()).unwrap();
+    assert!(
+        done.code == Some(0) && done.stdout.contains("1 added"),
+        "{done:?}"
+    );
+    let mut archive =
+        zip::ZipArchive::new(std::fs::File::open(site.path("forms/all.xlsx")).unwrap()).unwrap();
     let mut sheet = String::new();
-    std::io::Read::read_to_string(&mut archive.by_name("xl/worksheets/sheet1.xml").unwrap(), &mut sheet).unwrap();
-    assert!(sheet.contains("<formula1>\"confirmed,estimated,copied,not_found,check\"</formula1>"), "{sheet}");
+    std::io::Read::read_to_string(
+        &mut archive.by_name("xl/worksheets/sheet1.xml").unwrap(),
+        &mut sheet,
+    )
+    .unwrap();
+    assert!(
+        sheet.contains("<formula1>\"confirmed,estimated,copied,not_found,check\"</formula1>"),
+        "{sheet}"
+    );
     assert!(archive.by_name("xl/comments1.xml").is_ok());
 }

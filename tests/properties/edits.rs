@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use medfeed::model::time::parse_date;
 use medfeed::model::{
-    ConferenceFields, Curated, Dataset, DateStatus, Fields, Id, JournalFields, OrganizationFields, PerDataset,
-    TagFields, Timestamp,
+    ConferenceFields, Curated, Dataset, DateStatus, Fields, Id, JournalFields, OrganizationFields,
+    PerDataset, TagFields, Timestamp,
 };
 use medfeed::store::Batch;
 use proptest::collection::vec;
@@ -29,7 +29,9 @@ pub enum Change {
 }
 
 pub fn changes() -> impl Strategy<Value = Change> {
-    let put = |dataset| (IDS, records(dataset)).prop_map(move |(id, record)| Change::Put(dataset, id, record));
+    let put = |dataset| {
+        (IDS, records(dataset)).prop_map(move |(id, record)| Change::Put(dataset, id, record))
+    };
     let remove = |dataset| IDS.prop_map(move |id| Change::Remove(dataset, id));
     prop_oneof![
         8 => put(Dataset::Conferences),
@@ -50,7 +52,9 @@ pub fn imports() -> impl Strategy<Value = Vec<Change>> {
 
 /// An import that fills a world.
 pub fn first_imports() -> impl Strategy<Value = Vec<Change>> {
-    let links: Vec<Change> = (1..4).flat_map(|id| [Change::Organization(id, 0), Change::Tag(id, 0)]).collect();
+    let links: Vec<Change> = (1..4)
+        .flat_map(|id| [Change::Organization(id, 0), Change::Tag(id, 0)])
+        .collect();
     vec(changes(), 5..25).prop_map(move |changes| [links.clone(), changes].concat())
 }
 
@@ -60,36 +64,67 @@ pub fn import(world: &World, changes: &[Change]) -> (World, Batch) {
     for change in changes {
         match change {
             Change::Put(dataset, id, record) => {
-                let stored = Stored { record: record.clone(), updated_at: Timestamp::EPOCH };
+                let stored = Stored {
+                    record: record.clone(),
+                    updated_at: Timestamp::EPOCH,
+                };
                 after.records[*dataset].insert(*id, stored);
             }
             Change::Remove(dataset, id) => drop(after.records[*dataset].remove(id)),
             Change::Organization(id, version) => {
-                after.organizations.insert(*id, format!("Society {id}.{version}"));
+                after
+                    .organizations
+                    .insert(*id, format!("Society {id}.{version}"));
             }
             Change::Tag(id, version) => drop(after.tags.insert(*id, format!("Tag {id}.{version}"))),
             Change::DropOrganization(id) => drop(after.organizations.remove(id)),
             Change::DropTag(id) => drop(after.tags.remove(id)),
         }
     }
-    let PerDataset { conferences, journals } = &mut after.records;
-    for stored in [conferences, journals].into_iter().flat_map(BTreeMap::values_mut) {
-        stored.record.organizations.retain(|id| after.organizations.contains_key(id));
+    let PerDataset {
+        conferences,
+        journals,
+    } = &mut after.records;
+    for stored in [conferences, journals]
+        .into_iter()
+        .flat_map(BTreeMap::values_mut)
+    {
+        stored
+            .record
+            .organizations
+            .retain(|id| after.organizations.contains_key(id));
         stored.record.tags.retain(|id| after.tags.contains_key(id));
     }
     let batch = Batch {
         organizations: all_ids(&world.organizations, &after.organizations, |id, name| {
-            curated(id, OrganizationFields { name: Some(name.clone()), ..OrganizationFields::default() })
+            curated(
+                id,
+                OrganizationFields {
+                    name: Some(name.clone()),
+                    ..OrganizationFields::default()
+                },
+            )
         }),
         tags: all_ids(&world.tags, &after.tags, |id, name| {
-            curated(id, TagFields { kind: Some("Topic".to_owned()), name: Some(name.clone()), category: None })
+            curated(
+                id,
+                TagFields {
+                    kind: Some("Topic".to_owned()),
+                    name: Some(name.clone()),
+                    category: None,
+                },
+            )
         }),
-        conferences: all_ids(&world.records.conferences, &after.records.conferences, |id, stored| {
-            curated(id, conference(&stored.record))
-        }),
-        journals: all_ids(&world.records.journals, &after.records.journals, |id, stored| {
-            curated(id, journal(&stored.record))
-        }),
+        conferences: all_ids(
+            &world.records.conferences,
+            &after.records.conferences,
+            |id, stored| curated(id, conference(&stored.record)),
+        ),
+        journals: all_ids(
+            &world.records.journals,
+            &after.records.journals,
+            |id, stored| curated(id, journal(&stored.record)),
+        ),
     };
     (after, batch)
 }
@@ -101,7 +136,13 @@ fn all_ids<T, F>(
     row: impl Fn(u64, &T) -> Curated<F>,
 ) -> BTreeMap<Id, Option<Curated<F>>> {
     let ids = before.keys().chain(after.keys());
-    ids.map(|id| (Id::try_from(*id).expect("an id"), after.get(id).map(|value| row(*id, value)))).collect()
+    ids.map(|id| {
+        (
+            Id::try_from(*id).expect("an id"),
+            after.get(id).map(|value| row(*id, value)),
+        )
+    })
+    .collect()
 }
 
 fn curated<F: Fields>(id: u64, fields: F) -> Curated<F> {
@@ -109,7 +150,9 @@ fn curated<F: Fields>(id: u64, fields: F) -> Curated<F> {
 }
 
 fn ids(ids: impl IntoIterator<Item = u64>) -> Vec<Id> {
-    ids.into_iter().map(|id| Id::try_from(id).expect("an id")).collect()
+    ids.into_iter()
+        .map(|id| Id::try_from(id).expect("an id"))
+        .collect()
 }
 
 fn conference(record: &Record) -> ConferenceFields {
@@ -118,12 +161,21 @@ fn conference(record: &Record) -> ConferenceFields {
         abbv: record.abbv.map(|at| WORDS[at].0.to_owned()),
         year: record.year,
         start_date: record.start.map(|date| parse_date(date).expect("a date")),
-        start_date_status: Some(if record.start.is_some() { DateStatus::Confirmed } else { DateStatus::Check }),
+        start_date_status: Some(if record.start.is_some() {
+            DateStatus::Confirmed
+        } else {
+            DateStatus::Check
+        }),
         abstract_due_date_status: Some(DateStatus::NotFound),
         late_breaking_due_date_status: Some(DateStatus::Check),
         country: record.country.map(str::to_owned),
         venue: Some(format!("Hall {}", record.version)),
-        therapy_areas: record.areas.iter().rev().map(|area| (*area).to_owned()).collect(),
+        therapy_areas: record
+            .areas
+            .iter()
+            .rev()
+            .map(|area| (*area).to_owned())
+            .collect(),
         organizations: ids(record.organizations.iter().rev().copied()).into(),
         tags: ids(record.tags.iter().copied()).into(),
         ..ConferenceFields::default()
@@ -144,16 +196,21 @@ fn journal(record: &Record) -> JournalFields {
 /// Completes the world after an import that was committed at a time: the changed rows, and the entries of licenses.
 pub fn imported(before: &World, mut after: World, at: Timestamp) -> World {
     after.commits += 1;
-    let renamed = |links: &std::collections::BTreeSet<u64>,
-                   old: &BTreeMap<u64, String>,
-                   new: &BTreeMap<u64, String>| { links.iter().any(|id| old.get(id) != new.get(id)) };
+    let renamed =
+        |links: &std::collections::BTreeSet<u64>,
+         old: &BTreeMap<u64, String>,
+         new: &BTreeMap<u64, String>| { links.iter().any(|id| old.get(id) != new.get(id)) };
     for dataset in Dataset::ALL {
         let mut changed = Vec::new();
         for (id, stored) in &mut after.records[dataset] {
             let record = &stored.record;
             let same = before.records[dataset].get(id).filter(|old| {
                 old.record == *record
-                    && !renamed(&record.organizations, &before.organizations, &after.organizations)
+                    && !renamed(
+                        &record.organizations,
+                        &before.organizations,
+                        &after.organizations,
+                    )
                     && !renamed(&record.tags, &before.tags, &after.tags)
             });
             match same {
@@ -164,15 +221,26 @@ pub fn imported(before: &World, mut after: World, at: Timestamp) -> World {
                 }
             }
         }
-        let removed = before.records[dataset].keys().filter(|id| !after.records[dataset].contains_key(id));
+        let removed = before.records[dataset]
+            .keys()
+            .filter(|id| !after.records[dataset].contains_key(id));
         changed.extend(removed.map(|id| (*id, None)));
         for license in &mut after.licenses {
             for (id, record) in &changed {
-                let sees = record.as_ref().is_some_and(|record| license.scope.sees(dataset, record));
+                let sees = record
+                    .as_ref()
+                    .is_some_and(|record| license.scope.sees(dataset, record));
                 let saw = license.rows[dataset].get(id).is_some_and(|row| row.live);
                 if sees || saw {
                     let order: Position = (after.commits, 0, Timestamp::EPOCH, *id);
-                    license.rows[dataset].insert(*id, Row { position: order, at, live: sees });
+                    license.rows[dataset].insert(
+                        *id,
+                        Row {
+                            position: order,
+                            at,
+                            live: sees,
+                        },
+                    );
                 }
             }
         }
@@ -183,15 +251,26 @@ pub fn imported(before: &World, mut after: World, at: Timestamp) -> World {
 /// The world after a license was given a scope at a time. A missing license is created.
 pub fn rescoped(mut world: World, license: usize, scope: &Scope, at: Timestamp) -> World {
     if license == world.licenses.len() {
-        let nothing = Scope { datasets: [].into(), areas: None, countries: None, years: None };
-        world.licenses.push(License { scope: nothing, scope_changes: 0, rows: Default::default() });
+        let nothing = Scope {
+            datasets: [].into(),
+            areas: None,
+            countries: None,
+            years: None,
+        };
+        world.licenses.push(License {
+            scope: nothing,
+            scope_changes: 0,
+            rows: Default::default(),
+        });
     }
     if world.licenses[license].scope == *scope {
         return world;
     }
     world.commits += 1;
     let commit = world.commits;
-    let World { records, licenses, .. } = &mut world;
+    let World {
+        records, licenses, ..
+    } = &mut world;
     let license = &mut licenses[license];
     license.scope = scope.clone();
     license.scope_changes += 1;
@@ -200,13 +279,26 @@ pub fn rescoped(mut world: World, license: usize, scope: &Scope, at: Timestamp) 
         for (id, stored) in &records[dataset] {
             if scope.sees(dataset, &stored.record) && !rows.get(id).is_some_and(|row| row.live) {
                 let position = (commit, 0, stored.updated_at, *id);
-                rows.insert(*id, Row { position, at, live: true });
+                rows.insert(
+                    *id,
+                    Row {
+                        position,
+                        at,
+                        live: true,
+                    },
+                );
             }
         }
         for (id, row) in rows.iter_mut().filter(|(_, row)| row.live) {
-            let visible = records[dataset].get(id).is_some_and(|stored| scope.sees(dataset, &stored.record));
+            let visible = records[dataset]
+                .get(id)
+                .is_some_and(|stored| scope.sees(dataset, &stored.record));
             if !visible {
-                *row = Row { position: (commit, 1, Timestamp::EPOCH, *id), at, live: false };
+                *row = Row {
+                    position: (commit, 1, Timestamp::EPOCH, *id),
+                    at,
+                    live: false,
+                };
             }
         }
     }

@@ -96,19 +96,34 @@ pub fn apply(copy: &mut BTreeMap<u64, Value>, entries: &[Value]) {
 }
 
 /// Loads an export as a copy. Checks that it equals the model's view.
-fn load(system: &System, license: usize, dataset: Dataset) -> Option<(BTreeMap<u64, Value>, String)> {
+fn load(
+    system: &System,
+    license: usize,
+    dataset: Dataset,
+) -> Option<(BTreeMap<u64, Value>, String)> {
     let export = system.export(license, dataset)?;
     let mut copy = BTreeMap::new();
-    let entries: Vec<Value> = export.lines.iter().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let entries: Vec<Value> = export
+        .lines
+        .iter()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
     apply(&mut copy, &entries);
     assert_eq!(copy.len(), entries.len(), "each record once");
-    assert_eq!(copy, system.view(license, dataset), "the export is the view of license {license}");
+    assert_eq!(
+        copy,
+        system.view(license, dataset),
+        "the export is the view of license {license}"
+    );
     Some((copy, export.token))
 }
 
 impl Caller {
     fn is_licensed(&self, system: &System) -> bool {
-        system.world.licenses[self.license].scope.datasets.contains(&self.dataset)
+        system.world.licenses[self.license]
+            .scope
+            .datasets
+            .contains(&self.dataset)
     }
 
     fn reload(&mut self, system: &System) {
@@ -117,7 +132,12 @@ impl Caller {
         if let Some((copy, token)) = loaded {
             self.copy = copy;
             let scope_changes = system.world.licenses[self.license].scope_changes;
-            self.saved = Some(Saved { token, position: system.world.now(), scope_changes, restores: system.restores });
+            self.saved = Some(Saved {
+                token,
+                position: system.world.now(),
+                scope_changes,
+                restores: system.restores,
+            });
         }
     }
 
@@ -128,7 +148,10 @@ impl Caller {
             self.reload(system);
             return (false, Vec::new());
         };
-        let target = format!("/v1/{}/changes?since={}&limit={limit}", self.dataset, saved.token);
+        let target = format!(
+            "/v1/{}/changes?since={}&limit={limit}",
+            self.dataset, saved.token
+        );
         let reply = system.get(self.license, &target);
         if !self.is_licensed(system) {
             assert_eq!(reply.status, 403, "{}", reply.text());
@@ -136,19 +159,38 @@ impl Caller {
         }
         let license = &system.world.licenses[self.license];
         if license.scope_changes != saved.scope_changes || system.restores != saved.restores {
-            assert_eq!(reply.status, 410, "the scope changed, or a backup is back: {}", reply.text());
+            assert_eq!(
+                reply.status,
+                410,
+                "the scope changed, or a backup is back: {}",
+                reply.text()
+            );
             self.reload(system);
             return (false, Vec::new());
         }
-        assert_eq!(reply.status, 200, "the scope did not change: {}", reply.text());
-        let expected = system.world.feed_after(self.license, self.dataset, Some(saved.position));
+        assert_eq!(
+            reply.status,
+            200,
+            "the scope did not change: {}",
+            reply.text()
+        );
+        let expected = system
+            .world
+            .feed_after(self.license, self.dataset, Some(saved.position));
         let page = reply.json();
         let has_more = expected.len() > limit;
         let expected = &expected[..expected.len().min(limit)];
         let entries: Vec<Value> = expected.iter().map(|(_, entry)| entry.clone()).collect();
-        assert_eq!(page["data"], Value::Array(entries.clone()), "after {saved:?}");
+        assert_eq!(
+            page["data"],
+            Value::Array(entries.clone()),
+            "after {saved:?}"
+        );
         assert_eq!(page["has_more"], json!(has_more));
-        let token = page["next_sync_token"].as_str().expect("a token").to_owned();
+        let token = page["next_sync_token"]
+            .as_str()
+            .expect("a token")
+            .to_owned();
         if entries.is_empty() {
             assert_eq!(token, saved.token, "nothing is new: the same token again");
         }
@@ -156,10 +198,24 @@ impl Caller {
             apply(&mut self.copy, &entries);
         }
         if fate == Fate::Saved {
-            let position = if has_more { expected[limit - 1].0 } else { system.world.now() };
-            self.saved = Some(Saved { token, position, ..saved });
+            let position = if has_more {
+                expected[limit - 1].0
+            } else {
+                system.world.now()
+            };
+            self.saved = Some(Saved {
+                token,
+                position,
+                ..saved
+            });
         }
-        (has_more, entries.iter().map(|entry| entry["id"].as_u64().expect("an id")).collect())
+        (
+            has_more,
+            entries
+                .iter()
+                .map(|entry| entry["id"].as_u64().expect("an id"))
+                .collect(),
+        )
     }
 
     /// Polls until there are no more entries. Each record comes once.
@@ -182,24 +238,51 @@ impl Caller {
         // The first poll may have been answered by 403 or 410.
         self.walk(system, limit);
         if self.is_licensed(system) {
-            assert_eq!(self.copy, system.view(self.license, self.dataset), "the copy is the view");
+            assert_eq!(
+                self.copy,
+                system.view(self.license, self.dataset),
+                "the copy is the view"
+            );
             let saved = self.saved.clone().expect("a token");
-            let present = system.get(self.license, &format!("/v1/{}/changes", self.dataset)).json();
-            assert_eq!(present, json!({"data": [], "has_more": false, "next_sync_token": saved.token}));
+            let present = system
+                .get(self.license, &format!("/v1/{}/changes", self.dataset))
+                .json();
+            assert_eq!(
+                present,
+                json!({"data": [], "has_more": false, "next_sync_token": saved.token})
+            );
             let (_, token) = load(system, self.license, self.dataset).expect("an export");
-            assert_eq!(token, saved.token, "the export is of the present moment too");
+            assert_eq!(
+                token, saved.token,
+                "the export is of the present moment too"
+            );
         }
     }
 }
 
 /// Two callers for each dataset of a license.
 fn callers_of(license: usize) -> impl Iterator<Item = Caller> {
-    let twice = [Dataset::Conferences, Dataset::Conferences, Dataset::Journals];
-    twice.into_iter().map(move |dataset| Caller { license, dataset, copy: BTreeMap::new(), saved: None })
+    let twice = [
+        Dataset::Conferences,
+        Dataset::Conferences,
+        Dataset::Journals,
+    ];
+    twice.into_iter().map(move |dataset| Caller {
+        license,
+        dataset,
+        copy: BTreeMap::new(),
+        saved: None,
+    })
 }
 
 /// Walks the feed from an instant on.
-fn walk_since(system: &System, license: usize, dataset: Dataset, since: Timestamp, limit: usize) -> Vec<Value> {
+fn walk_since(
+    system: &System,
+    license: usize,
+    dataset: Dataset,
+    since: Timestamp,
+    limit: usize,
+) -> Vec<Value> {
     let mut entries = Vec::new();
     let mut target = format!("/v1/{dataset}/changes?updated_since={since}&limit={limit}");
     loop {
@@ -208,8 +291,13 @@ fn walk_since(system: &System, license: usize, dataset: Dataset, since: Timestam
         let page = reply.json();
         let token = page["next_sync_token"].as_str().expect("a token");
         if page["has_more"] == json!(false) {
-            let present = system.get(license, &format!("/v1/{dataset}/changes")).json();
-            assert_eq!(present["next_sync_token"], token, "the walk ends at the present moment");
+            let present = system
+                .get(license, &format!("/v1/{dataset}/changes"))
+                .json();
+            assert_eq!(
+                present["next_sync_token"], token,
+                "the walk ends at the present moment"
+            );
             return entries;
         }
         target = format!("/v1/{dataset}/changes?since={token}&limit={limit}");
@@ -219,28 +307,46 @@ fn walk_since(system: &System, license: usize, dataset: Dataset, since: Timestam
 /// Callers that poll by time: the feed and the list since an instant contain the records that changed or entered since.
 fn check_times(system: &System, license: usize, dataset: Dataset, limit: usize) {
     let rows = &system.world.licenses[license].rows[dataset];
-    let mut times: BTreeSet<Timestamp> = rows.values().flat_map(|row| [row.at, row.at.plus_s(1)]).collect();
+    let mut times: BTreeSet<Timestamp> = rows
+        .values()
+        .flat_map(|row| [row.at, row.at.plus_s(1)])
+        .collect();
     times.insert(Timestamp::EPOCH);
     for since in times {
-        let mut expected: Vec<(&u64, &Row)> = rows.iter().filter(|(_, row)| row.at >= since).collect();
+        let mut expected: Vec<(&u64, &Row)> =
+            rows.iter().filter(|(_, row)| row.at >= since).collect();
         let live: Vec<Value> = expected
             .iter()
             .filter(|(_, row)| row.live)
             .map(|(id, row)| system.world.entry(dataset, **id, row))
             .collect();
-        let listed = system.get(license, &format!("/v1/{dataset}?updated_since={since}&limit=500"));
+        let listed = system.get(
+            license,
+            &format!("/v1/{dataset}?updated_since={since}&limit=500"),
+        );
         assert_eq!(listed.items(), live, "listed since {since}");
         expected.sort_by_key(|(_, row)| row.position);
-        let expected: Vec<Value> =
-            expected.into_iter().map(|(id, row)| system.world.entry(dataset, *id, row)).collect();
-        assert_eq!(walk_since(system, license, dataset, since, limit), expected, "the feed since {since}");
+        let expected: Vec<Value> = expected
+            .into_iter()
+            .map(|(id, row)| system.world.entry(dataset, *id, row))
+            .collect();
+        assert_eq!(
+            walk_since(system, license, dataset, since, limit),
+            expected,
+            "the feed since {since}"
+        );
     }
 }
 
 #[test]
 fn export_plus_feed_is_the_view() {
     let licenses = vec(scopes(), 1..4);
-    let strategy = (first_imports(), licenses, vec(steps(), 1..40), select(&[1_usize, 2, 1000]));
+    let strategy = (
+        first_imports(),
+        licenses,
+        vec(steps(), 1..40),
+        select(&[1_usize, 2, 1000]),
+    );
     let done = Cell::new(0);
     holds(32, strategy, |(first, scopes, steps, limit)| {
         done.set(done.get() + steps.len());
@@ -251,8 +357,12 @@ fn export_plus_feed_is_the_view() {
             caller.reload(&system);
             // A later commit may have the time of the newest one.
             let begun = system.newest;
-            first_copies
-                .extend(caller.saved.is_some().then(|| (caller.license, caller.dataset, caller.copy.clone(), begun)));
+            first_copies.extend(
+                caller
+                    .saved
+                    .is_some()
+                    .then(|| (caller.license, caller.dataset, caller.copy.clone(), begun)),
+            );
         }
         for step in steps {
             let licenses = system.world.licenses.len();
@@ -296,9 +406,20 @@ fn export_plus_feed_is_the_view() {
         }
         // A copy that is brought up to date by its time alone misses nothing, including license changes.
         for (license, dataset, mut copy, begun) in first_copies {
-            if system.world.licenses[license].scope.datasets.contains(&dataset) {
-                apply(&mut copy, &walk_since(&system, license, dataset, begun, limit));
-                assert_eq!(copy, system.view(license, dataset), "by time, license {license}");
+            if system.world.licenses[license]
+                .scope
+                .datasets
+                .contains(&dataset)
+            {
+                apply(
+                    &mut copy,
+                    &walk_since(&system, license, dataset, begun, limit),
+                );
+                assert_eq!(
+                    copy,
+                    system.view(license, dataset),
+                    "by time, license {license}"
+                );
             }
         }
         system.check();

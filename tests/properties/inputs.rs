@@ -97,13 +97,57 @@ const VALUES: [&str; 32] = [
     "conferences",
 ];
 const HEADERS: [(&str, &[&str]); 9] = [
-    ("if-none-match", &["*", "\"x\"", "W/\"x\"", "\"", "\"a\",\"b\"", ","]),
-    ("range", &["bytes=0-", "bytes=-1", "bytes=5-2", "bytes=0-0,2-3", "bytes=99999999999999999999-", "lines=1"]),
-    ("if-range", &["\"x\"", "W/\"x\"", "Thu, 01 Jan 1970 00:00:00 GMT"]),
-    ("accept-encoding", &["gzip", "gzip;q=0", "*;q=0", "identity;q=0,*;q=0", "gzip;q=x", ",,"]),
-    ("accept", &["text/html", "application/json;q=0", "*/*", "/", "text/html;q=0.0001"]),
+    (
+        "if-none-match",
+        &["*", "\"x\"", "W/\"x\"", "\"", "\"a\",\"b\"", ","],
+    ),
+    (
+        "range",
+        &[
+            "bytes=0-",
+            "bytes=-1",
+            "bytes=5-2",
+            "bytes=0-0,2-3",
+            "bytes=99999999999999999999-",
+            "lines=1",
+        ],
+    ),
+    (
+        "if-range",
+        &["\"x\"", "W/\"x\"", "Thu, 01 Jan 1970 00:00:00 GMT"],
+    ),
+    (
+        "accept-encoding",
+        &[
+            "gzip",
+            "gzip;q=0",
+            "*;q=0",
+            "identity;q=0,*;q=0",
+            "gzip;q=x",
+            ",,",
+        ],
+    ),
+    (
+        "accept",
+        &[
+            "text/html",
+            "application/json;q=0",
+            "*/*",
+            "/",
+            "text/html;q=0.0001",
+        ],
+    ),
     ("origin", &["null", "https://example.org", "https://"]),
-    ("authorization", &["Bearer", "Bearer ", "Basic x", "Bearer mf_live_x", "bearer a b"]),
+    (
+        "authorization",
+        &[
+            "Bearer",
+            "Bearer ",
+            "Basic x",
+            "Bearer mf_live_x",
+            "bearer a b",
+        ],
+    ),
     ("x-request-id", &["", "a", "../../etc/passwd", "\u{e9}"]),
     ("access-control-request-method", &["GET", "PUT", ""]),
 ];
@@ -126,7 +170,12 @@ fn damages() -> impl Strategy<Value = Vec<Damage>> {
 }
 
 fn damaged(mut bytes: Vec<u8>, damages: &[Damage]) -> Vec<u8> {
-    for damage in damages.iter().filter(|_| !bytes.is_empty()).cloned().collect::<Vec<_>>() {
+    for damage in damages
+        .iter()
+        .filter(|_| !bytes.is_empty())
+        .cloned()
+        .collect::<Vec<_>>()
+    {
         if bytes.is_empty() {
             break;
         }
@@ -164,10 +213,21 @@ fn filled() -> System {
     };
     let conferences = (1..=9).map(|id| Change::Put(Dataset::Conferences, id, record(id)));
     let journals = (1..=3).map(|id| {
-        let record = Record { year: None, country: None, start: None, areas: [].into(), ..record(id) };
+        let record = Record {
+            year: None,
+            country: None,
+            start: None,
+            areas: [].into(),
+            ..record(id)
+        };
         Change::Put(Dataset::Journals, id, record)
     });
-    let all = Scope { datasets: Dataset::ALL.into(), areas: None, countries: None, years: None };
+    let all = Scope {
+        datasets: Dataset::ALL.into(),
+        areas: None,
+        countries: None,
+        years: None,
+    };
     System::with(&conferences.chain(journals).collect::<Vec<_>>(), &[all])
 }
 
@@ -179,37 +239,76 @@ fn every_request_is_answered() {
     let cursor = page["next_cursor"].as_str().unwrap().to_owned();
     let pairs = vec((select(&NAMES), select(&VALUES)), 0..5);
     let headers = vec(any::<(Index, Index)>(), 0..3);
-    let method = select(vec![Method::GET, Method::GET, Method::GET, Method::HEAD, Method::OPTIONS, Method::POST]);
-    let strategy = (method, select(&PATHS), pairs, headers, damages(), any::<bool>());
-    holds(2_000, strategy, |(method, path, pairs, headers, damages, has_key)| {
-        let query: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let target = format!("{path}{}{}", if query.is_empty() { "" } else { "?" }, query.join("&"));
-        let target = target.replace("{token}", &token).replace("{cursor}", &cursor);
-        // Targets that cannot be in a request line never reach this code (process::malformed).
-        let bytes = damaged(target.into_bytes(), &damages);
-        let Ok(target) = String::from_utf8(bytes) else { return };
-        if !target.starts_with('/') || target.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
-            return;
-        }
-        let mut sent = HeaderMap::new();
-        for (header, value) in headers {
-            let (name, values) = header.get(&HEADERS);
-            if let Ok(value) = HeaderValue::from_bytes(value.get(values).as_bytes()) {
-                sent.append(HeaderName::from_static(name), value);
+    let method = select(vec![
+        Method::GET,
+        Method::GET,
+        Method::GET,
+        Method::HEAD,
+        Method::OPTIONS,
+        Method::POST,
+    ]);
+    let strategy = (
+        method,
+        select(&PATHS),
+        pairs,
+        headers,
+        damages(),
+        any::<bool>(),
+    );
+    holds(
+        2_000,
+        strategy,
+        |(method, path, pairs, headers, damages, has_key)| {
+            let query: Vec<String> = pairs
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect();
+            let target = format!(
+                "{path}{}{}",
+                if query.is_empty() { "" } else { "?" },
+                query.join("&")
+            );
+            let target = target
+                .replace("{token}", &token)
+                .replace("{cursor}", &cursor);
+            // Targets that cannot be in a request line never reach this code (process::malformed).
+            let bytes = damaged(target.into_bytes(), &damages);
+            let Ok(target) = String::from_utf8(bytes) else {
+                return;
+            };
+            if !target.starts_with('/') || target.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
+                return;
             }
-        }
-        let reply = system.ask(has_key.then_some(0), method.clone(), &target, sent);
-        let known = [200, 204, 206, 304, 400, 401, 403, 404, 405, 406, 410, 416, 429];
-        assert!(known.contains(&reply.status), "{method} {target}: {} {}", reply.status, reply.text());
-        if reply.status >= 400 && method != Method::HEAD && reply.status != 416 {
-            let kind = reply.headers["content-type"].to_str().unwrap();
-            let is_page = kind.starts_with("text/html");
-            assert!(kind == "application/problem+json" || is_page, "{method} {target}: {kind}");
-            if !is_page {
-                assert_eq!(reply.json()["status"], reply.status, "{method} {target}");
+            let mut sent = HeaderMap::new();
+            for (header, value) in headers {
+                let (name, values) = header.get(&HEADERS);
+                if let Ok(value) = HeaderValue::from_bytes(value.get(values).as_bytes()) {
+                    sent.append(HeaderName::from_static(name), value);
+                }
             }
-        }
-    });
+            let reply = system.ask(has_key.then_some(0), method.clone(), &target, sent);
+            let known = [
+                200, 204, 206, 304, 400, 401, 403, 404, 405, 406, 410, 416, 429,
+            ];
+            assert!(
+                known.contains(&reply.status),
+                "{method} {target}: {} {}",
+                reply.status,
+                reply.text()
+            );
+            if reply.status >= 400 && method != Method::HEAD && reply.status != 416 {
+                let kind = reply.headers["content-type"].to_str().unwrap();
+                let is_page = kind.starts_with("text/html");
+                assert!(
+                    kind == "application/problem+json" || is_page,
+                    "{method} {target}: {kind}"
+                );
+                if !is_page {
+                    assert_eq!(reply.json()["status"], reply.status, "{method} {target}");
+                }
+            }
+        },
+    );
 }
 
 const ROWS: [&str; 5] = [
@@ -234,10 +333,15 @@ fn files_are_read_or_refused(name: &str, head: &str, pieces: &'static [&'static 
     let strategy = (vec(select(pieces), 0..6), damages());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
-    let mut writer = Writer::open_or_create(&folder.path().join("feed.redb"), Duration::ZERO).unwrap();
+    let mut writer =
+        Writer::open_or_create(&folder.path().join("feed.redb"), Duration::ZERO).unwrap();
     let (refused, taken) = (Cell::new(0), Cell::new(0));
     holds(200, strategy, |(pieces, damages)| {
-        std::fs::write(&path, damaged(format!("{head}{}", pieces.concat()).into_bytes(), &damages)).unwrap();
+        std::fs::write(
+            &path,
+            damaged(format!("{head}{}", pieces.concat()).into_bytes(), &damages),
+        )
+        .unwrap();
         let sources = Source::find(std::slice::from_ref(&path), SourceOptions::default()).unwrap();
         let mut edit = writer.begin().unwrap();
         let merged = import::read_sources(&sources, &ReadOptions::default())
@@ -258,8 +362,15 @@ fn files_are_read_or_refused(name: &str, head: &str, pieces: &'static [&'static 
             }
         }
     });
-    println!("{name}: {} files taken, {} refused", taken.get(), refused.get());
-    assert!(taken.get() > 0 && refused.get() > 0, "the cases are too wild, or too tame");
+    println!(
+        "{name}: {} files taken, {} refused",
+        taken.get(),
+        refused.get()
+    );
+    assert!(
+        taken.get() > 0 && refused.get() > 0,
+        "the cases are too wild, or too tame"
+    );
     let report = check(&mut writer).unwrap();
     assert_eq!(report.damages, 0, "{:?}", report.findings);
 }

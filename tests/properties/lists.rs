@@ -29,7 +29,11 @@ fn texts() -> impl Strategy<Value = (String, String)> {
     (words, 0..4_usize, any::<Index>(), any::<Index>())
         .prop_map(|(words, style, first, last)| {
             let joined = |pick: fn(&(&str, &str)) -> String| -> String {
-                words.iter().map(|at| pick(&WORDS[*at])).collect::<Vec<_>>().join(" ")
+                words
+                    .iter()
+                    .map(|at| pick(&WORDS[*at]))
+                    .collect::<Vec<_>>()
+                    .join(" ")
             };
             let plain = joined(|(_, plain)| (*plain).to_owned());
             match style {
@@ -43,7 +47,9 @@ fn texts() -> impl Strategy<Value = (String, String)> {
                 }
             }
         })
-        .prop_filter("q has 2 characters", |(typed, _)| typed.chars().count() >= 2)
+        .prop_filter("q has 2 characters", |(typed, _)| {
+            typed.chars().count() >= 2
+        })
 }
 
 fn queries() -> impl Strategy<Value = Query> {
@@ -54,20 +60,25 @@ fn queries() -> impl Strategy<Value = Query> {
         option::weighted(0.2, select(&DATES)),
         option::weighted(0.2, select(&DATES)),
     );
-    (option::weighted(0.5, texts()), filters).prop_map(|(text, (year, country, area, from, to))| Query {
-        text,
-        year,
-        country,
-        area,
-        from,
-        to,
+    (option::weighted(0.5, texts()), filters).prop_map(|(text, (year, country, area, from, to))| {
+        Query {
+            text,
+            year,
+            country,
+            area,
+            from,
+            to,
+        }
     })
 }
 
 impl Query {
     fn matches(&self, record: &Record) -> bool {
         let text = self.text.as_ref().is_none_or(|(_, plain)| {
-            record.plain_words().contains(plain) || record.abbv.is_some_and(|at| WORDS[at].1.contains(plain.as_str()))
+            record.plain_words().contains(plain)
+                || record
+                    .abbv
+                    .is_some_and(|at| WORDS[at].1.contains(plain.as_str()))
         });
         text && self.year.is_none_or(|year| record.year == Some(year))
             && self.country.is_none_or(|country| record.country == Some(country))
@@ -86,12 +97,22 @@ impl Query {
             ("start_date_from", self.from.map(str::to_owned)),
             ("start_date_to", self.to.map(str::to_owned)),
         ];
-        given.into_iter().filter_map(|(name, value)| Some(format!("&{name}={}", encoded(&value?)))).collect()
+        given
+            .into_iter()
+            .filter_map(|(name, value)| Some(format!("&{name}={}", encoded(&value?))))
+            .collect()
     }
 }
 
 /// Walks a list. Checks that each page consists of the expected lines, to the byte.
-fn check_walk(system: &System, license: usize, dataset: Dataset, parameters: &str, limit: usize, lines: &[&String]) {
+fn check_walk(
+    system: &System,
+    license: usize,
+    dataset: Dataset,
+    parameters: &str,
+    limit: usize,
+    lines: &[&String],
+) {
     let mut pages = lines.chunks(limit).peekable();
     let mut cursor = String::new();
     let mut left = lines.len();
@@ -100,9 +121,20 @@ fn check_walk(system: &System, license: usize, dataset: Dataset, parameters: &st
         left -= page.len();
         let target = format!("/v1/{dataset}?limit={limit}{parameters}{cursor}");
         let reply = system.get(license, &target);
-        let joined = page.iter().map(|line| line.as_str()).collect::<Vec<_>>().join(",");
-        let expected = format!("{{\"data\":[{joined}],\"has_more\":{},\"next_cursor\":", left > 0);
-        assert!(reply.text().starts_with(&expected), "{target}\n{}\n{expected}", reply.text());
+        let joined = page
+            .iter()
+            .map(|line| line.as_str())
+            .collect::<Vec<_>>()
+            .join(",");
+        let expected = format!(
+            "{{\"data\":[{joined}],\"has_more\":{},\"next_cursor\":",
+            left > 0
+        );
+        assert!(
+            reply.text().starts_with(&expected),
+            "{target}\n{}\n{expected}",
+            reply.text()
+        );
         match reply.json()["next_cursor"].as_str() {
             Some(next) if left > 0 => cursor = format!("&cursor={next}"),
             next => {
@@ -117,39 +149,64 @@ fn check_walk(system: &System, license: usize, dataset: Dataset, parameters: &st
 fn pages_are_the_export() {
     let cases = vec((queries(), 1..6_usize), 1..12);
     let edits = vec(imports(), 0..4);
-    holds(32, (first_imports(), edits, vec(scopes(), 1..4), cases), |(first, edits, scopes, cases)| {
-        let mut system = System::with(&first, &scopes);
-        // Requests one filtered list first, so that later states update its packed columns.
-        system.get(0, "/v1/conferences?year=2025");
-        system.get(0, "/v1/journals?q=ca");
-        for changes in edits {
-            system.import(&changes);
-        }
-        for license in 0..scopes.len() {
-            for dataset in Dataset::ALL {
-                let Some(export) = system.export(license, dataset) else {
-                    assert_eq!(system.get(license, &format!("/v1/{dataset}")).status, 403);
-                    continue;
-                };
-                let visible = system.world.visible(license, dataset);
-                assert_eq!(export.lines.len(), visible.len());
-                for limit in [1, 2, 3, 500] {
-                    check_walk(&system, license, dataset, "", limit, &export.lines.iter().collect::<Vec<_>>());
-                }
-                for (query, limit) in &cases {
-                    let query = match dataset {
-                        Dataset::Conferences => query.clone(),
-                        Dataset::Journals => {
-                            Query { year: None, country: None, area: None, from: None, to: None, ..query.clone() }
-                        }
+    holds(
+        32,
+        (first_imports(), edits, vec(scopes(), 1..4), cases),
+        |(first, edits, scopes, cases)| {
+            let mut system = System::with(&first, &scopes);
+            // Requests one filtered list first, so that later states update its packed columns.
+            system.get(0, "/v1/conferences?year=2025");
+            system.get(0, "/v1/journals?q=ca");
+            for changes in edits {
+                system.import(&changes);
+            }
+            for license in 0..scopes.len() {
+                for dataset in Dataset::ALL {
+                    let Some(export) = system.export(license, dataset) else {
+                        assert_eq!(system.get(license, &format!("/v1/{dataset}")).status, 403);
+                        continue;
                     };
-                    let records = &system.world.records[dataset];
-                    let found = visible.iter().zip(&export.lines);
-                    let found: Vec<&String> =
-                        found.filter(|(id, _)| query.matches(&records[id].record)).map(|(_, line)| line).collect();
-                    check_walk(&system, license, dataset, &query.parameters(), *limit, &found);
+                    let visible = system.world.visible(license, dataset);
+                    assert_eq!(export.lines.len(), visible.len());
+                    for limit in [1, 2, 3, 500] {
+                        check_walk(
+                            &system,
+                            license,
+                            dataset,
+                            "",
+                            limit,
+                            &export.lines.iter().collect::<Vec<_>>(),
+                        );
+                    }
+                    for (query, limit) in &cases {
+                        let query = match dataset {
+                            Dataset::Conferences => query.clone(),
+                            Dataset::Journals => Query {
+                                year: None,
+                                country: None,
+                                area: None,
+                                from: None,
+                                to: None,
+                                ..query.clone()
+                            },
+                        };
+                        let records = &system.world.records[dataset];
+                        let found = visible.iter().zip(&export.lines);
+                        let found: Vec<&String> = found
+                            .filter(|(id, _)| query.matches(&records[id].record))
+                            .map(|(_, line)| line)
+                            .collect();
+                        check_walk(
+                            &system,
+                            license,
+                            dataset,
+                            &query.parameters(),
+                            *limit,
+                            &found,
+                        );
+                    }
                 }
             }
-        }
-    });
+        },
+    );
 }

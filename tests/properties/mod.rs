@@ -40,11 +40,19 @@ where
     S::Value: Debug,
 {
     let seed = variable("MEDFEED_SEED").unwrap_or(SEED);
-    let cases = variable("MEDFEED_CASES").and_then(|cases| u32::try_from(cases).ok()).unwrap_or(cases);
-    let config = Config { cases, failure_persistence: None, max_shrink_iters: 2000, ..Config::default() };
+    let cases = variable("MEDFEED_CASES")
+        .and_then(|cases| u32::try_from(cases).ok())
+        .unwrap_or(cases);
+    let config = Config {
+        cases,
+        failure_persistence: None,
+        max_shrink_iters: 2000,
+        ..Config::default()
+    };
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
-    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
+    let mut runner =
+        TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
     // A failed assertion is a panic, which counts as a failed case.
     let run = runner.run(&strategy, |case| {
         property(case);

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use medfeed::model::{CommitInfo, DatabaseId, Head};
 use medfeed::store::check::check;
-use medfeed::store::replication::{ApplyError, OriginView, ReplicaDraft, ReplicaMark, ReplicaWriter};
+use medfeed::store::replication::{
+    ApplyError, OriginView, ReplicaDraft, ReplicaMark, ReplicaWriter,
+};
 use medfeed::store::{Edit, Reader, Writer};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -60,7 +62,8 @@ fn happen(system: &mut System, step: &Step) {
         Step::Other(scope) => edit(system, |edit| match edit.find_license("other") {
             Some(_) => drop(edit.remove_license("other").unwrap()),
             None => {
-                edit.set_license("other", super::system::real_scope(scope), None).unwrap();
+                edit.set_license("other", super::system::real_scope(scope), None)
+                    .unwrap();
                 edit.create_key("other", Default::default()).unwrap();
             }
         }),
@@ -84,7 +87,11 @@ fn rows(view: &OriginView) -> Vec<u8> {
         rows.extend(part);
         Ok(())
     });
-    assert_eq!(digest.unwrap(), view.digest().unwrap(), "the digest that is kept");
+    assert_eq!(
+        digest.unwrap(),
+        view.digest().unwrap(),
+        "the digest that is kept"
+    );
     rows
 }
 
@@ -93,11 +100,22 @@ pub fn view(path: &Path) -> OriginView {
 }
 
 fn mark(id: DatabaseId, slot: u64, digest: medfeed::model::RowDigest) -> ReplicaMark {
-    ReplicaMark { url: "file:///srv/feed".to_owned(), id, slot, hash: [7; 32], digest }
+    ReplicaMark {
+        url: "file:///srv/feed".to_owned(),
+        id,
+        slot,
+        hash: [7; 32],
+        digest,
+    }
 }
 
 /// Loads the state of an origin. It replaces an existing replica.
-pub fn load(origin: &OriginView, path: &Path, part_bytes: usize, replaced: Option<ReplicaWriter>) -> ReplicaWriter {
+pub fn load(
+    origin: &OriginView,
+    path: &Path,
+    part_bytes: usize,
+    replaced: Option<ReplicaWriter>,
+) -> ReplicaWriter {
     let mut draft = ReplicaDraft::create_for(path).unwrap();
     let digest = origin.dump(part_bytes, &mut |part| {
         draft.add_part(&part).unwrap();
@@ -109,16 +127,29 @@ pub fn load(origin: &OriginView, path: &Path, part_bytes: usize, replaced: Optio
 }
 
 pub fn waiting(origin: &OriginView, end: Head) -> Vec<(CommitInfo, Vec<u8>)> {
-    let commits =
-        origin.pending_after(end, u64::MAX).unwrap().unwrap_or_else(|| panic!("the outbox holds all since {end:?}"));
-    commits.into_iter().map(|commit| (commit, origin.changes(&commit).unwrap())).collect()
+    let commits = origin
+        .pending_after(end, u64::MAX)
+        .unwrap()
+        .unwrap_or_else(|| panic!("the outbox holds all since {end:?}"));
+    commits
+        .into_iter()
+        .map(|commit| (commit, origin.changes(&commit).unwrap()))
+        .collect()
 }
 
 /// Applies commits in one transaction.
-pub fn apply(replica: &mut ReplicaWriter, commits: &[(CommitInfo, Vec<u8>)]) -> Result<(), ApplyError> {
+pub fn apply(
+    replica: &mut ReplicaWriter,
+    commits: &[(CommitInfo, Vec<u8>)],
+) -> Result<(), ApplyError> {
     let before = replica.mark()?;
-    let digest = commits.last().map_or(before.digest, |(commit, _)| commit.digest);
-    let commits: Vec<_> = commits.iter().map(|(commit, changes)| (*commit, changes.as_slice())).collect();
+    let digest = commits
+        .last()
+        .map_or(before.digest, |(commit, _)| commit.digest);
+    let commits: Vec<_> = commits
+        .iter()
+        .map(|(commit, changes)| (*commit, changes.as_slice()))
+        .collect();
     replica.apply(&commits, &mark(before.id, before.slot + 1, digest))
 }
 
@@ -129,61 +160,88 @@ fn is_sound(path: &Path) {
 
 #[test]
 fn a_replica_has_the_rows_of_its_origin() {
-    let histories = (first_imports(), vec(scopes(), 0..3), vec(steps(), 1..14), any::<(Index, Index)>(), 1..3000_usize);
+    let histories = (
+        first_imports(),
+        vec(scopes(), 0..3),
+        vec(steps(), 1..14),
+        any::<(Index, Index)>(),
+        1..3000_usize,
+    );
     let done = Cell::new(0);
-    holds(16, histories, |(first, scopes, steps, (published_at, loaded_at), part_bytes)| {
-        done.set(done.get() + steps.len());
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        let mut system = System::with(&first, &scopes);
-        let published_at = published_at.index(steps.len());
-        let loaded_at = published_at + loaded_at.index(steps.len() - published_at);
-        let (mut stepwise, mut joined, mut late) = (None, None, None);
-        for (index, step) in steps.iter().enumerate() {
-            if index == published_at {
-                let id = system.writer().mark_published().unwrap();
-                assert_eq!(system.writer().mark_published().unwrap(), id, "once is enough");
+    holds(
+        16,
+        histories,
+        |(first, scopes, steps, (published_at, loaded_at), part_bytes)| {
+            done.set(done.get() + steps.len());
+            let folder = tempfile::tempdir().unwrap();
+            let at = |name: &str| folder.path().join(name);
+            let mut system = System::with(&first, &scopes);
+            let published_at = published_at.index(steps.len());
+            let loaded_at = published_at + loaded_at.index(steps.len() - published_at);
+            let (mut stepwise, mut joined, mut late) = (None, None, None);
+            for (index, step) in steps.iter().enumerate() {
+                if index == published_at {
+                    let id = system.writer().mark_published().unwrap();
+                    assert_eq!(
+                        system.writer().mark_published().unwrap(),
+                        id,
+                        "once is enough"
+                    );
+                    let origin = view(&system.path());
+                    stepwise = Some(load(&origin, &at("stepwise.redb"), part_bytes, None));
+                    joined = Some(load(&origin, &at("joined.redb"), usize::MAX, None));
+                }
+                if index == loaded_at {
+                    late = Some(load(
+                        &view(&system.path()),
+                        &at("late.redb"),
+                        part_bytes,
+                        None,
+                    ));
+                }
+                happen(&mut system, step);
                 let origin = view(&system.path());
-                stepwise = Some(load(&origin, &at("stepwise.redb"), part_bytes, None));
-                joined = Some(load(&origin, &at("joined.redb"), usize::MAX, None));
+                let expected = rows(&origin);
+                if let Some(replica) = &mut stepwise {
+                    for commit in waiting(&origin, replica.head().unwrap().head()) {
+                        apply(replica, &[commit]).unwrap();
+                    }
+                    assert!(
+                        rows(&view(&at("stepwise.redb"))) == expected,
+                        "after step {index}"
+                    );
+                }
             }
-            if index == loaded_at {
-                late = Some(load(&view(&system.path()), &at("late.redb"), part_bytes, None));
-            }
-            happen(&mut system, step);
             let origin = view(&system.path());
             let expected = rows(&origin);
-            if let Some(replica) = &mut stepwise {
-                for commit in waiting(&origin, replica.head().unwrap().head()) {
-                    apply(replica, &[commit]).unwrap();
-                }
-                assert!(rows(&view(&at("stepwise.redb"))) == expected, "after step {index}");
+            for (name, replica) in [("joined.redb", &mut joined), ("late.redb", &mut late)] {
+                let replica = replica.as_mut().unwrap();
+                let commits = waiting(&origin, replica.head().unwrap().head());
+                apply(replica, &commits).unwrap();
+                assert!(rows(&view(&at(name))) == expected, "{name}");
             }
-        }
-        let origin = view(&system.path());
-        let expected = rows(&origin);
-        for (name, replica) in [("joined.redb", &mut joined), ("late.redb", &mut late)] {
-            let replica = replica.as_mut().unwrap();
-            let commits = waiting(&origin, replica.head().unwrap().head());
-            apply(replica, &commits).unwrap();
-            assert!(rows(&view(&at(name))) == expected, "{name}");
-        }
-        // A state replaces a replica that is in use.
-        let replaced = load(&origin, &at("joined.redb"), part_bytes, joined);
-        assert_eq!(replaced.head().unwrap(), origin.head().unwrap());
-        drop((stepwise, late, replaced));
-        for name in ["stepwise.redb", "joined.redb", "late.redb"] {
-            assert!(rows(&view(&at(name))) == expected, "{name}");
-            is_sound(&at(name));
-        }
-        system.check();
-    });
+            // A state replaces a replica that is in use.
+            let replaced = load(&origin, &at("joined.redb"), part_bytes, joined);
+            assert_eq!(replaced.head().unwrap(), origin.head().unwrap());
+            drop((stepwise, late, replaced));
+            for name in ["stepwise.redb", "joined.redb", "late.redb"] {
+                assert!(rows(&view(&at(name))) == expected, "{name}");
+                is_sound(&at(name));
+            }
+            system.check();
+        },
+    );
     counted(done.get(), "model steps");
 }
 
 #[test]
 fn changed_bytes_are_refused_or_harmless() {
-    let histories = (first_imports(), vec(scopes(), 1..3), vec(steps(), 1..4), vec(any::<(Index, u8, bool)>(), 30));
+    let histories = (
+        first_imports(),
+        vec(scopes(), 1..3),
+        vec(steps(), 1..4),
+        vec(any::<(Index, u8, bool)>(), 30),
+    );
     holds(16, histories, |(first, scopes, steps, flips)| {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("replica.redb");
@@ -193,7 +251,9 @@ fn changed_bytes_are_refused_or_harmless() {
         steps.iter().for_each(|step| happen(&mut system, step));
         let origin = view(&system.path());
         let mut commits = waiting(&origin, replica.head().unwrap().head());
-        let Some((_, sound)) = commits.last().cloned() else { return };
+        let Some((_, sound)) = commits.last().cloned() else {
+            return;
+        };
         let (before, after) = (rows(&view(&path)), rows(&origin));
         for (at, byte, is_cut) in flips {
             let mut bytes = sound.clone();
@@ -215,6 +275,9 @@ fn changed_bytes_are_refused_or_harmless() {
         apply(&mut replica, &commits).unwrap();
         assert!(rows(&view(&path)) == after);
         // The same changes cannot be applied once more.
-        assert!(matches!(apply(&mut replica, &commits), Err(ApplyError::Base { .. })));
+        assert!(matches!(
+            apply(&mut replica, &commits),
+            Err(ApplyError::Base { .. })
+        ));
     });
 }

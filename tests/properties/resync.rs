@@ -63,7 +63,11 @@ struct Caller {
 
 impl Caller {
     fn visible(&self, system: &System) -> BTreeSet<u64> {
-        system.world.visible(self.license, self.dataset).into_iter().collect()
+        system
+            .world
+            .visible(self.license, self.dataset)
+            .into_iter()
+            .collect()
     }
 
     /// Adds the ids that the license shows now.
@@ -72,22 +76,40 @@ impl Caller {
     }
 
     fn is_licensed(&self, system: &System) -> bool {
-        system.world.licenses[self.license].scope.datasets.contains(&self.dataset)
+        system.world.licenses[self.license]
+            .scope
+            .datasets
+            .contains(&self.dataset)
     }
 
     fn load(&mut self, system: &System) {
-        let Some(export) = system.export(self.license, self.dataset) else { return };
-        let records = export.lines.iter().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-        self.copy = records.map(|record| (record["id"].as_u64().expect("an id"), record)).collect();
+        let Some(export) = system.export(self.license, self.dataset) else {
+            return;
+        };
+        let records = export
+            .lines
+            .iter()
+            .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        self.copy = records
+            .map(|record| (record["id"].as_u64().expect("an id"), record))
+            .collect();
         let scope_changes = system.world.licenses[self.license].scope_changes;
         let (token, position, restores) = (export.token, system.world.now(), system.restores);
-        self.saved = Some(Saved { token, position, scope_changes, restores });
+        self.saved = Some(Saved {
+            token,
+            position,
+            scope_changes,
+            restores,
+        });
     }
 
     /// Checks that a poll without the parameter gets the answer of the contract.
     fn poll_plainly(&self, system: &System) {
         let Some(saved) = &self.saved else { return };
-        let reply = system.get(self.license, &format!("/v1/{}/changes?since={}", self.dataset, saved.token));
+        let reply = system.get(
+            self.license,
+            &format!("/v1/{}/changes?since={}", self.dataset, saved.token),
+        );
         let is_former = system.world.licenses[self.license].scope_changes != saved.scope_changes
             || system.restores != saved.restores;
         let expected = if !self.is_licensed(system) {
@@ -107,22 +129,38 @@ impl Caller {
             return (false, Vec::new());
         };
         let since = saved.token;
-        let target = format!("/v1/{}/changes?since={since}&limit={limit}&resync=diff", self.dataset);
+        let target = format!(
+            "/v1/{}/changes?since={since}&limit={limit}&resync=diff",
+            self.dataset
+        );
         let reply = system.get(self.license, &target);
         if !self.is_licensed(system) {
             assert_eq!(reply.status, 403, "{}", reply.text());
             return (false, Vec::new());
         }
         if system.restores != saved.restores {
-            assert_eq!(reply.status, 410, "`resync=diff` does not bridge a restore: {}", reply.text());
+            assert_eq!(
+                reply.status,
+                410,
+                "`resync=diff` does not bridge a restore: {}",
+                reply.text()
+            );
             self.load(system);
             return (false, Vec::new());
         }
         let page = reply.items();
-        let expected = system.world.feed_after(self.license, self.dataset, Some(saved.position));
+        let expected = system
+            .world
+            .feed_after(self.license, self.dataset, Some(saved.position));
         let has_more = expected.len() > limit;
         let expected = &expected[..expected.len().min(limit)];
-        assert_eq!(page, expected.iter().map(|(_, entry)| entry.clone()).collect::<Vec<_>>());
+        assert_eq!(
+            page,
+            expected
+                .iter()
+                .map(|(_, entry)| entry.clone())
+                .collect::<Vec<_>>()
+        );
         assert_eq!(reply.json()["has_more"], json!(has_more));
         let visible = self.visible(system);
         let mut ids = Vec::new();
@@ -130,7 +168,10 @@ impl Caller {
             let id = entry["id"].as_u64().expect("an id");
             ids.push(id);
             if entry["deleted"] == json!(true) {
-                assert!(self.seen.contains(&id), "a tombstone of {id}, which the license never saw");
+                assert!(
+                    self.seen.contains(&id),
+                    "a tombstone of {id}, which the license never saw"
+                );
                 assert_eq!(entry.as_object().expect("an object").len(), 3, "{entry}");
             } else {
                 assert!(visible.contains(&id), "record {id} is hidden");
@@ -138,10 +179,22 @@ impl Caller {
         }
         if arrives {
             apply(&mut self.copy, &page);
-            let token = reply.json()["next_sync_token"].as_str().expect("a token").to_owned();
-            let position = if has_more { expected[limit - 1].0 } else { system.world.now() };
+            let token = reply.json()["next_sync_token"]
+                .as_str()
+                .expect("a token")
+                .to_owned();
+            let position = if has_more {
+                expected[limit - 1].0
+            } else {
+                system.world.now()
+            };
             let scope_changes = system.world.licenses[self.license].scope_changes;
-            self.saved = Some(Saved { token, position, scope_changes, restores: system.restores });
+            self.saved = Some(Saved {
+                token,
+                position,
+                scope_changes,
+                restores: system.restores,
+            });
             // The new token has the present scope, so it no longer needs the parameter.
             self.poll_plainly(system);
         }
@@ -161,18 +214,35 @@ impl Caller {
                 break;
             }
         }
-        let is_of_now = |begun: &Saved| self.is_licensed(system) && begun.restores == system.restores;
-        let Some(begun) = begun.filter(is_of_now) else { return };
+        let is_of_now =
+            |begun: &Saved| self.is_licensed(system) && begun.restores == system.restores;
+        let Some(begun) = begun.filter(is_of_now) else {
+            return;
+        };
         let view = system.view(self.license, self.dataset);
         assert_eq!(self.copy, view, "the copy is the view");
         let rows = &system.world.licenses[self.license].rows[self.dataset];
         for id in &sent {
-            assert!(rows[id].position > begun.position, "nothing happened to {id}");
+            assert!(
+                rows[id].position > begun.position,
+                "nothing happened to {id}"
+            );
         }
-        let differing = before.keys().chain(view.keys()).filter(|id| before.get(id) != view.get(id));
-        assert!(differing.into_iter().all(|id| sent.contains(id)), "a difference was not sent");
-        let present = system.get(self.license, &format!("/v1/{}/changes", self.dataset)).json();
-        assert_eq!(present["next_sync_token"], self.saved.as_ref().expect("a token").token.as_str());
+        let differing = before
+            .keys()
+            .chain(view.keys())
+            .filter(|id| before.get(id) != view.get(id));
+        assert!(
+            differing.into_iter().all(|id| sent.contains(id)),
+            "a difference was not sent"
+        );
+        let present = system
+            .get(self.license, &format!("/v1/{}/changes", self.dataset))
+            .json();
+        assert_eq!(
+            present["next_sync_token"],
+            self.saved.as_ref().expect("a token").token.as_str()
+        );
     }
 }
 
@@ -180,15 +250,26 @@ impl Caller {
 fn resync_diff_leads_to_the_new_view() {
     // Licenses of one scope share a feed, so the same few scopes come again and again.
     let licenses = vec(any::<Index>(), 1..4);
-    let strategy = (first_imports(), vec(scopes(), 2..5), licenses, vec(steps(), 1..40), select(&[1_usize, 2, 1000]));
+    let strategy = (
+        first_imports(),
+        vec(scopes(), 2..5),
+        licenses,
+        vec(steps(), 1..40),
+        select(&[1_usize, 2, 1000]),
+    );
     let done = Cell::new(0);
     holds(32, strategy, |(first, scopes, licenses, steps, limit)| {
         done.set(done.get() + steps.len());
         let scope_of = |index: &Index| index.get(&scopes).clone();
         let mut system = System::with(&first, &licenses.iter().map(scope_of).collect::<Vec<_>>());
         let both = |license| Dataset::ALL.map(|dataset| (license, dataset));
-        let new =
-            |(license, dataset)| Caller { license, dataset, copy: BTreeMap::new(), saved: None, seen: BTreeSet::new() };
+        let new = |(license, dataset)| Caller {
+            license,
+            dataset,
+            copy: BTreeMap::new(),
+            saved: None,
+            seen: BTreeSet::new(),
+        };
         let mut callers: Vec<Caller> = (0..licenses.len()).flat_map(both).map(new).collect();
         for caller in &mut callers {
             caller.watch(&system);
@@ -199,8 +280,12 @@ fn resync_diff_leads_to_the_new_view() {
             let at = |index: Index| index.index(count);
             match step {
                 Step::Import(changes) => system.import(&changes),
-                Step::Scope(license, scope) => system.set_license(license.index(licenses.len()), &scope_of(&scope)),
-                Step::Poll(index, limit, arrives) => drop(callers[at(index)].poll(&system, limit, arrives)),
+                Step::Scope(license, scope) => {
+                    system.set_license(license.index(licenses.len()), &scope_of(&scope))
+                }
+                Step::Poll(index, limit, arrives) => {
+                    drop(callers[at(index)].poll(&system, limit, arrives))
+                }
                 Step::Walk(index, limit) => callers[at(index)].walk(&system, limit),
                 Step::Plain(index) => callers[at(index)].poll_plainly(&system),
                 Step::Restart => system.restart(),

@@ -7,7 +7,8 @@ use medfeed::model::conference::Formats;
 use medfeed::model::journal::{Access, Publishing, Timelines, Weeks};
 use medfeed::model::time::parse_date;
 use medfeed::model::{
-    ConferenceFields, Curated, DateStatus, Fields, Id, JournalFields, Number, OrganizationFields, TagFields,
+    ConferenceFields, Curated, DateStatus, Fields, Id, JournalFields, Number, OrganizationFields,
+    TagFields,
 };
 use medfeed::store::{Batch, Writer};
 use proptest::collection::{btree_map, vec};
@@ -69,19 +70,32 @@ fn texts() -> impl Strategy<Value = String> {
 
 /// A text without the separator of lists.
 fn names() -> impl Strategy<Value = String> {
-    texts().prop_map(|text| text.replace("; ", ";")).prop_filter("no separator", |text| !text.contains("; "))
+    texts()
+        .prop_map(|text| text.replace("; ", ";"))
+        .prop_filter("no separator", |text| !text.contains("; "))
 }
 
 fn kinds() -> impl Strategy<Value = String> {
-    names().prop_map(|text| text.replace(": ", ":")).prop_filter("no separator", |text| !text.contains(": "))
+    names()
+        .prop_map(|text| text.replace(": ", ":"))
+        .prop_filter("no separator", |text| !text.contains(": "))
 }
 
 fn numbers() -> impl Strategy<Value = Option<Number>> {
     let number = prop_oneof![
         (0..1000_u32).prop_map(f64::from),
         (0..100_000_u32).prop_map(|number| f64::from(number) / 1000.0),
-        any::<f64>().prop_map(f64::abs).prop_filter("finite", |number| number.is_finite()),
-        select(&[f64::MAX, f64::MIN_POSITIVE, 5e-324, 0.1 + 0.2, 1e21, 9_007_199_254_740_993.0]),
+        any::<f64>()
+            .prop_map(f64::abs)
+            .prop_filter("finite", |number| number.is_finite()),
+        select(&[
+            f64::MAX,
+            f64::MIN_POSITIVE,
+            5e-324,
+            0.1 + 0.2,
+            1e21,
+            9_007_199_254_740_993.0
+        ]),
     ];
     option::of(number).prop_map(|number| number.map(|number| Number::try_from(number).unwrap()))
 }
@@ -92,11 +106,20 @@ fn wholes() -> impl Strategy<Value = Option<u64>> {
 
 /// A date's parts and a status that fits it, or none and `not_found` or `check`.
 fn dates() -> impl Strategy<Value = (Option<jiff::civil::Date>, DateStatus)> {
-    let with = select(&[DateStatus::Confirmed, DateStatus::Estimated, DateStatus::Copied, DateStatus::Check]);
-    let day = prop_oneof![2020..2030_i32, Just(1), Just(9999)].prop_flat_map(|year| (Just(year), 1..13_u32, 1..29_u32));
+    let with = select(&[
+        DateStatus::Confirmed,
+        DateStatus::Estimated,
+        DateStatus::Copied,
+        DateStatus::Check,
+    ]);
+    let day = prop_oneof![2020..2030_i32, Just(1), Just(9999)]
+        .prop_flat_map(|year| (Just(year), 1..13_u32, 1..29_u32));
     prop_oneof![
         (day, with).prop_map(|((year, month, day), status)| {
-            (Some(parse_date(&format!("{year:04}-{month:02}-{day:02}")).unwrap()), status)
+            (
+                Some(parse_date(&format!("{year:04}-{month:02}-{day:02}")).unwrap()),
+                status,
+            )
         }),
         select(&[DateStatus::NotFound, DateStatus::Check]).prop_map(|status| (None, status)),
     ]
@@ -121,14 +144,35 @@ struct Rows {
 
 fn conferences() -> impl Strategy<Value = ConferenceFields> {
     let flag = || option::of(any::<bool>());
-    let formats =
-        (flag(), flag(), flag(), flag(), flag()).prop_map(|(oral, poster, e_poster, published_abstract, encore)| {
-            Formats { oral, poster, e_poster, published_abstract, encore }
-        });
-    let places = (option::of(texts()), option::of(texts()), option::of(texts()), option::of(texts()));
-    let more = (option::of(texts()), option::of(1900..2101_u16), vec(names(), 0..4), formats, any::<bool>());
+    let formats = (flag(), flag(), flag(), flag(), flag()).prop_map(
+        |(oral, poster, e_poster, published_abstract, encore)| Formats {
+            oral,
+            poster,
+            e_poster,
+            published_abstract,
+            encore,
+        },
+    );
+    let places = (
+        option::of(texts()),
+        option::of(texts()),
+        option::of(texts()),
+        option::of(texts()),
+    );
+    let more = (
+        option::of(texts()),
+        option::of(1900..2101_u16),
+        vec(names(), 0..4),
+        formats,
+        any::<bool>(),
+    );
     (texts(), places, more, (dates(), dates(), dates())).prop_map(
-        |(name, (country, city, venue, url), (abbv, year, therapy_areas, formats, ends), (start, due, late))| {
+        |(
+            name,
+            (country, city, venue, url),
+            (abbv, year, therapy_areas, formats, ends),
+            (start, due, late),
+        )| {
             ConferenceFields {
                 name: Some(name),
                 abbv,
@@ -153,17 +197,33 @@ fn conferences() -> impl Strategy<Value = ConferenceFields> {
 }
 
 fn journals() -> impl Strategy<Value = JournalFields> {
-    let weeks = || (numbers(), numbers()).prop_map(|(min_weeks, max_weeks)| Weeks { min_weeks, max_weeks });
+    let weeks = || {
+        (numbers(), numbers()).prop_map(|(min_weeks, max_weeks)| Weeks {
+            min_weeks,
+            max_weeks,
+        })
+    };
     let timelines = (weeks(), weeks(), weeks(), weeks());
-    let access = option::of(select(&[Access::Subscription, Access::Hybrid, Access::Open]));
+    let access = option::of(select(&[
+        Access::Subscription,
+        Access::Hybrid,
+        Access::Open,
+    ]));
     let publishing = (access, option::of(texts()), numbers(), wholes());
-    let named = (texts(), option::of(texts()), option::of(texts()), option::of(texts()), option::of(texts()));
+    let named = (
+        texts(),
+        option::of(texts()),
+        option::of(texts()),
+        option::of(texts()),
+        option::of(texts()),
+    );
     let metrics = (numbers(), wholes(), numbers(), numbers(), wholes());
     (named, metrics, publishing, timelines).prop_map(|(named, metrics, publishing, timelines)| {
         let (name, abbv, issn_print, publisher, url) = named;
         let (impact_factor, impact_factor_year, citescore, sjr, h_index) = metrics;
         let (access, content_license, apc_usd, embargo_months) = publishing;
-        let (submit_to_first_decision, online_submit_to_accept, accept_to_online, accept_to_print) = timelines;
+        let (submit_to_first_decision, online_submit_to_accept, accept_to_online, accept_to_print) =
+            timelines;
         JournalFields {
             name: Some(name),
             abbv,
@@ -176,7 +236,12 @@ fn journals() -> impl Strategy<Value = JournalFields> {
             citescore,
             sjr,
             h_index,
-            publishing: Publishing { access, content_license, apc_usd, embargo_months },
+            publishing: Publishing {
+                access,
+                content_license,
+                apc_usd,
+                embargo_months,
+            },
             timelines: Timelines {
                 submit_to_first_decision,
                 online_submit_to_accept,
@@ -194,32 +259,60 @@ fn rows() -> impl Strategy<Value = Rows> {
     let tags = btree_map((kinds(), names()), text(), 0..6);
     let conferences = btree_map(ids(), (conferences(), links(), links()), 0..6);
     let journals = btree_map(ids(), (journals(), links(), links()), 0..6);
-    (organizations, tags, conferences, journals).prop_map(|(organizations, tags, conferences, journals)| Rows {
-        organizations,
-        tags,
-        conferences,
-        journals,
-    })
+    (organizations, tags, conferences, journals).prop_map(
+        |(organizations, tags, conferences, journals)| Rows {
+            organizations,
+            tags,
+            conferences,
+            journals,
+        },
+    )
 }
 
 fn row<F: Fields>(id: u64, fields: F) -> (Id, Option<Curated<F>>) {
     let id = Id::try_from(id).unwrap();
-    (id, Some(Curated::new(id, fields).unwrap_or_else(|faults| panic!("{faults:?}"))))
+    (
+        id,
+        Some(Curated::new(id, fields).unwrap_or_else(|faults| panic!("{faults:?}"))),
+    )
 }
 
 fn batch(rows: Rows) -> Batch {
     let (organizations, tags) = (rows.organizations.len() as u64, rows.tags.len() as u64);
     let links = |indexes: Vec<u64>, count: u64| -> Vec<Id> {
-        indexes.into_iter().filter(|index| *index < count).map(|index| Id::try_from(index + 1).unwrap()).collect()
+        indexes
+            .into_iter()
+            .filter(|index| *index < count)
+            .map(|index| Id::try_from(index + 1).unwrap())
+            .collect()
     };
     Batch {
         organizations: (1..)
             .zip(rows.organizations)
-            .map(|(id, (name, [abbv, kind, url]))| row(id, OrganizationFields { name: Some(name), abbv, kind, url }))
+            .map(|(id, (name, [abbv, kind, url]))| {
+                row(
+                    id,
+                    OrganizationFields {
+                        name: Some(name),
+                        abbv,
+                        kind,
+                        url,
+                    },
+                )
+            })
             .collect(),
         tags: (1..)
             .zip(rows.tags)
-            .map(|(id, ((kind, name), category))| row(id, TagFields { kind: Some(kind), name: Some(name), category }))
+            .map(|(id, ((kind, name), category))| {
+                row(
+                    id,
+                    TagFields {
+                        kind: Some(kind),
+                        name: Some(name),
+                        category,
+                    },
+                )
+            })
             .collect(),
         conferences: rows
             .conferences

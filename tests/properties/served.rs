@@ -67,9 +67,18 @@ impl Caller {
 
     /// Requests one page, or reacts to an answer that is no page.
     fn poll(&mut self, parameter: &str) {
-        let Some(token) = &self.token else { return self.load() };
-        let resync = if self.by_difference { "&resync=diff" } else { "" };
-        let target = format!("/v1/{}/changes?since={token}&{parameter}{resync}", self.dataset);
+        let Some(token) = &self.token else {
+            return self.load();
+        };
+        let resync = if self.by_difference {
+            "&resync=diff"
+        } else {
+            ""
+        };
+        let target = format!(
+            "/v1/{}/changes?since={token}&{parameter}{resync}",
+            self.dataset
+        );
         let answer = self.client.get(&target);
         match answer.status {
             200 => {
@@ -82,17 +91,28 @@ impl Caller {
                 self.copy.clear();
             }
             410 => self.load(),
-            other => panic!("{target}: {other} {}", String::from_utf8_lossy(&answer.body)),
+            other => panic!(
+                "{target}: {other} {}",
+                String::from_utf8_lossy(&answer.body)
+            ),
         }
     }
 
     /// Polls until the copy equals the model.
     fn follow(&mut self, system: &System) {
-        let is_licensed = system.world.licenses[self.license].scope.datasets.contains(&self.dataset);
+        let is_licensed = system.world.licenses[self.license]
+            .scope
+            .datasets
+            .contains(&self.dataset);
         let expected = system.view(self.license, self.dataset);
         let begun = Instant::now();
         while self.copy != expected || self.token.is_some() != is_licensed {
-            assert!(begun.elapsed() < SOON, "license {}: {:?}\nis not\n{expected:?}", self.license, self.copy);
+            assert!(
+                begun.elapsed() < SOON,
+                "license {}: {:?}\nis not\n{expected:?}",
+                self.license,
+                self.copy
+            );
             self.poll("wait=1");
         }
     }
@@ -105,7 +125,8 @@ impl Caller {
             let present = self.client.get(&format!("/v1/{}/changes", self.dataset));
             match &token {
                 Some(token) => {
-                    present.json()["next_sync_token"] == token.as_str() && self.token.as_ref() == Some(token)
+                    present.json()["next_sync_token"] == token.as_str()
+                        && self.token.as_ref() == Some(token)
                 }
                 None => present.status == 403,
             }
@@ -124,17 +145,28 @@ fn callers_over_http_reach_the_model() {
         let server = site.start(command);
         let mut callers: Vec<Caller> = (0..scopes.len())
             .flat_map(|license| Dataset::ALL.map(|dataset| (license, dataset)))
-            .flat_map(|(license, dataset)| [false, true].map(|by_difference| (license, dataset, by_difference)))
+            .flat_map(|(license, dataset)| {
+                [false, true].map(|by_difference| (license, dataset, by_difference))
+            })
             .map(|(license, dataset, by_difference)| {
                 let client = server.client(system.key(license));
-                Caller { license, dataset, by_difference, client, copy: Copy::new(), token: None }
+                Caller {
+                    license,
+                    dataset,
+                    by_difference,
+                    client,
+                    copy: Copy::new(),
+                    token: None,
+                }
             })
             .collect();
         for step in steps {
             done.set(done.get() + 1);
             match step {
                 Step::Import(changes) => system.import(&changes),
-                Step::Scope(license, scope) => system.set_license(license.index(scopes.len()), &scope),
+                Step::Scope(license, scope) => {
+                    system.set_license(license.index(scopes.len()), &scope)
+                }
                 Step::Clock(seconds) => system.pass_s(seconds),
                 Step::BackUp => system.back_up(),
                 Step::Restore => drop(system.restore()),

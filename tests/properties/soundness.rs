@@ -17,21 +17,33 @@ use crate::harness::counted;
 
 #[test]
 fn the_check_finds_no_fault_after_any_history() {
-    let edits = vec((clocks(), imports(), any::<Index>(), proptest::option::weighted(0.3, scopes())), 1..30);
+    let edits = vec(
+        (
+            clocks(),
+            imports(),
+            any::<Index>(),
+            proptest::option::weighted(0.3, scopes()),
+        ),
+        1..30,
+    );
     let done = Cell::new(0);
-    holds(24, (first_imports(), vec(scopes(), 0..5), edits), |(first, scopes, edits)| {
-        let mut system = System::with(&first, &scopes);
-        done.set(done.get() + edits.len());
-        for (seconds, changes, license, scope) in edits {
-            system.pass_s(seconds);
-            system.import(&changes);
-            if let Some(scope) = scope {
-                let license = license.index(system.world.licenses.len() + 1);
-                system.set_license(license, &scope);
+    holds(
+        24,
+        (first_imports(), vec(scopes(), 0..5), edits),
+        |(first, scopes, edits)| {
+            let mut system = System::with(&first, &scopes);
+            done.set(done.get() + edits.len());
+            for (seconds, changes, license, scope) in edits {
+                system.pass_s(seconds);
+                system.import(&changes);
+                if let Some(scope) = scope {
+                    let license = license.index(system.world.licenses.len() + 1);
+                    system.set_license(license, &scope);
+                }
             }
-        }
-        system.check();
-    });
+            system.check();
+        },
+    );
     counted(done.get(), "model steps");
 }
 
@@ -45,16 +57,30 @@ fn answers(system: &System, license: usize, tokens: &[(Dataset, String)]) -> Vec
         }
         targets.extend((1..10).map(|id| format!("/v1/{dataset}/{id}")));
         targets.extend(
-            ["".to_owned(), format!("?{since}"), format!("?{since}&limit=2")]
-                .map(|query| format!("/v1/{dataset}/changes{query}")),
+            [
+                "".to_owned(),
+                format!("?{since}"),
+                format!("?{since}&limit=2"),
+            ]
+            .map(|query| format!("/v1/{dataset}/changes{query}")),
         );
-        targets.extend(["jsonl", "csv"].map(|format| format!("/v1/exports/{dataset}?format={format}")));
-        targets.extend(["tags", "organizations"].map(|list| format!("/v1/reference/{list}?dataset={dataset}")));
+        targets.extend(
+            ["jsonl", "csv"].map(|format| format!("/v1/exports/{dataset}?format={format}")),
+        );
+        targets.extend(
+            ["tags", "organizations"].map(|list| format!("/v1/reference/{list}?dataset={dataset}")),
+        );
     }
     targets.extend(tokens.iter().flat_map(|(dataset, token)| {
         // With `wait`, an answer without news is marked as one. The connection waits, not the service.
-        ["", "&limit=1", "&resync=diff", "&wait=30", "&resync=diff&wait=30"]
-            .map(|query| format!("/v1/{dataset}/changes?since={token}{query}"))
+        [
+            "",
+            "&limit=1",
+            "&resync=diff",
+            "&wait=30",
+            "&resync=diff&wait=30",
+        ]
+        .map(|query| format!("/v1/{dataset}/changes?since={token}{query}"))
     }));
     targets.push("/v1/conferences?therapy_area=Oncology&limit=1".to_owned());
     targets.push("/v1/conferences?country=Japan&year=2025".to_owned());
@@ -65,10 +91,20 @@ fn answers(system: &System, license: usize, tokens: &[(Dataset, String)]) -> Vec
         for (name, value) in &reply.headers {
             // The request's id and its rate window always differ.
             if name != "x-request-id" && !name.as_str().starts_with("ratelimit-") {
-                bytes.extend(name.as_str().bytes().chain(*b": ").chain(value.as_bytes().iter().copied()).chain(*b"\n"));
+                bytes.extend(
+                    name.as_str()
+                        .bytes()
+                        .chain(*b": ")
+                        .chain(value.as_bytes().iter().copied())
+                        .chain(*b"\n"),
+                );
             }
         }
-        if reply.headers.get("content-type").is_none_or(|kind| kind != "application/problem+json") {
+        if reply
+            .headers
+            .get("content-type")
+            .is_none_or(|kind| kind != "application/problem+json")
+        {
             bytes.extend(&reply.body);
         }
         bytes
@@ -99,12 +135,14 @@ fn hidden_records_change_no_byte() {
                 .into_iter()
                 .filter(|change| match change {
                     Change::Put(dataset, id, record) => {
-                        !scope.sees(*dataset, record) && !system.world.visible(0, *dataset).contains(id)
+                        !scope.sees(*dataset, record)
+                            && !system.world.visible(0, *dataset).contains(id)
                     }
                     Change::Remove(dataset, id) => !system.world.visible(0, *dataset).contains(id),
-                    Change::Organization(..) | Change::Tag(..) | Change::DropOrganization(_) | Change::DropTag(_) => {
-                        false
-                    }
+                    Change::Organization(..)
+                    | Change::Tag(..)
+                    | Change::DropOrganization(_)
+                    | Change::DropTag(_) => false,
                 })
                 .collect();
             let before = answers(&system, 0, &tokens);

@@ -78,7 +78,17 @@ impl System {
         let clock = Timestamp::EPOCH.plus_s(FIRST_DAY_S);
         let (world, keys) = (World::default(), Vec::new());
         let (newest, restores, backup) = (Timestamp::EPOCH, 0, None);
-        let mut system = System { world, clock, newest, restores, backup, keys, service: None, writer: None, folder };
+        let mut system = System {
+            world,
+            clock,
+            newest,
+            restores,
+            backup,
+            keys,
+            service: None,
+            writer: None,
+            folder,
+        };
         system.restart();
         system
     }
@@ -100,11 +110,17 @@ impl System {
         let path = self.path();
         let writer = Writer::open_or_create(&path, Duration::ZERO).expect("the database opens");
         // A new database gets its name with its first commit, even an empty one.
-        writer.begin_at(self.clock).and_then(Edit::commit).expect("an empty commit");
+        writer
+            .begin_at(self.clock)
+            .and_then(Edit::commit)
+            .expect("an empty commit");
         self.writer = Some(writer);
         let reader = Reader::open(&path).expect("the database opens for reading");
         let source = Arc::new(Newest(Mutex::new(reader)));
-        self.service = Some(Direct::new(Service::new(Settings::of("http://feed.test"), source)));
+        self.service = Some(Direct::new(Service::new(
+            Settings::of("http://feed.test"),
+            source,
+        )));
     }
 
     /// The path of the file.
@@ -141,10 +157,14 @@ impl System {
 
     /// Restores the copied file while the service runs, if there is one. Licenses made since are removed.
     pub fn restore(&mut self) -> bool {
-        let Some(world) = self.backup.clone() else { return false };
+        let Some(world) = self.backup.clone() else {
+            return false;
+        };
         self.writer = None;
         let restoration = Restoration::prepare(&self.path(), &self.backup_path(), Duration::ZERO);
-        restoration.and_then(Restoration::finish).expect("the backup is restored");
+        restoration
+            .and_then(Restoration::finish)
+            .expect("the backup is restored");
         self.writer = Some(Writer::open(&self.path(), Duration::ZERO).expect("the database opens"));
         self.keys.truncate(world.licenses.len());
         self.world = world;
@@ -184,12 +204,17 @@ impl System {
         let real = real_scope(scope);
         let is_new = license == self.keys.len();
         let mut edit = self.begin();
-        edit.set_license(&name, real, is_new.then_some(1_000_000_000)).expect("the license is taken");
-        let key = is_new.then(|| edit.create_key(&name, KeySettings::default()).expect("a key"));
+        edit.set_license(&name, real, is_new.then_some(1_000_000_000))
+            .expect("the license is taken");
+        let key = is_new.then(|| {
+            edit.create_key(&name, KeySettings::default())
+                .expect("a key")
+        });
         let time = edit.time();
         edit.commit().expect("the commit");
         self.newest = time;
-        self.keys.extend(key.map(|(key, _)| key.reveal().to_owned()));
+        self.keys
+            .extend(key.map(|(key, _)| key.reveal().to_owned()));
         self.world = edits::rescoped(self.world.clone(), license, scope, time);
     }
 
@@ -198,15 +223,26 @@ impl System {
         let mut edit = self.begin();
         let name = format!("license {license}");
         let scope = edit.find_license(&name).expect("the license").scope.clone();
-        let change = edit.set_license(&name, scope, Some(1_000_000_000 + rate)).expect("the license is taken");
+        let change = edit
+            .set_license(&name, scope, Some(1_000_000_000 + rate))
+            .expect("the license is taken");
         assert!(!change.scope_changed);
         edit.commit().expect("the commit");
     }
 
     /// Sends a request with any method and headers, with a license's key or without one.
-    pub fn ask(&self, license: Option<usize>, method: Method, target: &str, mut headers: HeaderMap) -> Answer {
+    pub fn ask(
+        &self,
+        license: Option<usize>,
+        method: Method,
+        target: &str,
+        mut headers: HeaderMap,
+    ) -> Answer {
         if let Some(license) = license {
-            headers.insert("x-api-key", HeaderValue::from_str(&self.keys[license]).expect("a key"));
+            headers.insert(
+                "x-api-key",
+                HeaderValue::from_str(&self.keys[license]).expect("a key"),
+            );
         }
         let request = Request {
             method,
@@ -218,7 +254,13 @@ impl System {
             at: Instant::now(),
             wall: now(),
         };
-        Answer::of(&request, self.service.as_ref().expect("an open database").answer(request.clone()))
+        Answer::of(
+            &request,
+            self.service
+                .as_ref()
+                .expect("an open database")
+                .answer(request.clone()),
+        )
     }
 
     /// Sends a GET with a license's key.
@@ -236,13 +278,18 @@ impl System {
         let content = String::from_utf8(gunzip(&reply.body)).expect("a text");
         let lines: Vec<String> = content.lines().map(str::to_owned).collect();
         assert_eq!(reply.number("x-record-count"), lines.len() as u64);
-        Some(Export { lines, token: reply.token() })
+        Some(Export {
+            lines,
+            token: reply.token(),
+        })
     }
 
     /// The records that a license shows, by the model.
     pub fn view(&self, license: usize, dataset: Dataset) -> BTreeMap<u64, Value> {
         let ids = self.world.visible(license, dataset);
-        ids.into_iter().map(|id| (id, self.world.json(dataset, id))).collect()
+        ids.into_iter()
+            .map(|id| (id, self.world.json(dataset, id)))
+            .collect()
     }
 
     /// Closes the file and checks it. The check must find no fault.
@@ -251,15 +298,24 @@ impl System {
         let mut writer = self.writer.take().expect("an open database");
         let report = check(&mut writer).expect("the check runs");
         assert_eq!(report.damages, 0, "{:?}", report.findings);
-        let counts: Vec<u64> = Dataset::ALL.iter().map(|dataset| report.records[dataset]).collect();
-        let modelled = self.world.records.values().map(|records| records.len() as u64);
+        let counts: Vec<u64> = Dataset::ALL
+            .iter()
+            .map(|dataset| report.records[dataset])
+            .collect();
+        let modelled = self
+            .world
+            .records
+            .values()
+            .map(|records| records.len() as u64);
         assert_eq!(counts, modelled.collect::<Vec<_>>(), "the records checked");
     }
 }
 
 /// A scope as the store represents it.
 pub fn real_scope(scope: &Scope) -> RealScope {
-    let texts = |set: &std::collections::BTreeSet<&str>| set.iter().map(|text| (*text).to_owned()).collect();
+    let texts = |set: &std::collections::BTreeSet<&str>| {
+        set.iter().map(|text| (*text).to_owned()).collect()
+    };
     RealScope {
         datasets: scope.datasets.clone(),
         therapy_areas: scope.areas.as_ref().map(texts),

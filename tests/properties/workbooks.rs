@@ -28,18 +28,40 @@ fn book() -> Vec<u8> {
     }
     for row in 1..20 {
         sheet.write_number(row, 0, row).unwrap();
-        sheet.write_string(row, 1, format!("Journal {row} _x000D_ é😀")).unwrap();
-        sheet.write_url_with_text(row, 2, format!("https://example.org/{row}").as_str(), "here").unwrap();
-        sheet.write_number_with_format(row, 3, 2.5, &Format::new().set_num_format("#,##0.00;[Red]-0.0")).unwrap();
-        sheet.write_formula(row, 4, Formula::new("=1+1").set_result("2")).unwrap();
+        sheet
+            .write_string(row, 1, format!("Journal {row} _x000D_ é😀"))
+            .unwrap();
+        sheet
+            .write_url_with_text(
+                row,
+                2,
+                format!("https://example.org/{row}").as_str(),
+                "here",
+            )
+            .unwrap();
+        sheet
+            .write_number_with_format(
+                row,
+                3,
+                2.5,
+                &Format::new().set_num_format("#,##0.00;[Red]-0.0"),
+            )
+            .unwrap();
+        sheet
+            .write_formula(row, 4, Formula::new("=1+1").set_result("2"))
+            .unwrap();
         sheet.write_boolean(row, 5, true).unwrap();
     }
-    sheet.merge_range(20, 1, 21, 2, "merged", &Format::new()).unwrap();
+    sheet
+        .merge_range(20, 1, 21, 2, "merged", &Format::new())
+        .unwrap();
     let sheet = workbook.add_worksheet().set_name("conferences").unwrap();
     sheet.write_string(0, 0, "id").unwrap();
     sheet.write_string(0, 1, "start_date").unwrap();
     let date = Format::new().set_num_format("[$-409]d\\-mmm\\-yyyy;@");
-    sheet.write_datetime_with_format(1, 1, ExcelDateTime::from_ymd(2026, 3, 15).unwrap(), &date).unwrap();
+    sheet
+        .write_datetime_with_format(1, 1, ExcelDateTime::from_ymd(2026, 3, 15).unwrap(), &date)
+        .unwrap();
     workbook.save_to_buffer().unwrap()
 }
 

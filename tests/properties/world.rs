@@ -45,28 +45,62 @@ pub struct Record {
 
 impl Record {
     pub fn words(&self) -> String {
-        self.name.iter().map(|at| WORDS[*at].0).collect::<Vec<_>>().join(" ")
+        self.name
+            .iter()
+            .map(|at| WORDS[*at].0)
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     /// The name as typed without case and diacritics.
     pub fn plain_words(&self) -> String {
-        self.name.iter().map(|at| WORDS[*at].1).collect::<Vec<_>>().join(" ")
+        self.name
+            .iter()
+            .map(|at| WORDS[*at].1)
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 }
 
 /// Any record of a dataset. Its links may lead nowhere, and are dropped then.
 pub fn records(dataset: Dataset) -> impl Strategy<Value = Record> {
-    let texts = (vec(0..WORDS.len(), 1..4), option::of(0..WORDS.len()), 0..3_u8);
-    let scalars = (option::of(select(&YEARS)), option::of(select(&COUNTRIES)), option::of(select(&DATES)));
-    let links = (btree_set(select(&AREAS), 0..3), btree_set(1..4_u64, 0..3), btree_set(1..4_u64, 0..3));
+    let texts = (
+        vec(0..WORDS.len(), 1..4),
+        option::of(0..WORDS.len()),
+        0..3_u8,
+    );
+    let scalars = (
+        option::of(select(&YEARS)),
+        option::of(select(&COUNTRIES)),
+        option::of(select(&DATES)),
+    );
+    let links = (
+        btree_set(select(&AREAS), 0..3),
+        btree_set(1..4_u64, 0..3),
+        btree_set(1..4_u64, 0..3),
+    );
     (texts, scalars, links).prop_map(
         move |((name, abbv, version), (year, country, start), (areas, organizations, tags))| {
-            let record = Record { name, abbv, year, country, start, areas, organizations, tags, version };
+            let record = Record {
+                name,
+                abbv,
+                year,
+                country,
+                start,
+                areas,
+                organizations,
+                tags,
+                version,
+            };
             match dataset {
                 Dataset::Conferences => record,
-                Dataset::Journals => {
-                    Record { year: None, country: None, start: None, areas: BTreeSet::new(), ..record }
-                }
+                Dataset::Journals => Record {
+                    year: None,
+                    country: None,
+                    start: None,
+                    areas: BTreeSet::new(),
+                    ..record
+                },
             }
         },
     )
@@ -85,7 +119,10 @@ impl Scope {
     /// Whether every given set matches; a null never matches a given set.
     pub fn sees(&self, dataset: Dataset, record: &Record) -> bool {
         let conference = || {
-            let area = self.areas.as_ref().is_none_or(|areas| record.areas.iter().any(|area| areas.contains(area)));
+            let area = self
+                .areas
+                .as_ref()
+                .is_none_or(|areas| record.areas.iter().any(|area| areas.contains(area)));
             let country = match (&self.countries, record.country) {
                 (None, _) => true,
                 (Some(_), None) => false,
@@ -166,7 +203,12 @@ impl World {
     }
 
     /// The entries of a license's feed after a position, in its order.
-    pub fn feed_after(&self, license: usize, dataset: Dataset, after: Option<Position>) -> Vec<(Position, Value)> {
+    pub fn feed_after(
+        &self,
+        license: usize,
+        dataset: Dataset,
+        after: Option<Position>,
+    ) -> Vec<(Position, Value)> {
         let rows = &self.licenses[license].rows[dataset];
         let mut feed: Vec<(Position, Value)> = rows
             .iter()
@@ -190,15 +232,18 @@ impl World {
     pub fn visible(&self, license: usize, dataset: Dataset) -> Vec<u64> {
         let scope = &self.licenses[license].scope;
         let records = self.records[dataset].iter();
-        records.filter(|(_, stored)| scope.sees(dataset, &stored.record)).map(|(id, _)| *id).collect()
+        records
+            .filter(|(_, stored)| scope.sees(dataset, &stored.record))
+            .map(|(id, _)| *id)
+            .collect()
     }
 
     /// A record as callers receive it.
     pub fn json(&self, dataset: Dataset, id: u64) -> Value {
         let Stored { record, updated_at } = &self.records[dataset][&id];
-        let organization =
-            |id: &u64| json!({"id": id, "name": self.organizations[id], "abbv": null, "type": null, "url": null});
-        let tag = |id: &u64| json!({"id": id, "type": "Topic", "name": self.tags[id], "category": null});
+        let organization = |id: &u64| json!({"id": id, "name": self.organizations[id], "abbv": null, "type": null, "url": null});
+        let tag =
+            |id: &u64| json!({"id": id, "type": "Topic", "name": self.tags[id], "category": null});
         let mut object = json!({
             "id": id,
             "name": record.words(),
@@ -241,7 +286,9 @@ impl World {
                 },
             }),
         };
-        let (Value::Object(all), Value::Object(more)) = (&mut object, more) else { unreachable!("objects") };
+        let (Value::Object(all), Value::Object(more)) = (&mut object, more) else {
+            unreachable!("objects")
+        };
         all.extend(more);
         object
     }

@@ -19,7 +19,9 @@ fn bytes_of(text: &str) -> Vec<u8> {
         let (inside, after) = after.split_once('>').expect(text);
         bytes.extend(before.as_bytes());
         match inside.split_once('*') {
-            Some((times, repeated)) => bytes.extend(repeated.repeat(times.parse().expect(text)).as_bytes()),
+            Some((times, repeated)) => {
+                bytes.extend(repeated.repeat(times.parse().expect(text)).as_bytes())
+            }
             None => bytes.push(u8::from_str_radix(inside, 16).expect(text)),
         }
         rest = after;
@@ -44,7 +46,9 @@ fn headers_of(lines: &str) -> HeaderMap {
 }
 
 fn networks_of(text: &str) -> Vec<IpNet> {
-    text.split_whitespace().map(|network| parse_network(network).expect(network)).collect()
+    text.split_whitespace()
+        .map(|network| parse_network(network).expect(network))
+        .collect()
 }
 
 #[test]
@@ -52,25 +56,38 @@ fn callers_and_allowed_addresses_match_the_table() {
     let world = World::small();
     let mut proxies = TrustedProxies::default();
     let (mut key, mut keys, mut cases, mut failures) = (String::new(), 0, 0, Vec::new());
-    for (number, line) in TABLE.lines().enumerate().filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
+    for (number, line) in TABLE
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+    {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         match word {
             "trust" => proxies.networks = networks_of(rest),
             "header" => proxies.use_forwarded = rest == "forwarded",
             "allow" => {
                 (keys, key) = (keys + 1, format!("list {keys}"));
-                world.new_key(&key, "full", KeySettings { allowed_ips: networks_of(rest), ..KeySettings::default() });
+                world.new_key(
+                    &key,
+                    "full",
+                    KeySettings {
+                        allowed_ips: networks_of(rest),
+                        ..KeySettings::default()
+                    },
+                );
             }
             "network" => {
                 let (text, expected) = rest.split_once('|').expect(line);
-                let read = parse_network(text.trim()).map_or_else(|_| "refused".to_owned(), |read| read.to_string());
+                let read = parse_network(text.trim())
+                    .map_or_else(|_| "refused".to_owned(), |read| read.to_string());
                 cases += 1;
                 if read != expected.trim() {
                     failures.push(format!("line {}: {read}: {line}", number + 1));
                 }
             }
             _ => {
-                let [peer, lines, expected, usable, _] = line.split(" |").collect::<Vec<_>>()[..] else {
+                let [peer, lines, expected, usable, _] = line.split(" |").collect::<Vec<_>>()[..]
+                else {
                     panic!("five columns: {line}")
                 };
                 let caller = proxies.caller(peer.parse().expect(line), &headers_of(lines));
@@ -81,7 +98,10 @@ fn callers_and_allowed_addresses_match_the_table() {
                 let allowed = match answer.status {
                     200 => "yes",
                     _ => {
-                        answer.expect_problem("ip_not_allowed", &format!("from the address {caller}."));
+                        answer.expect_problem(
+                            "ip_not_allowed",
+                            &format!("from the address {caller}."),
+                        );
                         "no"
                     }
                 };
@@ -93,6 +113,11 @@ fn callers_and_allowed_addresses_match_the_table() {
             }
         }
     }
-    assert!(failures.is_empty(), "{} of {cases} cases:\n{}", failures.len(), failures.join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} of {cases} cases:\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
     assert!(cases >= 250, "{cases} cases");
 }

@@ -16,21 +16,39 @@ fn keys_are_read_from_both_headers() {
     let cases: Vec<(Vec<(&str, String)>, &str)> = vec![
         (vec![("authorization", bearer(&key))], ok),
         (vec![("x-api-key", key.clone())], ok),
-        (vec![("authorization", bearer(&key)), ("x-api-key", key.clone())], ok),
+        (
+            vec![("authorization", bearer(&key)), ("x-api-key", key.clone())],
+            ok,
+        ),
         (vec![], "missing_api_key"),
-        (vec![("authorization", "Basic dXNlcg==".to_owned())], "missing_api_key"),
+        (
+            vec![("authorization", "Basic dXNlcg==".to_owned())],
+            "missing_api_key",
+        ),
         (vec![("authorization", bearer("x"))], "invalid_api_key"),
         (vec![("x-api-key", "clé".to_owned())], "invalid_api_key"),
         (vec![("x-api-key", format!("{key}x"))], "invalid_api_key"),
-        (vec![("authorization", bearer(&key)), ("x-api-key", other.clone())], "invalid_api_key"),
+        (
+            vec![
+                ("authorization", bearer(&key)),
+                ("x-api-key", other.clone()),
+            ],
+            "invalid_api_key",
+        ),
     ];
     for (headers, code) in &cases {
-        let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let headers: Vec<(&str, &str)> = headers
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
         let answer = world.request("GET", PATH, &headers);
         assert_eq!(answer.code(), *code, "{headers:?}: {}", answer.status);
         if *code != ok {
             assert_eq!(answer.status, 401);
-            assert!(!answer.text().contains(&key) && !answer.text().contains(&other), "a key is never repeated");
+            assert!(
+                !answer.text().contains(&key) && !answer.text().contains(&other),
+                "a key is never repeated"
+            );
         }
     }
 }
@@ -54,9 +72,13 @@ fn every_endpoint_except_status_needs_a_key() {
     ];
     for path in paths {
         for method in ["GET", "HEAD"] {
-            world.request(method, &format!("/v1/{path}"), &[]).expect(401);
+            world
+                .request(method, &format!("/v1/{path}"), &[])
+                .expect(401);
         }
-        world.get("", &format!("/v1/{path}")).expect_problem("missing_api_key", "Authorization: Bearer");
+        world
+            .get("", &format!("/v1/{path}"))
+            .expect_problem("missing_api_key", "Authorization: Bearer");
     }
 }
 
@@ -66,14 +88,19 @@ fn a_key_of_another_database_is_not_recognised() {
     let other = World::empty();
     other.license("full", "conferences");
     let stranger = other.key("full").text;
-    world.request("GET", PATH, &[("x-api-key", &stranger)]).expect_problem("invalid_api_key", "not recognised");
+    world
+        .request("GET", PATH, &[("x-api-key", &stranger)])
+        .expect_problem("invalid_api_key", "not recognised");
 }
 
 #[test]
 fn keys_get_401_after_their_end() {
     let world = World::small();
     let hour = 3_600;
-    let timed = KeySettings { expires_at: Some(now().plus_s(hour)), ..KeySettings::default() };
+    let timed = KeySettings {
+        expires_at: Some(now().plus_s(hour)),
+        ..KeySettings::default()
+    };
     world.new_key("timed", "full", timed.clone());
     world.new_key("overlapping", "full", KeySettings::default());
     world.new_key("replaced", "full", KeySettings::default());
@@ -102,8 +129,15 @@ fn keys_get_401_after_their_end() {
     for (key, ahead_s, code) in cases {
         world.wall_ahead_s.set(ahead_s);
         let answer = world.get(key, PATH);
-        assert_eq!(answer.code(), code, "{key} {ahead_s} s ahead: {}", answer.status);
-        world.request("GET", PATH, &[("x-api-key", successor.reveal())]).expect(200);
+        assert_eq!(
+            answer.code(),
+            code,
+            "{key} {ahead_s} s ahead: {}",
+            answer.status
+        );
+        world
+            .request("GET", PATH, &[("x-api-key", successor.reveal())])
+            .expect(200);
         world.get("", "/v1/status").expect(200);
     }
 }
@@ -114,7 +148,9 @@ fn a_removed_license_revokes_its_keys() {
     world.new_key("second", "full", KeySettings::default());
     world.edit(|edit| edit.remove_license("full").unwrap());
     for key in ["full", "second"] {
-        world.get(key, PATH).expect_problem("revoked_api_key", "revoked");
+        world
+            .get(key, PATH)
+            .expect_problem("revoked_api_key", "revoked");
     }
     world.get("onco", PATH).expect(200);
 }
@@ -129,7 +165,10 @@ fn a_replacement_has_the_old_keys_settings() {
     };
     let old = world.new_key("old", "onco", settings.clone());
     let (new, record) = world.edit(|edit| edit.replace_key(&old.id, 60).unwrap());
-    assert_eq!((record.label, record.expires_at), (settings.label, settings.expires_at));
+    assert_eq!(
+        (record.label, record.expires_at),
+        (settings.label, settings.expires_at)
+    );
     let ask = || world.request("GET", PATH, &[("x-api-key", new.reveal())]);
     ask().expect(200);
     world.wall_ahead_s.set(700);
@@ -137,5 +176,8 @@ fn a_replacement_has_the_old_keys_settings() {
     world.wall_ahead_s.set(0);
     world.address.set("198.51.100.1".parse().unwrap());
     ask().expect_problem("ip_not_allowed", "198.51.100.1");
-    assert!(world.edit(|edit| edit.replace_key(&old.id, 0).is_err()), "a key is replaced once");
+    assert!(
+        world.edit(|edit| edit.replace_key(&old.id, 0).is_err()),
+        "a key is replaced once"
+    );
 }

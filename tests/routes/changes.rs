@@ -14,12 +14,23 @@ struct Poller<'w> {
 
 impl<'w> Poller<'w> {
     fn new(world: &'w World, key: &'static str, dataset: &'static str) -> Poller<'w> {
-        let token = world.get(key, &format!("/v1/{dataset}/changes")).expect(200).token();
-        Poller { world, key, dataset, token }
+        let token = world
+            .get(key, &format!("/v1/{dataset}/changes"))
+            .expect(200)
+            .token();
+        Poller {
+            world,
+            key,
+            dataset,
+            token,
+        }
     }
 
     fn ask(&self) -> Answer {
-        self.world.get(self.key, &format!("/v1/{}/changes?since={}", self.dataset, self.token))
+        self.world.get(
+            self.key,
+            &format!("/v1/{}/changes?since={}", self.dataset, self.token),
+        )
     }
 
     /// Requests all new entries, in the form of [`Answer::entries`], and saves the next token.
@@ -40,15 +51,35 @@ impl<'w> Poller<'w> {
 #[test]
 fn a_feed_without_since_returns_the_present_token() {
     let world = World::small();
-    for (key, dataset) in [("full", "conferences"), ("full", "journals"), ("onco", "conferences")] {
-        let answer = world.get(key, &format!("/v1/{dataset}/changes")).expect(200);
+    for (key, dataset) in [
+        ("full", "conferences"),
+        ("full", "journals"),
+        ("onco", "conferences"),
+    ] {
+        let answer = world
+            .get(key, &format!("/v1/{dataset}/changes"))
+            .expect(200);
         assert_eq!((answer.items().len(), answer.has_more()), (0, false));
         assert_eq!(
-            answer.json().as_object().unwrap().keys().collect::<Vec<_>>(),
+            answer
+                .json()
+                .as_object()
+                .unwrap()
+                .keys()
+                .collect::<Vec<_>>(),
             ["data", "has_more", "next_sync_token"]
         );
-        let again = world.get(key, &format!("/v1/{dataset}/changes?since={}", answer.token())).expect(200);
-        assert_eq!((again.entries().as_str(), again.token()), ("", answer.token()), "nothing new, the same token");
+        let again = world
+            .get(
+                key,
+                &format!("/v1/{dataset}/changes?since={}", answer.token()),
+            )
+            .expect(200);
+        assert_eq!(
+            (again.entries().as_str(), again.token()),
+            ("", answer.token()),
+            "nothing new, the same token"
+        );
     }
 }
 
@@ -60,13 +91,21 @@ fn an_entry_is_the_whole_current_record() {
     let entry = poller.ask().items().remove(0);
     assert_eq!(entry, world.get("full", "/v1/conferences/1").json()["data"]);
     assert_eq!(entry["venue"], "Hall 1");
-    assert_eq!(entry["name"], "ASCO Annual Meeting 2026", "fields that the row does not name stay");
+    assert_eq!(
+        entry["name"], "ASCO Annual Meeting 2026",
+        "fields that the row does not name stay"
+    );
     poller.poll();
     world.conferences(&[removal(1)]);
     let tombstone = poller.ask().items().remove(0);
     let time = tombstone["changed_at"].as_str().unwrap();
-    assert!(time.len() == 20 && time.ends_with('Z') && time.as_bytes()[10] == b'T', "{time}");
-    assert!(poller.ask().text().contains(&format!(r#"{{"id":1,"deleted":true,"changed_at":"{time}"}}"#)));
+    assert!(
+        time.len() == 20 && time.ends_with('Z') && time.as_bytes()[10] == b'T',
+        "{time}"
+    );
+    assert!(poller.ask().text().contains(&format!(
+        r#"{{"id":1,"deleted":true,"changed_at":"{time}"}}"#
+    )));
 }
 
 #[test]
@@ -76,14 +115,49 @@ fn several_changes_of_a_record_are_one_entry() {
     // Imports, one commit each, and the entries for a caller that polls after all of them.
     let cases: &[(&str, &[&[String]], &str)] = &[
         ("edited twice", &[&[name(2, "a")], &[name(2, "b")]], "2"),
-        ("two, then the first again", &[&[name(2, "c")], &[name(3, "c")], &[name(2, "d")]], "3 2"),
-        ("created and edited", &[&[conference(50, json!({}))], &[name(50, "x")]], "50"),
-        ("created and removed", &[&[conference(51, json!({}))], &[removal(51)]], "-51"),
-        ("removed and created", &[&[removal(2)], &[conference(2, json!({"name": "new"}))]], "2"),
-        ("removed, created, removed", &[&[removal(3)], &[conference(3, json!({}))], &[removal(3)]], "-3"),
-        ("changed and back", &[&[patch(4, json!({"city": "x"}))], &[patch(4, json!({"city": null}))]], "4"),
+        (
+            "two, then the first again",
+            &[&[name(2, "c")], &[name(3, "c")], &[name(2, "d")]],
+            "3 2",
+        ),
+        (
+            "created and edited",
+            &[&[conference(50, json!({}))], &[name(50, "x")]],
+            "50",
+        ),
+        (
+            "created and removed",
+            &[&[conference(51, json!({}))], &[removal(51)]],
+            "-51",
+        ),
+        (
+            "removed and created",
+            &[&[removal(2)], &[conference(2, json!({"name": "new"}))]],
+            "2",
+        ),
+        (
+            "removed, created, removed",
+            &[&[removal(3)], &[conference(3, json!({}))], &[removal(3)]],
+            "-3",
+        ),
+        (
+            "changed and back",
+            &[
+                &[patch(4, json!({"city": "x"}))],
+                &[patch(4, json!({"city": null}))],
+            ],
+            "4",
+        ),
         ("removed twice", &[&[removal(5)], &[removal(5)]], "-5"),
-        ("nothing", &[&[patch(6, json!({}))], &[patch(6, json!({"year": 2025}))], &[removal(999)]], ""),
+        (
+            "nothing",
+            &[
+                &[patch(6, json!({}))],
+                &[patch(6, json!({"year": 2025}))],
+                &[removal(999)],
+            ],
+            "",
+        ),
     ];
     let mut poller = Poller::new(&world, "full", "conferences");
     for (what, imports, expected) in cases {
@@ -100,7 +174,14 @@ fn entries_of_one_import_are_ordered_by_id() {
     let world = World::small();
     let mut poller = Poller::new(&world, "full", "conferences");
     let venue = |id| patch(id, json!({"venue": "V"}));
-    world.conferences(&[venue(9), removal(7), venue(3), conference(77, json!({})), venue(8), removal(2)]);
+    world.conferences(&[
+        venue(9),
+        removal(7),
+        venue(3),
+        conference(77, json!({})),
+        venue(8),
+        removal(2),
+    ]);
     assert_eq!(poller.poll(), "-2 3 -7 8 9 77");
     world.conferences(&[venue(10)]);
     world.conferences(&[venue(6), venue(5)]);
@@ -115,17 +196,71 @@ fn a_changed_organization_or_tag_returns_its_records() {
     let mut spain = Poller::new(&world, "spain", "conferences");
     // (the file, a row of it, the entries for conferences, journals and the license of Spain)
     let cases = [
-        ("organizations", json!({"id": 1, "name": "ASCO International"}), "1 12 18", "1", ""),
-        ("organizations", json!({"id": 2, "url": "https://esmo.example"}), "2 3 8 12", "", "2"),
-        ("organizations", json!({"id": 3, "abbv": null}), "4 6 12", "4", ""),
-        ("organizations", json!({"id": 7, "name": "Still unlinked"}), "", "", ""),
-        ("organizations", json!({"id": 11, "name": "New"}), "", "", ""),
-        ("organizations", json!({"id": 2, "url": "https://esmo.example"}), "", "", ""),
-        ("tags", json!({"id": 8, "category": "Audience"}), "4 5 24", "11", "24"),
+        (
+            "organizations",
+            json!({"id": 1, "name": "ASCO International"}),
+            "1 12 18",
+            "1",
+            "",
+        ),
+        (
+            "organizations",
+            json!({"id": 2, "url": "https://esmo.example"}),
+            "2 3 8 12",
+            "",
+            "2",
+        ),
+        (
+            "organizations",
+            json!({"id": 3, "abbv": null}),
+            "4 6 12",
+            "4",
+            "",
+        ),
+        (
+            "organizations",
+            json!({"id": 7, "name": "Still unlinked"}),
+            "",
+            "",
+            "",
+        ),
+        (
+            "organizations",
+            json!({"id": 11, "name": "New"}),
+            "",
+            "",
+            "",
+        ),
+        (
+            "organizations",
+            json!({"id": 2, "url": "https://esmo.example"}),
+            "",
+            "",
+            "",
+        ),
+        (
+            "tags",
+            json!({"id": 8, "category": "Audience"}),
+            "4 5 24",
+            "11",
+            "24",
+        ),
         ("tags", json!({"id": 6, "name": "Still unused"}), "", "", ""),
         ("tags", json!({"id": 7, "type": "away"}), "14", "", "14"),
-        ("conferences", json!({"id": 14, "tags": ["away: Remote", 3]}), "14", "", "14"),
-        ("conferences", json!({"id": 14, "tags": [3, 7, 3]}), "", "", ""),
+        (
+            "conferences",
+            json!({"id": 14, "tags": ["away: Remote", 3]}),
+            "14",
+            "",
+            "14",
+        ),
+        (
+            "conferences",
+            json!({"id": 14, "tags": [3, 7, 3]}),
+            "",
+            "",
+            "",
+        ),
         (
             "conferences",
             json!({"id": 2, "organizations": [{"id": 2, "name": "ESMO", "abbv": null, "type": null, "url": null}]}),
@@ -141,7 +276,10 @@ fn a_changed_organization_or_tag_returns_its_records() {
         assert_eq!(spain.poll(), for_spain, "{row}");
     }
     let shown = world.get("full", "/v1/conferences/2").json()["data"]["organizations"].clone();
-    assert_eq!(shown, json!([{"id": 2, "name": "ESMO", "abbv": null, "type": null, "url": null}]));
+    assert_eq!(
+        shown,
+        json!([{"id": 2, "name": "ESMO", "abbv": null, "type": null, "url": null}])
+    );
 }
 
 #[test]
@@ -149,10 +287,17 @@ fn bad_parameters_get_400_with_a_reason() {
     let world = World::small();
     let journal = world.get("full", "/v1/journals/changes").token();
     let own = world.get("full", "/v1/conferences/changes").token();
-    let cursor = world.get("full", "/v1/conferences?limit=1").cursor().unwrap();
+    let cursor = world
+        .get("full", "/v1/conferences?limit=1")
+        .cursor()
+        .unwrap();
     let (invalid, token) = ("invalid_parameter", "invalid_sync_token");
     let cases = [
-        ("limit=0".to_owned(), invalid, "`limit`: must be a whole number from 1 to 1000"),
+        (
+            "limit=0".to_owned(),
+            invalid,
+            "`limit`: must be a whole number from 1 to 1000",
+        ),
         ("limit=1001".to_owned(), invalid, "1 to 1000"),
         (
             "cursor=x".to_owned(),
@@ -160,12 +305,36 @@ fn bad_parameters_get_400_with_a_reason() {
             "Allowed are: `since`, `updated_since`, `limit`, `wait`, `resync`.",
         ),
         ("q=abc".to_owned(), "unknown_parameter", "Allowed are"),
-        ("sinse=x".to_owned(), "unknown_parameter", "Did you mean `since`?"),
-        ("updated_since=2026-02-30".to_owned(), invalid, "`updated_since`"),
-        ("updated_since=".to_owned(), invalid, "`updated_since`: is empty"),
-        (format!("since={own}&updated_since=2026-01-01"), invalid, "`updated_since`: cannot be combined with `since`"),
-        ("since=x&updated_since=2026-01-01".to_owned(), invalid, "cannot be combined"),
-        (format!("since={own}&since={own}"), invalid, "`since`: is given more than once"),
+        (
+            "sinse=x".to_owned(),
+            "unknown_parameter",
+            "Did you mean `since`?",
+        ),
+        (
+            "updated_since=2026-02-30".to_owned(),
+            invalid,
+            "`updated_since`",
+        ),
+        (
+            "updated_since=".to_owned(),
+            invalid,
+            "`updated_since`: is empty",
+        ),
+        (
+            format!("since={own}&updated_since=2026-01-01"),
+            invalid,
+            "`updated_since`: cannot be combined with `since`",
+        ),
+        (
+            "since=x&updated_since=2026-01-01".to_owned(),
+            invalid,
+            "cannot be combined",
+        ),
+        (
+            format!("since={own}&since={own}"),
+            invalid,
+            "`since`: is given more than once",
+        ),
         ("since=".to_owned(), token, "`next_sync_token`"),
         ("since".to_owned(), token, "`X-Sync-Token`"),
         ("since=abc".to_owned(), token, "/conferences/changes"),
@@ -178,13 +347,27 @@ fn bad_parameters_get_400_with_a_reason() {
         (format!("since={}", own.to_lowercase()), token, "sync token"),
     ];
     for (query, code, piece) in cases {
-        world.get("full", &format!("/v1/conferences/changes?{query}")).expect_problem(code, piece);
+        world
+            .get("full", &format!("/v1/conferences/changes?{query}"))
+            .expect_problem(code, piece);
     }
-    assert!(own.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)), "{own}");
-    assert_eq!((own.len(), journal.len()), (journal.len(), world.get("full", "/v1/exports/journals").token().len()));
+    assert!(
+        own.bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)),
+        "{own}"
+    );
+    assert_eq!(
+        (own.len(), journal.len()),
+        (
+            journal.len(),
+            world.get("full", "/v1/exports/journals").token().len()
+        )
+    );
     // Escaped or not, it is the same token.
     let escaped: String = own.bytes().map(|byte| format!("%{byte:02X}")).collect();
-    world.get("full", &format!("/v1/conferences/changes?since={escaped}")).expect(200);
+    world
+        .get("full", &format!("/v1/conferences/changes?since={escaped}"))
+        .expect(200);
 }
 
 #[test]
@@ -193,16 +376,52 @@ fn tokens_end_with_their_scope_or_history_only() {
     type Change = fn(&World);
     let cases: &[(&str, Change, u16)] = &[
         ("nothing", |_| {}, 200),
-        ("the same scope again", |world| world.license("onco", "conferences; areas: Oncology"), 200),
-        ("another rate limit", |world| world.set_rate_limit("onco", 1_000), 200),
-        ("another license's scope", |world| world.license("spain", "conferences"), 200),
-        ("a new license", |world| world.license("new", "conferences; areas: Oncology"), 200),
-        ("a new key", |world| drop(world.new_key("other", "onco", Default::default())), 200),
+        (
+            "the same scope again",
+            |world| world.license("onco", "conferences; areas: Oncology"),
+            200,
+        ),
+        (
+            "another rate limit",
+            |world| world.set_rate_limit("onco", 1_000),
+            200,
+        ),
+        (
+            "another license's scope",
+            |world| world.license("spain", "conferences"),
+            200,
+        ),
+        (
+            "a new license",
+            |world| world.license("new", "conferences; areas: Oncology"),
+            200,
+        ),
+        (
+            "a new key",
+            |world| drop(world.new_key("other", "onco", Default::default())),
+            200,
+        ),
         ("an import", |world| world.conferences(&[removal(1)]), 200),
-        ("a wider scope", |world| world.license("onco", "conferences; areas: Oncology, Cardiology"), 410),
-        ("a narrower scope", |world| world.license("onco", "conferences; areas: Oncology; years: 2026"), 410),
-        ("a scope that shows the same", |world| world.license("onco", "conferences; areas: Oncology, None"), 410),
-        ("another dataset more", |world| world.license("onco", "conferences journals; areas: Oncology"), 410),
+        (
+            "a wider scope",
+            |world| world.license("onco", "conferences; areas: Oncology, Cardiology"),
+            410,
+        ),
+        (
+            "a narrower scope",
+            |world| world.license("onco", "conferences; areas: Oncology; years: 2026"),
+            410,
+        ),
+        (
+            "a scope that shows the same",
+            |world| world.license("onco", "conferences; areas: Oncology, None"),
+            410,
+        ),
+        (
+            "another dataset more",
+            |world| world.license("onco", "conferences journals; areas: Oncology"),
+            410,
+        ),
         (
             "there and back",
             |world| {
@@ -216,7 +435,12 @@ fn tokens_end_with_their_scope_or_history_only() {
         let world = World::small();
         let tokens = [
             world.get("onco", "/v1/conferences/changes").token(),
-            world.get("onco", "/v1/conferences/changes?updated_since=2000-01-01&limit=2").token(),
+            world
+                .get(
+                    "onco",
+                    "/v1/conferences/changes?updated_since=2000-01-01&limit=2",
+                )
+                .token(),
             world.get("onco", "/v1/exports/conferences").token(),
         ];
         change(&world);
@@ -230,7 +454,10 @@ fn tokens_end_with_their_scope_or_history_only() {
         }
         let token = world.get("onco", "/v1/exports/conferences").token();
         assert_eq!(
-            world.get("onco", &format!("/v1/conferences/changes?since={token}")).expect(200).entries(),
+            world
+                .get("onco", &format!("/v1/conferences/changes?since={token}"))
+                .expect(200)
+                .entries(),
             "",
             "{what}"
         );
@@ -243,24 +470,46 @@ fn a_token_belongs_to_its_license() {
     let onco = world.get("onco", "/v1/conferences/changes").token();
     let journals = world.get("papers", "/v1/journals/changes").token();
     let path = format!("/v1/conferences/changes?since={onco}");
-    world.get("full", &path).expect_problem("resync_required", "/exports/conferences");
-    world.get("papers", &path).expect_problem("dataset_not_licensed", "conferences");
+    world
+        .get("full", &path)
+        .expect_problem("resync_required", "/exports/conferences");
+    world
+        .get("papers", &path)
+        .expect_problem("dataset_not_licensed", "conferences");
     let path = format!("/v1/journals/changes?since={journals}");
-    world.get("full", &path).expect_problem("resync_required", "/exports/journals");
+    world
+        .get("full", &path)
+        .expect_problem("resync_required", "/exports/journals");
     // A license created later under the same name is another one.
     world.edit(|edit| edit.remove_license("onco").unwrap());
-    world.get("onco", "/v1/conferences").expect_problem("revoked_api_key", "revoked");
+    world
+        .get("onco", "/v1/conferences")
+        .expect_problem("revoked_api_key", "revoked");
     world.license("onco", "conferences; areas: Oncology");
     world.new_key("onco-again", "onco", Default::default());
-    world.get("onco-again", &format!("/v1/conferences/changes?since={onco}")).expect_problem("resync_required", "");
-    world.get("onco", "/v1/conferences").expect_problem("revoked_api_key", "");
+    world
+        .get(
+            "onco-again",
+            &format!("/v1/conferences/changes?since={onco}"),
+        )
+        .expect_problem("resync_required", "");
+    world
+        .get("onco", "/v1/conferences")
+        .expect_problem("revoked_api_key", "");
 }
 
 #[test]
 fn tokens_do_not_expire() {
     let world = World::small();
     let token = world.get("full", "/v1/conferences/changes").token();
-    let feed = |more: &str| world.get("full", &format!("/v1/conferences/changes?since={token}{more}")).expect(200);
+    let feed = |more: &str| {
+        world
+            .get(
+                "full",
+                &format!("/v1/conferences/changes?since={token}{more}"),
+            )
+            .expect(200)
+    };
     // Each change is ten years older than the next one, and both are older than the request.
     let ten_years_s = 10 * 365 * 86_400;
     world.pass_s(ten_years_s);
@@ -277,14 +526,28 @@ fn tokens_do_not_expire() {
 #[test]
 fn a_replaced_key_keeps_tokens_cursors_and_tags() {
     let world = World::small();
-    let token = world.get("onco", "/v1/conferences/changes?updated_since=2000-01-01&limit=1").token();
+    let token = world
+        .get(
+            "onco",
+            "/v1/conferences/changes?updated_since=2000-01-01&limit=1",
+        )
+        .token();
     let page = world.get("onco", "/v1/conferences?limit=2");
     let old = world.key("onco");
     let (new, _) = world.edit(|edit| edit.replace_key(&old.id, 0).unwrap());
-    let get =
-        |path: &str, etag: &str| world.request("GET", path, &[("x-api-key", new.reveal()), ("if-none-match", etag)]);
+    let get = |path: &str, etag: &str| {
+        world.request(
+            "GET",
+            path,
+            &[("x-api-key", new.reveal()), ("if-none-match", etag)],
+        )
+    };
     get(&format!("/v1/conferences/changes?since={token}"), "").expect(200);
-    get(&format!("/v1/conferences?cursor={}", page.cursor().unwrap()), "").expect(200);
+    get(
+        &format!("/v1/conferences?cursor={}", page.cursor().unwrap()),
+        "",
+    )
+    .expect(200);
     get("/v1/conferences?limit=2", &page.etag()).expect(304);
 }
 
@@ -293,14 +556,46 @@ fn a_license_change_adds_entries_to_the_feed() {
     let world = World::small();
     world.license("onco", "conferences; areas: Cardiology");
     // Record 12 is in both scopes, so it has no entry.
-    let all = world.get("onco", "/v1/conferences/changes?updated_since=2000-01-01").expect(200).entries();
+    let all = world
+        .get("onco", "/v1/conferences/changes?updated_since=2000-01-01")
+        .expect(200)
+        .entries();
     let entries: Vec<i64> = all.split(' ').map(|entry| entry.parse().unwrap()).collect();
-    let expected =
-        [12, 4, 5, 6, 9, 24, -1, -2, -3, -7, -8, -10, -11, -14, -17, -18, -19, -20, -23, -9_007_199_254_740_991];
+    let expected = [
+        12,
+        4,
+        5,
+        6,
+        9,
+        24,
+        -1,
+        -2,
+        -3,
+        -7,
+        -8,
+        -10,
+        -11,
+        -14,
+        -17,
+        -18,
+        -19,
+        -20,
+        -23,
+        -9_007_199_254_740_991,
+    ];
     assert_eq!(entries, expected, "those that enter, then those that leave");
     world.license("onco", "conferences; areas: Cardiology; countries: Germany");
-    let all = world.get("onco", "/v1/conferences/changes?updated_since=2000-01-01&limit=1000").expect(200).entries();
-    assert!(all.starts_with("4 -1 -2 -3 ") && all.ends_with(" -5 -6 -9 -12 -24"), "{all}");
+    let all = world
+        .get(
+            "onco",
+            "/v1/conferences/changes?updated_since=2000-01-01&limit=1000",
+        )
+        .expect(200)
+        .entries();
+    assert!(
+        all.starts_with("4 -1 -2 -3 ") && all.ends_with(" -5 -6 -9 -12 -24"),
+        "{all}"
+    );
 }
 
 #[test]
@@ -312,12 +607,18 @@ fn a_page_that_may_wait_is_the_same_page() {
             .expect_problem("invalid_parameter", "`wait`");
     }
     let token = world.get("full", "/v1/conferences/changes").token();
-    let starts = [format!("since={token}"), "updated_since=2000-01-01".to_owned(), "limit=1".to_owned()];
+    let starts = [
+        format!("since={token}"),
+        "updated_since=2000-01-01".to_owned(),
+        "limit=1".to_owned(),
+    ];
     for start in starts {
         let path = format!("/v1/conferences/changes?{start}");
         let plain = world.get("full", &path).expect(200);
         for wait in [0, 1, 60] {
-            let answer = world.get("full", &format!("{path}&wait={wait}")).expect(200);
+            let answer = world
+                .get("full", &format!("{path}&wait={wait}"))
+                .expect(200);
             assert_eq!(answer.body, plain.body, "{start}, {wait}");
         }
     }

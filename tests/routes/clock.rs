@@ -24,7 +24,12 @@ fn time_in(item: &Value) -> Timestamp {
 /// The time of a dataset's last change, in the public status.
 fn last_change(world: &World, dataset: &str) -> Timestamp {
     let status = world.get("", "/v1/status").expect(200).json();
-    parse_time(status["datasets"][dataset]["last_change_at"].as_str().unwrap()).unwrap()
+    parse_time(
+        status["datasets"][dataset]["last_change_at"]
+            .as_str()
+            .unwrap(),
+    )
+    .unwrap()
 }
 
 #[test]
@@ -32,7 +37,10 @@ fn commit_times_never_decrease_and_polls_by_time_miss_nothing() {
     for seconds in [1, 90, 3_600, 400 * 86_400] {
         let world = set_back(seconds);
         let before = last_change(&world, "conferences");
-        assert!(before.unix_s() > now().unix_s() - 60 + seconds, "the clock of this test is behind");
+        assert!(
+            before.unix_s() > now().unix_s() - 60 + seconds,
+            "the clock of this test is behind"
+        );
         let mut token = world.get("full", "/v1/exports/conferences").token();
         // Each edit, and the entries of the feed for a caller that polls by token.
         let edits: [(&[String], &str); 4] = [
@@ -44,13 +52,22 @@ fn commit_times_never_decrease_and_polls_by_time_miss_nothing() {
         let mut latest = before;
         for (rows, entries) in edits {
             world.conferences(rows);
-            let page = world.get("full", &format!("/v1/conferences/changes?since={token}")).expect(200);
+            let page = world
+                .get("full", &format!("/v1/conferences/changes?since={token}"))
+                .expect(200);
             assert_eq!(page.entries(), entries, "{seconds} s back");
             for item in page.items() {
-                assert!(time_in(&item) >= latest, "{seconds} s back: {item} after {latest}");
+                assert!(
+                    time_in(&item) >= latest,
+                    "{seconds} s back: {item} after {latest}"
+                );
                 latest = time_in(&item);
             }
-            assert_eq!(last_change(&world, "conferences"), latest, "{seconds} s back");
+            assert_eq!(
+                last_change(&world, "conferences"),
+                latest,
+                "{seconds} s back"
+            );
             token = page.token();
             // The clock is set back a little again, between the imports.
             world.pass_s(-2);
@@ -58,18 +75,53 @@ fn commit_times_never_decrease_and_polls_by_time_miss_nothing() {
         // A caller that polls by time gets every change, from the last known one on.
         let feed = format!("/v1/conferences/changes?limit=1000&updated_since={before}");
         let page = world.get("full", &feed).expect(200);
-        assert!(page.entries().ends_with("-2 1 -3 5 4"), "{seconds} s back: {}", page.entries());
-        let listed = world.get("full", &format!("/v1/conferences?limit=500&updated_since={before}")).expect(200).ids();
-        assert!([1, 4, 5].iter().all(|id| listed.contains(id)), "{seconds} s back: {listed:?}");
+        assert!(
+            page.entries().ends_with("-2 1 -3 5 4"),
+            "{seconds} s back: {}",
+            page.entries()
+        );
+        let listed = world
+            .get(
+                "full",
+                &format!("/v1/conferences?limit=500&updated_since={before}"),
+            )
+            .expect(200)
+            .ids();
+        assert!(
+            [1, 4, 5].iter().all(|id| listed.contains(id)),
+            "{seconds} s back: {listed:?}"
+        );
         // From the time of the last commit on, and by the caller's own clock.
         let last = latest.plus_s(2);
         for path in ["conferences", "conferences/changes"] {
-            let found = world.get("full", &format!("/v1/{path}?limit=500&updated_since={last}")).expect(200);
-            assert!(found.ids().contains(&4), "{seconds} s back: {path} since {last}: {:?}", found.ids());
-            let later = world.get("full", &format!("/v1/{path}?updated_since={}", last.plus_s(1))).expect(200);
+            let found = world
+                .get(
+                    "full",
+                    &format!("/v1/{path}?limit=500&updated_since={last}"),
+                )
+                .expect(200);
+            assert!(
+                found.ids().contains(&4),
+                "{seconds} s back: {path} since {last}: {:?}",
+                found.ids()
+            );
+            let later = world
+                .get(
+                    "full",
+                    &format!("/v1/{path}?updated_since={}", last.plus_s(1)),
+                )
+                .expect(200);
             assert_eq!(later.ids(), Vec::<u64>::new(), "{seconds} s back: {path}");
-            let by_clock = world.get("full", &format!("/v1/{path}?limit=500&updated_since={}", now())).expect(200);
-            assert!(by_clock.ids().contains(&4), "{seconds} s back: {path} by the caller's clock");
+            let by_clock = world
+                .get(
+                    "full",
+                    &format!("/v1/{path}?limit=500&updated_since={}", now()),
+                )
+                .expect(200);
+            assert!(
+                by_clock.ids().contains(&4),
+                "{seconds} s back: {path} by the caller's clock"
+            );
         }
     }
 }
@@ -82,7 +134,10 @@ fn status_shows_the_wall_clock() {
         world.wall_ahead_s.set(ahead_s);
         let status = world.get("", "/v1/status").expect(200).json();
         let told = parse_time(status["time"].as_str().unwrap()).unwrap();
-        assert!((told.unix_s() - now().unix_s() - ahead_s).abs() < 60, "{status}");
+        assert!(
+            (told.unix_s() - now().unix_s() - ahead_s).abs() < 60,
+            "{status}"
+        );
         assert_eq!(status["status"], "ok");
         assert_eq!(last_change(&world, "journals"), before);
     }
@@ -95,8 +150,15 @@ fn rate_windows_ignore_the_wall_clock() {
         world.wall_ahead_s.set(ahead_s);
         let answer = world.get("full", "/v1/conferences?limit=1").expect(200);
         let asked = u64::try_from(asked).unwrap();
-        assert_eq!(answer.number("ratelimit-remaining"), 600 - 1 - asked, "{ahead_s} s ahead");
-        assert!((1..=60).contains(&answer.number("ratelimit-reset")), "{ahead_s} s ahead");
+        assert_eq!(
+            answer.number("ratelimit-remaining"),
+            600 - 1 - asked,
+            "{ahead_s} s ahead"
+        );
+        assert!(
+            (1..=60).contains(&answer.number("ratelimit-reset")),
+            "{ahead_s} s ahead"
+        );
     }
 }
 
@@ -105,10 +167,11 @@ fn a_revocation_holds_when_the_clock_is_set_back() {
     let asked = |world: &World, key: &str| world.get(key, "/v1/conferences?limit=1");
     for back_s in [0, 1, 3_600] {
         let world = set_back(back_s);
-        let [revoked, replaced, _, overlapped] = ["revoked", "replaced", "orphaned", "overlapped"].map(|name| {
-            world.license(&format!("license {name}"), "conferences");
-            world.new_key(name, &format!("license {name}"), KeySettings::default())
-        });
+        let [revoked, replaced, _, overlapped] = ["revoked", "replaced", "orphaned", "overlapped"]
+            .map(|name| {
+                world.license(&format!("license {name}"), "conferences");
+                world.new_key(name, &format!("license {name}"), KeySettings::default())
+            });
         world.edit(|edit| edit.revoke_key(&revoked.id).unwrap());
         world.edit(|edit| edit.replace_key(&replaced.id, 0).unwrap());
         world.edit(|edit| edit.remove_license("license orphaned").unwrap());
@@ -136,16 +199,31 @@ fn a_revocation_holds_when_the_clock_is_set_back() {
 fn a_commit_behind_a_clock_that_was_ahead_warns() {
     let medfeed = |world: &World, args: &[&str]| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_medfeed"));
-        let done = command.args(args).arg("--db").arg(world.database()).output().unwrap();
+        let done = command
+            .args(args)
+            .arg("--db")
+            .arg(world.database())
+            .output()
+            .unwrap();
         assert!(done.status.success(), "{done:?}");
-        [done.stdout, done.stderr].map(|text| String::from_utf8(text).unwrap()).concat()
+        [done.stdout, done.stderr]
+            .map(|text| String::from_utf8(text).unwrap())
+            .concat()
     };
     for (ahead_s, is_told) in [(0, false), (60, false), (9 * 365 * 86_400, true)] {
         let world = set_back(ahead_s);
         let committed = medfeed(&world, &["key", "create", "--license", "full"]);
-        assert_eq!(committed.contains("behind the last commit"), is_told, "{ahead_s} s: {committed}");
+        assert_eq!(
+            committed.contains("behind the last commit"),
+            is_told,
+            "{ahead_s} s: {committed}"
+        );
         let checked = medfeed(&world, &["check"]);
-        assert_eq!(checked.contains("a clock was ahead"), is_told, "{ahead_s} s: {checked}");
+        assert_eq!(
+            checked.contains("a clock was ahead"),
+            is_told,
+            "{ahead_s} s: {checked}"
+        );
         assert!(checked.contains("is sound"), "{checked}");
     }
 }

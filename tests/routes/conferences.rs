@@ -10,7 +10,9 @@ const LAST: u64 = 9_007_199_254_740_991;
 #[track_caller]
 fn check_ids(world: &World, key: &str, cases: &[(&str, &[u64])]) {
     for (query, expected) in cases {
-        let answer = world.get(key, &format!("/v1/conferences?{query}")).expect(200);
+        let answer = world
+            .get(key, &format!("/v1/conferences?{query}"))
+            .expect(200);
         assert_eq!(answer.ids(), *expected, "{query}");
     }
 }
@@ -18,7 +20,9 @@ fn check_ids(world: &World, key: &str, cases: &[(&str, &[u64])]) {
 #[track_caller]
 fn check_refused(world: &World, cases: &[(&str, &str, &str)]) {
     for (query, code, piece) in cases {
-        world.get("full", &format!("/v1/conferences?{query}")).expect_problem(code, piece);
+        world
+            .get("full", &format!("/v1/conferences?{query}"))
+            .expect_problem(code, piece);
     }
 }
 
@@ -44,13 +48,22 @@ fn filters_select_the_matching_conferences() {
         ("therapy_area=Hematology", &[1]),
         ("start_date_from=2026-12-20", &[8, 10, 17, LAST]),
         ("start_date_to=2024-02-29", &[11, 16]),
-        ("start_date_from=2026-05-29&start_date_to=2026-05-29", &[1, 18]),
-        ("start_date_from=2026-05-28&start_date_to=2026-05-30", &[1, 13, 18, 20]),
+        (
+            "start_date_from=2026-05-29&start_date_to=2026-05-29",
+            &[1, 18],
+        ),
+        (
+            "start_date_from=2026-05-28&start_date_to=2026-05-30",
+            &[1, 13, 18, 20],
+        ),
         ("start_date_from=2026-05-30&start_date_to=2026-05-28", &[]),
         ("start_date_from=0001-01-01&start_date_to=1900-01-01", &[16]),
         ("year=2026&country=Germany&therapy_area=Oncology", &[19]),
         ("year=2026&country=Germany&q=esc", &[4]),
-        ("therapy_area=Oncology&start_date_from=2026-12-01", &[8, 10, 17, LAST]),
+        (
+            "therapy_area=Oncology&start_date_from=2026-12-01",
+            &[8, 10, 17, LAST],
+        ),
         ("updated_since=2000-01-01&year=2025", &[3, 6, 23]),
         ("updated_since=2999-01-01", &[]),
         ("&&year=2100&", &[17]),
@@ -110,7 +123,11 @@ fn text_is_found_in_names_and_abbreviations() {
 fn bad_parameters_get_400_with_a_reason() {
     let invalid = "invalid_parameter";
     let cases = [
-        ("limit=0", invalid, "`limit`: must be a whole number from 1 to 500"),
+        (
+            "limit=0",
+            invalid,
+            "`limit`: must be a whole number from 1 to 500",
+        ),
         ("limit=501", invalid, "1 to 500"),
         ("limit=-1", invalid, "`limit`"),
         ("limit=ten", invalid, "`limit`"),
@@ -119,8 +136,16 @@ fn bad_parameters_get_400_with_a_reason() {
         ("limit=99999999999999999999", invalid, "`limit`"),
         ("limit=", invalid, "`limit`: is empty"),
         ("limit", invalid, "`limit`: is empty"),
-        ("limit=5&limit=5", invalid, "`limit`: is given more than once"),
-        ("year=1899", invalid, "`year`: must be a whole number from 1900 to 2100"),
+        (
+            "limit=5&limit=5",
+            invalid,
+            "`limit`: is given more than once",
+        ),
+        (
+            "year=1899",
+            invalid,
+            "`year`: must be a whole number from 1900 to 2100",
+        ),
         ("year=2101", invalid, "1900 to 2100"),
         ("year=2026.0", invalid, "`year`"),
         ("year=twenty", invalid, "`year`"),
@@ -132,26 +157,50 @@ fn bad_parameters_get_400_with_a_reason() {
         ("q=%ff%fe", invalid, "UTF-8"),
         ("q=a%00b", invalid, "NUL"),
         ("country=", invalid, "`country`: is empty"),
-        ("country=a&country=b", invalid, "`country`: is given more than once"),
+        (
+            "country=a&country=b",
+            invalid,
+            "`country`: is given more than once",
+        ),
         ("therapy_area=", invalid, "`therapy_area`: is empty"),
         ("start_date_from=2026-02-30", invalid, "`start_date_from`"),
         ("start_date_from=2026-2-3", invalid, "YYYY-MM-DD"),
-        ("start_date_to=2026-03-15T00:00:00Z", invalid, "`start_date_to`"),
+        (
+            "start_date_to=2026-03-15T00:00:00Z",
+            invalid,
+            "`start_date_to`",
+        ),
         ("start_date_to=0000-01-01", invalid, "`start_date_to`"),
         ("updated_since=yesterday", invalid, "`updated_since`"),
         ("updated_since=2026-03-15T09:30:00+02:00", invalid, "`%2B`"),
         ("updated_since=1773567000", invalid, "2026-03-15T09:30:00Z"),
-        ("yeer=2026", "unknown_parameter", "`yeer`. Did you mean `year`?"),
+        (
+            "yeer=2026",
+            "unknown_parameter",
+            "`yeer`. Did you mean `year`?",
+        ),
         ("Year=2026", "unknown_parameter", "Did you mean `year`?"),
-        ("since=x", "unknown_parameter", "Allowed are: `limit`, `cursor`, `updated_since`, `q`, `year`, "),
-        ("format=csv", "unknown_parameter", "`start_date_from`, `start_date_to`, `country`, `therapy_area`"),
+        (
+            "since=x",
+            "unknown_parameter",
+            "Allowed are: `limit`, `cursor`, `updated_since`, `q`, `year`, ",
+        ),
+        (
+            "format=csv",
+            "unknown_parameter",
+            "`start_date_from`, `start_date_to`, `country`, `therapy_area`",
+        ),
         ("=5", "unknown_parameter", "Allowed are"),
         ("cursor=", "invalid_cursor", "`cursor`"),
         ("cursor", "invalid_cursor", "`cursor`"),
         ("cursor=abc", "invalid_cursor", "`next_cursor`"),
         ("cursor=%zz", "invalid_cursor", "`cursor`"),
         ("cursor=%00", "invalid_cursor", "`cursor`"),
-        ("cursor=a&cursor=a", invalid, "`cursor`: is given more than once"),
+        (
+            "cursor=a&cursor=a",
+            invalid,
+            "`cursor`: is given more than once",
+        ),
     ];
     check_refused(&World::small(), &cases);
 }
@@ -160,22 +209,37 @@ fn bad_parameters_get_400_with_a_reason() {
 fn a_cursor_serves_its_own_list_alone() {
     let world = World::small();
     world.license("full-too", "conferences journals");
-    let cursor = world.get("full", "/v1/conferences?limit=2&therapy_area=Oncology").cursor().unwrap();
+    let cursor = world
+        .get("full", "/v1/conferences?limit=2&therapy_area=Oncology")
+        .cursor()
+        .unwrap();
     let conferences = |filters: &str| format!("/v1/conferences?{filters}&cursor={cursor}");
     let other_kind = world.get("full", "/v1/conferences/changes").token();
     let cases = [
         ("full", conferences("therapy_area=Oncology"), true),
         ("full", conferences("therapy_area=Oncology&limit=1"), true),
-        ("full", conferences("limit=500&therapy_area=%4Fncology"), true),
+        (
+            "full",
+            conferences("limit=500&therapy_area=%4Fncology"),
+            true,
+        ),
         ("full", conferences("limit=2"), false),
         ("full", conferences("therapy_area=Cardiology"), false),
-        ("full", conferences("therapy_area=Oncology&year=2026"), false),
+        (
+            "full",
+            conferences("therapy_area=Oncology&year=2026"),
+            false,
+        ),
         ("full", conferences("country=Oncology"), false),
         ("full", format!("/v1/journals?cursor={cursor}"), false),
         ("full-too", conferences("therapy_area=Oncology"), false),
         ("onco", conferences("therapy_area=Oncology"), false),
         ("full", conferences("therapy_area=Oncology") + "A", false),
-        ("full", format!("/v1/conferences?therapy_area=Oncology&cursor={other_kind}"), false),
+        (
+            "full",
+            format!("/v1/conferences?therapy_area=Oncology&cursor={other_kind}"),
+            false,
+        ),
     ];
     for (key, path, taken) in cases {
         let answer = world.get(key, &path);
@@ -191,13 +255,21 @@ fn a_cursor_serves_its_own_list_alone() {
 fn a_cursor_is_bound_to_every_parameter() {
     let world = World::small();
     let whole = "q=co&year=2026&start_date_from=2020-01-01&start_date_to=2030-01-01&updated_since=2000-01-01";
-    let list = |filters: &str, more: &str| world.get("full", &format!("/v1/conferences?limit=1&{filters}{more}"));
-    let cursor = format!("&cursor={}", list(whole, "").cursor().expect("more than one"));
+    let list = |filters: &str, more: &str| {
+        world.get("full", &format!("/v1/conferences?limit=1&{filters}{more}"))
+    };
+    let cursor = format!(
+        "&cursor={}",
+        list(whole, "").cursor().expect("more than one")
+    );
     let reordered: Vec<&str> = whole.rsplit('&').collect();
     list(&reordered.join("&"), &cursor).expect(200);
     let left_out = whole.split('&').map(|part| (part, ""));
-    let replaced =
-        [("q=co", "q=CO"), ("since=2000-01-01", "since=2000-01-01T00:00:01Z"), ("year=2026", "country=2026")];
+    let replaced = [
+        ("q=co", "q=CO"),
+        ("since=2000-01-01", "since=2000-01-01T00:00:01Z"),
+        ("year=2026", "country=2026"),
+    ];
     for (from, to) in left_out.chain(replaced) {
         let code = list(whole.replacen(from, to, 1).trim_matches('&'), &cursor).code();
         assert_eq!(code, "invalid_cursor", "{from} as {to:?}");
@@ -207,16 +279,32 @@ fn a_cursor_is_bound_to_every_parameter() {
 #[test]
 fn a_cursor_works_after_removals_and_a_license_change() {
     let world = World::small();
-    let cursor = world.get("onco", "/v1/conferences?limit=3").cursor().unwrap();
-    assert_eq!(cursor, world.get("onco", "/v1/conferences?limit=3").cursor().unwrap(), "deterministic");
+    let cursor = world
+        .get("onco", "/v1/conferences?limit=3")
+        .cursor()
+        .unwrap();
+    assert_eq!(
+        cursor,
+        world
+            .get("onco", "/v1/conferences?limit=3")
+            .cursor()
+            .unwrap(),
+        "deterministic"
+    );
     let next = format!("/v1/conferences?limit=2&cursor={cursor}");
     assert_eq!(world.get("onco", &next).ids(), [7, 8]);
     world.conferences(&[removal(3), removal(7)]);
-    assert_eq!(world.get("onco", &next).ids(), [8, 10], "its record and the next are gone");
+    assert_eq!(
+        world.get("onco", &next).ids(),
+        [8, 10],
+        "its record and the next are gone"
+    );
     world.license("onco", "conferences; areas: Cardiology");
     assert_eq!(world.get("onco", &next).ids(), [4, 5], "another scope");
     world.license("onco", "journals");
-    world.get("onco", &next).expect_problem("dataset_not_licensed", "`conferences`");
+    world
+        .get("onco", &next)
+        .expect_problem("dataset_not_licensed", "`conferences`");
 }
 
 #[test]
@@ -276,8 +364,16 @@ fn single_records_are_returned_or_get_404() {
         ("full", "/v1/conferences/1", ""),
         ("full", "/v1/conferences/9007199254740991", ""),
         ("full", "/v1/conferences/%31", ""),
-        ("full", "/v1/conferences/9007199254740992", "record_not_found"),
-        ("full", "/v1/conferences/99999999999999999999999999", "record_not_found"),
+        (
+            "full",
+            "/v1/conferences/9007199254740992",
+            "record_not_found",
+        ),
+        (
+            "full",
+            "/v1/conferences/99999999999999999999999999",
+            "record_not_found",
+        ),
         ("full", "/v1/conferences/0", "record_not_found"),
         ("full", "/v1/conferences/-1", "record_not_found"),
         ("full", "/v1/conferences/26", "record_not_found"),
@@ -294,9 +390,14 @@ fn single_records_are_returned_or_get_404() {
         assert_eq!(answer.code(), code, "{key} {path}: {}", answer.status);
     }
     world.conferences(&[removal(1)]);
-    world.get("full", "/v1/conferences/1").expect_problem("record_not_found", "conferences");
+    world
+        .get("full", "/v1/conferences/1")
+        .expect_problem("record_not_found", "conferences");
     world.conferences(&[conference(1, json!({"name": "Again"}))]);
-    assert_eq!(world.get("full", "/v1/conferences/1").json()["data"]["name"], "Again");
+    assert_eq!(
+        world.get("full", "/v1/conferences/1").json()["data"]["name"],
+        "Again"
+    );
 }
 
 #[test]
@@ -310,7 +411,10 @@ fn a_license_shows_records_that_match_every_given_set() {
         ("conferences; countries: Spain", &[2, 12, 14, 24]),
         ("conferences; years: 2025", &[3, 6, 23]),
         ("conferences; countries: Spain; years: 2026", &[2, 14, 24]),
-        ("conferences; areas: Oncology; countries: Spain, Germany; years: 2025 2026", &[2, 3, 14, 19]),
+        (
+            "conferences; areas: Oncology; countries: Spain, Germany; years: 2025 2026",
+            &[2, 3, 14, 19],
+        ),
         ("conferences; areas: Oncology; countries: France", &[18]),
         ("conferences; areas: oncology", &[]),
         ("conferences; countries:", &[]),
@@ -322,7 +426,9 @@ fn a_license_shows_records_that_match_every_given_set() {
         assert_eq!(listed.ids(), *expected, "{shows}");
         for id in &all {
             let status = if expected.contains(id) { 200 } else { 404 };
-            world.get(&name, &format!("/v1/conferences/{id}")).expect(status);
+            world
+                .get(&name, &format!("/v1/conferences/{id}"))
+                .expect(status);
         }
     }
 }

@@ -10,13 +10,28 @@ use crate::harness::{PUBLIC_URL, World, patch, removal};
 fn pages_have_headers_that_forbid_other_sources() {
     let world = World::small();
     let errors = Code::ALL.iter().map(|code| format!("/docs/errors/{code}"));
-    for path in ["/docs", "/docs/errors"].map(str::to_owned).into_iter().chain(errors) {
+    for path in ["/docs", "/docs/errors"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(errors)
+    {
         let answer = world.get("", &path).expect(200);
-        assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"), "{path}");
+        assert_eq!(
+            answer.header("content-type"),
+            Some("text/html; charset=utf-8"),
+            "{path}"
+        );
         let policy = answer.header("content-security-policy").expect("a policy");
-        assert!(policy.starts_with("default-src 'none'; script-src 'self'; "), "{policy}");
+        assert!(
+            policy.starts_with("default-src 'none'; script-src 'self'; "),
+            "{policy}"
+        );
         assert!(!policy.contains("script-src 'self' '"), "{policy}");
-        assert_eq!(answer.header("referrer-policy"), Some("no-referrer"), "{path}");
+        assert_eq!(
+            answer.header("referrer-policy"),
+            Some("no-referrer"),
+            "{path}"
+        );
     }
 }
 
@@ -39,11 +54,17 @@ fn browsers_get_pages_for_paths_that_lead_nowhere() {
         ("/v1/conferences/", BROWSER, "application/problem+json"),
     ];
     for (path, accept, kind) in cases {
-        let answer = world.get_with("full", path, &[("accept", accept)]).expect(404);
+        let answer = world
+            .get_with("full", path, &[("accept", accept)])
+            .expect(404);
         assert_eq!(answer.header("content-type"), Some(kind), "{path} {accept}");
     }
     let page = world.get_with("", "/no/such", &[("accept", BROWSER)]);
-    assert!(page.text().contains("<a href=\"../\">start page</a>"), "{}", page.text());
+    assert!(
+        page.text().contains("<a href=\"../\">start page</a>"),
+        "{}",
+        page.text()
+    );
     assert!(page.header("content-security-policy").is_some());
 }
 
@@ -55,9 +76,15 @@ fn schema_of(document: &Value, pattern: &str, status: u16, kind: &str) -> Valida
         response = document.pointer(target.trim_start_matches('#')).unwrap();
     }
     let schema = &response["content"][kind]["schema"];
-    assert!(!schema.is_null(), "{pattern} {status} {kind} is not documented");
+    assert!(
+        !schema.is_null(),
+        "{pattern} {status} {kind} is not documented"
+    );
     let whole = json!({"components": document["components"], "allOf": [schema]});
-    jsonschema::options().should_validate_formats(true).build(&whole).unwrap()
+    jsonschema::options()
+        .should_validate_formats(true)
+        .build(&whole)
+        .unwrap()
 }
 
 #[test]
@@ -83,31 +110,72 @@ fn the_openapi_document_describes_the_answers() {
         ("full", "/conferences/{id}", "/conferences/22", 200),
         ("full", "/conferences/{id}", "/conferences/999", 404),
         ("full", "/conferences/{id}", "/conferences/x", 404),
-        ("full", "/conferences/changes", "/conferences/changes?updated_since=2000-01-01", 200),
+        (
+            "full",
+            "/conferences/changes",
+            "/conferences/changes?updated_since=2000-01-01",
+            200,
+        ),
         ("full", "/conferences/changes", "/conferences/changes", 200),
-        ("full", "/conferences/changes", "/conferences/changes?since=x", 400),
+        (
+            "full",
+            "/conferences/changes",
+            "/conferences/changes?since=x",
+            400,
+        ),
         ("spain", "/conferences/changes", gone.as_str(), 410),
         ("full", "/journals", "/journals", 200),
         ("full", "/journals/{id}", "/journals/6", 200),
-        ("full", "/journals/changes", "/journals/changes?updated_since=2000-01-01", 200),
-        ("full", "/reference/therapy-areas", "/reference/therapy-areas", 200),
-        ("full", "/reference/tags", "/reference/tags?dataset=conferences", 200),
+        (
+            "full",
+            "/journals/changes",
+            "/journals/changes?updated_since=2000-01-01",
+            200,
+        ),
+        (
+            "full",
+            "/reference/therapy-areas",
+            "/reference/therapy-areas",
+            200,
+        ),
+        (
+            "full",
+            "/reference/tags",
+            "/reference/tags?dataset=conferences",
+            200,
+        ),
         ("full", "/reference/tags", "/reference/tags", 400),
-        ("full", "/reference/organizations", "/reference/organizations?dataset=journals", 200),
+        (
+            "full",
+            "/reference/organizations",
+            "/reference/organizations?dataset=journals",
+            200,
+        ),
         ("full", "/exports/{dataset}", "/exports/x", 400),
         ("", "/status", "/status", 200),
     ];
     for (key, pattern, target, status) in cases {
         let answer = world.get(key, &format!("/v1{target}")).expect(status);
-        let schema = schema_of(&document, pattern, status, answer.header("content-type").unwrap());
+        let schema = schema_of(
+            &document,
+            pattern,
+            status,
+            answer.header("content-type").unwrap(),
+        );
         let body = answer.json();
         if let Err(error) = schema.validate(&body) {
             panic!("{target}: {error} at {}", error.instance_path());
         }
         // The schema is not empty: it rejects an empty object.
-        assert!(!schema.is_valid(&json!({})), "{pattern} {status} takes anything");
+        assert!(
+            !schema.is_valid(&json!({})),
+            "{pattern} {status} takes anything"
+        );
     }
     world.set_rate_limit("full", 1);
     let refused = world.get("full", "/v1/conferences").expect(429);
-    assert!(schema_of(&document, "/conferences", 429, "application/problem+json").is_valid(&refused.json()));
+    assert!(
+        schema_of(&document, "/conferences", 429, "application/problem+json")
+            .is_valid(&refused.json())
+    );
 }

@@ -6,7 +6,10 @@ const FILES: [(&str, &str); 9] = [
     ("/", "text/html; charset=utf-8"),
     ("/explorer/app.js", "text/javascript; charset=utf-8"),
     ("/explorer/views/list.js", "text/javascript; charset=utf-8"),
-    ("/explorer/model/select.js", "text/javascript; charset=utf-8"),
+    (
+        "/explorer/model/select.js",
+        "text/javascript; charset=utf-8",
+    ),
     ("/explorer/preact.js", "text/javascript; charset=utf-8"),
     ("/worker.js", "text/javascript; charset=utf-8"),
     ("/explorer/style.css", "text/css; charset=utf-8"),
@@ -20,9 +23,16 @@ fn files_are_revalidated_and_run_nothing_from_elsewhere() {
     for (path, kind) in FILES {
         let answer = world.get("", path).expect(200);
         assert_eq!(answer.header("content-type"), Some(kind), "{path}");
-        assert_eq!(answer.header("referrer-policy"), Some("no-referrer"), "{path}");
+        assert_eq!(
+            answer.header("referrer-policy"),
+            Some("no-referrer"),
+            "{path}"
+        );
         let policy = answer.header("content-security-policy").expect("a policy");
-        assert!(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self'"), "{policy}");
+        assert!(
+            policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self'"),
+            "{policy}"
+        );
         assert!(!policy.contains("unsafe"), "{policy}");
         let again = world.request("GET", path, &[("if-none-match", &answer.etag())]);
         assert_eq!((again.status, again.text()), (304, String::new()), "{path}");

@@ -19,34 +19,61 @@ const JOURNAL_COLUMNS: &str = "id,name,abbv,issn_print,issn_online,publisher,url
 fn jsonl(answer: &Answer) -> Vec<Value> {
     let text = String::from_utf8(gunzip(&answer.body)).unwrap();
     assert!(text.is_empty() || text.ends_with('\n'));
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 /// The rows of a CSV export, its header first.
 fn csv_rows(answer: &Answer) -> Vec<Vec<String>> {
     let content = answer.content();
-    let table = content.strip_prefix(b"\xEF\xBB\xBF").expect("a byte-order mark");
-    let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(table);
-    reader.records().map(|row| row.unwrap().iter().map(str::to_owned).collect()).collect()
+    let table = content
+        .strip_prefix(b"\xEF\xBB\xBF")
+        .expect("a byte-order mark");
+    let mut reader = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .from_reader(table);
+    reader
+        .records()
+        .map(|row| row.unwrap().iter().map(str::to_owned).collect())
+        .collect()
 }
 
 #[test]
 fn a_jsonl_export_has_the_records_of_the_list() {
     let world = World::small();
-    for (key, dataset) in
-        [("full", "conferences"), ("full", "journals"), ("onco", "conferences"), ("spain", "conferences")]
-    {
+    for (key, dataset) in [
+        ("full", "conferences"),
+        ("full", "journals"),
+        ("onco", "conferences"),
+        ("spain", "conferences"),
+    ] {
         for query in ["", "?format=jsonl"] {
-            let answer = world.get(key, &format!("/v1/exports/{dataset}{query}")).expect(200);
-            let listed = world.get(key, &format!("/v1/{dataset}?limit=500")).expect(200);
+            let answer = world
+                .get(key, &format!("/v1/exports/{dataset}{query}"))
+                .expect(200);
+            let listed = world
+                .get(key, &format!("/v1/{dataset}?limit=500"))
+                .expect(200);
             assert_eq!(jsonl(&answer), listed.items(), "{key} {dataset}");
             assert_eq!(answer.number("x-record-count"), listed.items().len() as u64);
             assert_eq!(answer.header("content-type"), Some("application/gzip"));
-            assert_eq!(answer.header("content-encoding"), None, "the file itself is gzip");
-            let name = format!("attachment; filename=\"{dataset}-{}.jsonl.gz\"", now().date());
+            assert_eq!(
+                answer.header("content-encoding"),
+                None,
+                "the file itself is gzip"
+            );
+            let name = format!(
+                "attachment; filename=\"{dataset}-{}.jsonl.gz\"",
+                now().date()
+            );
             assert_eq!(answer.header("content-disposition"), Some(name.as_str()));
             // The records have the same bytes, too.
-            let lines = String::from_utf8(gunzip(&answer.body)).unwrap().lines().collect::<Vec<_>>().join(",");
+            let lines = String::from_utf8(gunzip(&answer.body))
+                .unwrap()
+                .lines()
+                .collect::<Vec<_>>()
+                .join(",");
             assert!(listed.text().contains(&lines), "{key} {dataset}");
         }
     }
@@ -55,9 +82,17 @@ fn a_jsonl_export_has_the_records_of_the_list() {
 #[test]
 fn csv_is_one_flat_table() {
     let world = World::small();
-    for (dataset, columns, count) in [("conferences", CONFERENCE_COLUMNS, 25), ("journals", JOURNAL_COLUMNS, 12)] {
-        let answer = world.get("full", &format!("/v1/exports/{dataset}?format=csv")).expect(200);
-        assert_eq!(answer.header("content-type"), Some("text/csv; charset=utf-8"));
+    for (dataset, columns, count) in [
+        ("conferences", CONFERENCE_COLUMNS, 25),
+        ("journals", JOURNAL_COLUMNS, 12),
+    ] {
+        let answer = world
+            .get("full", &format!("/v1/exports/{dataset}?format=csv"))
+            .expect(200);
+        assert_eq!(
+            answer.header("content-type"),
+            Some("text/csv; charset=utf-8")
+        );
         assert_eq!(answer.header("content-encoding"), Some("gzip"));
         let name = format!("attachment; filename=\"{dataset}-{}.csv\"", now().date());
         assert_eq!(answer.header("content-disposition"), Some(name.as_str()));
@@ -65,7 +100,10 @@ fn csv_is_one_flat_table() {
         assert_eq!(rows[0].join(","), columns);
         assert_eq!(rows.len(), count + 1);
         assert_eq!(answer.number("x-record-count"), count as u64);
-        assert!(answer.text().starts_with(&format!("\u{feff}{columns}\r\n")), "CRLF after the header");
+        assert!(
+            answer.text().starts_with(&format!("\u{feff}{columns}\r\n")),
+            "CRLF after the header"
+        );
         assert!(answer.content().ends_with(b"Z\r\n"));
     }
 }
@@ -77,24 +115,49 @@ fn csv_cells_are_formatted_and_quoted() {
     let journals = csv_rows(&world.get("full", "/v1/exports/journals?format=csv"));
     let cases = [
         (&conferences, "1", "therapy_areas", "Hematology; Oncology"),
-        (&conferences, "1", "organizations", "American Society of Clinical Oncology"),
-        (&conferences, "1", "tags", "topic-area: Lung: small cell; audience: Nurses; attendee-geography: Global"),
+        (
+            &conferences,
+            "1",
+            "organizations",
+            "American Society of Clinical Oncology",
+        ),
+        (
+            &conferences,
+            "1",
+            "tags",
+            "topic-area: Lung: small cell; audience: Nurses; attendee-geography: Global",
+        ),
         (&conferences, "1", "formats_oral", "TRUE"),
         (&conferences, "1", "formats_e_poster", "FALSE"),
         (&conferences, "1", "formats_encore", ""),
         (&conferences, "1", "start_date", "2026-05-29"),
         (&conferences, "1", "year", "2026"),
         (&conferences, "1", "start_date_status", "confirmed"),
-        (&conferences, "4", "organizations", "Société Française de Cardiologie; american heart association"),
+        (
+            &conferences,
+            "4",
+            "organizations",
+            "Société Française de Cardiologie; american heart association",
+        ),
         (&conferences, "22", "year", ""),
         (&conferences, "22", "therapy_areas", ""),
         (&conferences, "22", "start_date_status", "not_found"),
-        (&conferences, "14", "name", "'=HYPERLINK(\"http://x.example\")"),
+        (
+            &conferences,
+            "14",
+            "name",
+            "'=HYPERLINK(\"http://x.example\")",
+        ),
         (&conferences, "14", "abbv", "''=already guarded"),
         (&conferences, "14", "city", "'+1 City"),
         (&conferences, "14", "venue", "'-minus, then \"quotes\""),
         (&conferences, "14", "url", "'@handle"),
-        (&conferences, "14", "organizations", "'=SUM(A1:A9) Institute"),
+        (
+            &conferences,
+            "14",
+            "organizations",
+            "'=SUM(A1:A9) Institute",
+        ),
         (&conferences, "14", "tags", "'@home: Remote"),
         (&conferences, "15", "name", "The \"Great\", long\r\nmeeting"),
         (&conferences, "15", "city", "'Iraq"),
@@ -104,9 +167,24 @@ fn csv_cells_are_formatted_and_quoted() {
         (&conferences, "23", "country", "Spain "),
         (&conferences, "24", "name", "'\tTabbed"),
         (&conferences, "21", "name", "각막 학회"),
-        (&journals, "1", "timelines_online_submit_to_accept_min_weeks", "6.0"),
-        (&journals, "1", "timelines_online_submit_to_accept_max_weeks", "10.5"),
-        (&journals, "1", "timelines_accept_to_online_min_weeks", "0.0"),
+        (
+            &journals,
+            "1",
+            "timelines_online_submit_to_accept_min_weeks",
+            "6.0",
+        ),
+        (
+            &journals,
+            "1",
+            "timelines_online_submit_to_accept_max_weeks",
+            "10.5",
+        ),
+        (
+            &journals,
+            "1",
+            "timelines_accept_to_online_min_weeks",
+            "0.0",
+        ),
         (&journals, "1", "timelines_accept_to_online_max_weeks", ""),
         (&journals, "1", "impact_factor", "42.1"),
         (&journals, "1", "publishing_access", "hybrid"),
@@ -116,16 +194,29 @@ fn csv_cells_are_formatted_and_quoted() {
         (&journals, "6", "citescore", "0.0000001"),
         (&journals, "6", "sjr", "1000000000000000000000.0"),
         (&journals, "6", "h_index", "9007199254740991"),
-        (&journals, "8", "organizations", "The \"Quoted\", Press; Łódź Medical University"),
+        (
+            &journals,
+            "8",
+            "organizations",
+            "The \"Quoted\", Press; Łódź Medical University",
+        ),
     ];
     for (table, id, column, expected) in cases {
-        let at = table[0].iter().position(|name| name == column).unwrap_or_else(|| panic!("no column {column}"));
+        let at = table[0]
+            .iter()
+            .position(|name| name == column)
+            .unwrap_or_else(|| panic!("no column {column}"));
         let row = table.iter().find(|row| row[0] == id).unwrap();
         assert_eq!(row[at], expected, "{id} {column}");
     }
     // Quoted by RFC 4180, with line breaks kept.
-    let text = world.get("full", "/v1/exports/conferences?format=csv").text();
-    assert!(text.contains("\r\n15,\"The \"\"Great\"\", long\r\nmeeting\",\"G;L\",2026,"), "{text}");
+    let text = world
+        .get("full", "/v1/exports/conferences?format=csv")
+        .text();
+    assert!(
+        text.contains("\r\n15,\"The \"\"Great\"\", long\r\nmeeting\",\"G;L\",2026,"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -137,12 +228,18 @@ fn the_same_content_gives_the_same_bytes() {
         let other = world.fork().get("full", path).expect(200);
         world.wall_ahead_s.set(0);
         assert_eq!(one.body, other.body, "{path}");
-        assert_eq!((one.token(), one.etag()), (other.token(), other.etag()), "{path}");
+        assert_eq!(
+            (one.token(), one.etag()),
+            (other.token(), other.etag()),
+            "{path}"
+        );
         // RFC 1952: the magic, deflate, no flags (so no name), no time.
         assert_eq!(&one.body[..8], [0x1f, 0x8b, 8, 0, 0, 0, 0, 0], "{path}");
         // Whether the caller accepts gzip makes no difference.
         for value in ["gzip", "identity", "gzip;q=0"] {
-            let asked = world.get_with("full", path, &[("accept-encoding", value)]).expect(200);
+            let asked = world
+                .get_with("full", path, &[("accept-encoding", value)])
+                .expect(200);
             assert_eq!(asked.body, one.body, "{path} {value}");
         }
     }
@@ -152,7 +249,8 @@ fn the_same_content_gives_the_same_bytes() {
 fn digests_are_those_of_the_file_and_its_records() {
     let world = World::small();
     let names = ["repr-digest", "x-records-digest", "x-sync-token"];
-    let told = |answer: &Answer| names.map(|name| answer.header(name).unwrap_or_default().to_owned());
+    let told =
+        |answer: &Answer| names.map(|name| answer.header(name).unwrap_or_default().to_owned());
     // Each whole export has digests of the file and of its content.
     for dataset in ["conferences", "journals"] {
         for format in ["jsonl", "csv"] {
@@ -160,17 +258,26 @@ fn digests_are_those_of_the_file_and_its_records() {
             let whole = world.get("full", &path).expect(200);
             let expected = told(&whole);
             for coding in ["gzip", "identity", "br, *;q=0"] {
-                let answer = world.get_with("full", &path, &[("accept-encoding", coding)]).expect(200);
+                let answer = world
+                    .get_with("full", &path, &[("accept-encoding", coding)])
+                    .expect(200);
                 assert_eq!(told(&answer), expected, "{path} {coding}");
             }
             let key = world.key("full").text;
             // Also for a world that has not built an export yet.
             for world in [&world, &world.fork()] {
-                let head = world.request("HEAD", &path, &[("x-api-key", &key)]).expect(200);
+                let head = world
+                    .request("HEAD", &path, &[("x-api-key", &key)])
+                    .expect(200);
                 assert_eq!(told(&head), expected, "HEAD {path}");
             }
-            for (name, value, status) in [("range", "bytes=5-9", 206), ("if-none-match", whole.etag().as_str(), 304)] {
-                let answer = world.get_with("full", &path, &[(name, value)]).expect(status);
+            for (name, value, status) in [
+                ("range", "bytes=5-9", 206),
+                ("if-none-match", whole.etag().as_str(), 304),
+            ] {
+                let answer = world
+                    .get_with("full", &path, &[(name, value)])
+                    .expect(status);
                 assert_eq!(told(&answer), expected, "{path} {name}");
             }
         }
@@ -182,10 +289,23 @@ fn an_empty_export_is_a_file_too() {
     let world = World::small();
     world.license("none", "conferences; areas: Nothing");
     let answer = world.get("none", "/v1/exports/conferences").expect(200);
-    assert_eq!((gunzip(&answer.body).len(), answer.number("x-record-count")), (0, 0));
-    let answer = world.get("none", "/v1/exports/conferences?format=csv").expect(200);
-    assert_eq!((csv_rows(&answer).len(), answer.number("x-record-count")), (1, 0));
-    world.get("none", &format!("/v1/conferences/changes?since={}", answer.token())).expect(200);
+    assert_eq!(
+        (gunzip(&answer.body).len(), answer.number("x-record-count")),
+        (0, 0)
+    );
+    let answer = world
+        .get("none", "/v1/exports/conferences?format=csv")
+        .expect(200);
+    assert_eq!(
+        (csv_rows(&answer).len(), answer.number("x-record-count")),
+        (1, 0)
+    );
+    world
+        .get(
+            "none",
+            &format!("/v1/conferences/changes?since={}", answer.token()),
+        )
+        .expect(200);
 }
 
 #[test]
@@ -194,7 +314,11 @@ fn an_export_can_be_imported_again() {
     let token = world.get("full", "/v1/conferences/changes").token();
     for dataset in ["conferences", "journals"] {
         let answer = world.get("full", &format!("/v1/exports/{dataset}"));
-        let lines: Vec<String> = String::from_utf8(gunzip(&answer.body)).unwrap().lines().map(str::to_owned).collect();
+        let lines: Vec<String> = String::from_utf8(gunzip(&answer.body))
+            .unwrap()
+            .lines()
+            .map(str::to_owned)
+            .collect();
         world.import(&[(dataset, &lines)]);
         let fresh = World::empty();
         fresh.license("full", "conferences journals");
@@ -202,29 +326,89 @@ fn an_export_can_be_imported_again() {
         let again = fresh.get("full", &format!("/v1/exports/{dataset}"));
         let without_times = |answer: &Answer| {
             let mut rows = jsonl(answer);
-            rows.iter_mut().for_each(|row| row["updated_at"] = Value::Null);
+            rows.iter_mut()
+                .for_each(|row| row["updated_at"] = Value::Null);
             rows
         };
         assert_eq!(without_times(&answer), without_times(&again), "{dataset}");
     }
-    assert_eq!(token, world.get("full", "/v1/conferences/changes").token(), "nothing changed");
+    assert_eq!(
+        token,
+        world.get("full", "/v1/conferences/changes").token(),
+        "nothing changed"
+    );
 }
 
 #[test]
 fn invalid_exports_are_refused() {
     let world = World::small();
     let cases = [
-        ("full", "/v1/exports/foo", "invalid_parameter", "`dataset`: must be `conferences` or `journals`"),
-        ("full", "/v1/exports/Journals", "invalid_parameter", "`dataset`"),
-        ("full", "/v1/exports/conferences%2F", "invalid_parameter", "`dataset`"),
-        ("full", "/v1/exports/conferences?format=xml", "invalid_parameter", "`format`: must be `jsonl` or `csv`"),
-        ("full", "/v1/exports/conferences?format=CSV", "invalid_parameter", "`format`"),
-        ("full", "/v1/exports/conferences?format=", "invalid_parameter", "`format`: is empty"),
-        ("full", "/v1/exports/conferences?format=csv&format=csv", "invalid_parameter", "more than once"),
-        ("full", "/v1/exports/conferences?fromat=csv", "unknown_parameter", "Did you mean `format`?"),
-        ("full", "/v1/exports/conferences?limit=5", "unknown_parameter", "Allowed are: `format`."),
-        ("onco", "/v1/exports/journals", "dataset_not_licensed", "`journals`"),
-        ("papers", "/v1/exports/conferences?format=csv", "dataset_not_licensed", "`conferences`"),
+        (
+            "full",
+            "/v1/exports/foo",
+            "invalid_parameter",
+            "`dataset`: must be `conferences` or `journals`",
+        ),
+        (
+            "full",
+            "/v1/exports/Journals",
+            "invalid_parameter",
+            "`dataset`",
+        ),
+        (
+            "full",
+            "/v1/exports/conferences%2F",
+            "invalid_parameter",
+            "`dataset`",
+        ),
+        (
+            "full",
+            "/v1/exports/conferences?format=xml",
+            "invalid_parameter",
+            "`format`: must be `jsonl` or `csv`",
+        ),
+        (
+            "full",
+            "/v1/exports/conferences?format=CSV",
+            "invalid_parameter",
+            "`format`",
+        ),
+        (
+            "full",
+            "/v1/exports/conferences?format=",
+            "invalid_parameter",
+            "`format`: is empty",
+        ),
+        (
+            "full",
+            "/v1/exports/conferences?format=csv&format=csv",
+            "invalid_parameter",
+            "more than once",
+        ),
+        (
+            "full",
+            "/v1/exports/conferences?fromat=csv",
+            "unknown_parameter",
+            "Did you mean `format`?",
+        ),
+        (
+            "full",
+            "/v1/exports/conferences?limit=5",
+            "unknown_parameter",
+            "Allowed are: `format`.",
+        ),
+        (
+            "onco",
+            "/v1/exports/journals",
+            "dataset_not_licensed",
+            "`journals`",
+        ),
+        (
+            "papers",
+            "/v1/exports/conferences?format=csv",
+            "dataset_not_licensed",
+            "`conferences`",
+        ),
         ("onco", "/v1/exports/foo", "invalid_parameter", "`dataset`"),
         ("full", "/v1/exports", "not_found", ""),
         ("full", "/v1/exports/", "not_found", ""),
@@ -241,12 +425,17 @@ fn a_range_request_gets_its_part_of_the_file() {
     for path in ["/v1/exports/conferences", "/v1/exports/journals?format=csv"] {
         let whole = world.get("full", path).expect(200);
         let (all, etag) = (whole.body.len(), whole.etag());
-        let cases = [(format!("bytes={}-", all / 2), all / 2..all), ("bytes=0-99".to_owned(), 0..100)];
+        let cases = [
+            (format!("bytes={}-", all / 2), all / 2..all),
+            ("bytes=0-99".to_owned(), 0..100),
+        ];
         for (range, part) in cases {
             let etags = [None, Some(etag.as_str())];
             for if_range in etags {
-                let headers: Vec<(&str, &str)> =
-                    [("range", range.as_str())].into_iter().chain(if_range.map(|tag| ("if-range", tag))).collect();
+                let headers: Vec<(&str, &str)> = [("range", range.as_str())]
+                    .into_iter()
+                    .chain(if_range.map(|tag| ("if-range", tag)))
+                    .collect();
                 let answer = world.get_with("full", path, &headers).expect(206);
                 assert_eq!(answer.body, whole.body[part.clone()], "{path} {range}");
                 let expected = format!("bytes {}-{}/{all}", part.start, part.end - 1);
@@ -261,17 +450,39 @@ fn a_range_request_gets_its_part_of_the_file() {
                     "content-encoding",
                     "content-disposition",
                 ] {
-                    assert_eq!(answer.header(header), whole.header(header), "{path} {range} {header}");
+                    assert_eq!(
+                        answer.header(header),
+                        whole.header(header),
+                        "{path} {range} {header}"
+                    );
                 }
             }
         }
         let beyond = format!("bytes={all}-");
-        let answer = world.get_with("full", path, &[("range", &beyond), ("if-range", &etag)]).expect(416);
-        assert_eq!(answer.header("content-range"), Some(format!("bytes */{all}").as_str()));
-        answer.expect_problem("invalid_request", &format!("{all} bytes of the file with this `ETag`"));
+        let answer = world
+            .get_with("full", path, &[("range", &beyond), ("if-range", &etag)])
+            .expect(416);
+        assert_eq!(
+            answer.header("content-range"),
+            Some(format!("bytes */{all}").as_str())
+        );
+        answer.expect_problem(
+            "invalid_request",
+            &format!("{all} bytes of the file with this `ETag`"),
+        );
         // Another file may have the same length.
-        for header in ["etag", "x-sync-token", "x-record-count", "repr-digest", "x-records-digest"] {
-            assert_eq!(answer.header(header), whole.header(header), "{path} {header}");
+        for header in [
+            "etag",
+            "x-sync-token",
+            "x-record-count",
+            "repr-digest",
+            "x-records-digest",
+        ] {
+            assert_eq!(
+                answer.header(header),
+                whole.header(header),
+                "{path} {header}"
+            );
         }
         // The whole file: another tag, a weak `If-Match`, HEAD. A range does not change a 304.
         let weak = format!("W/{etag}");
@@ -289,11 +500,19 @@ fn a_range_request_gets_its_part_of_the_file() {
         ];
         for (headers, status) in cases {
             let answer = world.get_with("full", path, headers).expect(status);
-            assert!(status != 200 || answer.body == whole.body, "{path} {headers:?}");
+            assert!(
+                status != 200 || answer.body == whole.body,
+                "{path} {headers:?}"
+            );
         }
         let key = world.key("full").text;
-        let head = world.request("HEAD", path, &[("x-api-key", &key), ("range", "bytes=0-1")]).expect(200);
-        assert_eq!((head.etag(), head.number("content-length")), (etag, all as u64));
+        let head = world
+            .request("HEAD", path, &[("x-api-key", &key), ("range", "bytes=0-1")])
+            .expect(200);
+        assert_eq!(
+            (head.etag(), head.number("content-length")),
+            (etag, all as u64)
+        );
     }
 }
 
@@ -310,8 +529,14 @@ fn a_download_resumes_only_in_the_same_file() {
     world.conferences(&[patch(1, json!({"venue": "Another"}))]);
     let new = resumed().expect(200);
     assert_ne!((new.etag(), &new.body), (etag.clone(), &old.body));
-    assert_eq!(jsonl(&new).len(), jsonl(&old).len(), "the new file is whole");
-    world.get_with("full", path, &[("if-none-match", &etag)]).expect(200);
+    assert_eq!(
+        jsonl(&new).len(),
+        jsonl(&old).len(),
+        "the new file is whole"
+    );
+    world
+        .get_with("full", path, &[("if-none-match", &etag)])
+        .expect(200);
     // Licenses that show different records have different files.
     let others = ["onco", "spain"].map(|key| world.get(key, path).etag());
     assert!(others[0] != others[1] && !others.contains(&new.etag()));
@@ -324,8 +549,13 @@ fn a_304_of_an_export_has_the_present_token() {
     let old = world.get("onco", path).expect(200);
     // A wider scope that shows the same records: the file stays the same, and its older token ends.
     world.license("onco", "conferences; areas: Oncology, Nothing");
-    let same = world.get_with("onco", path, &[("if-none-match", &old.etag())]).expect(304);
-    assert_eq!((same.etag(), same.header("x-record-count")), (old.etag(), old.header("x-record-count")));
+    let same = world
+        .get_with("onco", path, &[("if-none-match", &old.etag())])
+        .expect(304);
+    assert_eq!(
+        (same.etag(), same.header("x-record-count")),
+        (old.etag(), old.header("x-record-count"))
+    );
     assert_ne!(same.token(), old.token());
     let feed = |token: &str| world.get("onco", &format!("/v1/conferences/changes?since={token}"));
     feed(&old.token()).expect(410);

@@ -83,13 +83,23 @@ impl Held {
     fn of(world: &World) -> Held {
         Held {
             token: world.get("onco", "/v1/conferences/changes").token(),
-            middle: world.get("onco", "/v1/conferences/changes?updated_since=2000-01-01&limit=5").token(),
-            cursor: world.get("onco", "/v1/conferences?limit=3").cursor().unwrap(),
+            middle: world
+                .get(
+                    "onco",
+                    "/v1/conferences/changes?updated_since=2000-01-01&limit=5",
+                )
+                .token(),
+            cursor: world
+                .get("onco", "/v1/conferences?limit=3")
+                .cursor()
+                .unwrap(),
         }
     }
 
     fn fill(&self, request: &str) -> String {
-        let filled = request.replace("{token}", &self.token).replace("{middle}", &self.middle);
+        let filled = request
+            .replace("{token}", &self.token)
+            .replace("{middle}", &self.middle);
         format!("/v1/{}", filled.replace("{cursor}", &self.cursor))
     }
 }
@@ -104,8 +114,16 @@ fn seen(answer: &Answer) -> String {
     }
     let headers = format!("{headers:?}").replace(id, "");
     // Latin-1: one character per byte, so that no difference is lost.
-    let body = if answer.status >= 400 { answer.text().replace(id, "").into_bytes() } else { answer.body.clone() };
-    format!("{} {headers} {}", answer.status, body.into_iter().map(char::from).collect::<String>())
+    let body = if answer.status >= 400 {
+        answer.text().replace(id, "").into_bytes()
+    } else {
+        answer.body.clone()
+    };
+    format!(
+        "{} {headers} {}",
+        answer.status,
+        body.into_iter().map(char::from).collect::<String>()
+    )
 }
 
 /// Changes that the license `onco` must not reveal.
@@ -113,9 +131,16 @@ fn hidden_changes(world: &World) {
     let hidden = json!({"name": "Hidden congress", "year": 2026, "country": "Germany", "start_date": "2026-06-02",
         "therapy_areas": ["Cardiology", "Hidden Area"]});
     world.conferences(&[conference(700, hidden.clone()), conference(701, hidden)]);
-    world.conferences(&[patch(4, json!({"name": "Hidden rename", "country": "Spain"})), removal(5), removal(21)]);
+    world.conferences(&[
+        patch(4, json!({"name": "Hidden rename", "country": "Spain"})),
+        removal(5),
+        removal(21),
+    ]);
     world.import(&[
-        ("organizations", &[json!({"id": 50, "name": "Hidden Organization"}).to_string()]),
+        (
+            "organizations",
+            &[json!({"id": 50, "name": "Hidden Organization"}).to_string()],
+        ),
         (
             "tags",
             &[
@@ -125,16 +150,34 @@ fn hidden_changes(world: &World) {
         ),
         (
             "conferences",
-            &[patch(700, json!({"organizations": [50, 1, 2], "tags": [50, 1, 3, 5]})), patch(9, json!({"tags": [4]}))],
+            &[
+                patch(
+                    700,
+                    json!({"organizations": [50, 1, 2], "tags": [50, 1, 3, 5]}),
+                ),
+                patch(9, json!({"tags": [4]})),
+            ],
         ),
     ]);
     world.import(&[(
         "organizations",
-        &[patch(10, json!({"abbv": "HID"})), patch(50, json!({"url": "https://h.example"}))],
+        &[
+            patch(10, json!({"abbv": "HID"})),
+            patch(50, json!({"url": "https://h.example"})),
+        ],
     )]);
-    world.conferences(&[removal(701), patch(6, json!({"therapy_areas": ["Hidden Area"]}))]);
-    world.conferences(&[conference(701, json!({"year": 2025})), conference(5, json!({}))]);
-    world.import(&[("journals", &[removal(2), patch(1, json!({"name": "Hidden journal"}))])]);
+    world.conferences(&[
+        removal(701),
+        patch(6, json!({"therapy_areas": ["Hidden Area"]})),
+    ]);
+    world.conferences(&[
+        conference(701, json!({"year": 2025})),
+        conference(5, json!({})),
+    ]);
+    world.import(&[(
+        "journals",
+        &[removal(2), patch(1, json!({"name": "Hidden journal"}))],
+    )]);
     world.license("full", "conferences; areas: Cardiology");
     world.license("another", "conferences journals");
     world.set_rate_limit("spain", 5);
@@ -149,13 +192,30 @@ fn hidden_changes_change_no_byte() {
     hidden_changes(&other);
     for request in REQUESTS {
         let path = held.fill(request);
-        for headers in [&[][..], &[("accept-encoding", "gzip")], &[("if-none-match", "*")]] {
-            let [one, other] = [&one, &other].map(|world| seen(&world.get_with("onco", &path, headers)));
-            let at = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+        for headers in [
+            &[][..],
+            &[("accept-encoding", "gzip")],
+            &[("if-none-match", "*")],
+        ] {
+            let [one, other] =
+                [&one, &other].map(|world| seen(&world.get_with("onco", &path, headers)));
+            let at = one
+                .bytes()
+                .zip(other.bytes())
+                .take_while(|(a, b)| a == b)
+                .count();
             let part = |text: &str| {
-                String::from_utf8_lossy(&text.as_bytes()[at.saturating_sub(60)..]).chars().take(200).collect::<String>()
+                String::from_utf8_lossy(&text.as_bytes()[at.saturating_sub(60)..])
+                    .chars()
+                    .take(200)
+                    .collect::<String>()
             };
-            assert!(one == other, "{request} {headers:?}: {} and {}", part(&one), part(&other));
+            assert!(
+                one == other,
+                "{request} {headers:?}: {} and {}",
+                part(&one),
+                part(&other)
+            );
         }
     }
 }
@@ -163,14 +223,22 @@ fn hidden_changes_change_no_byte() {
 #[test]
 fn a_tombstone_comes_only_for_records_that_the_license_showed() {
     let world = World::small();
-    let start = world.get("onco", "/v1/conferences/changes?updated_since=2000-01-01&limit=1000");
+    let start = world.get(
+        "onco",
+        "/v1/conferences/changes?updated_since=2000-01-01&limit=1000",
+    );
     assert!(!start.entries().contains('-'), "{}", start.entries());
     world.conferences(&[removal(4), removal(5), removal(1)]);
     let since = format!("/v1/conferences/changes?since={}", start.token());
     assert_eq!(world.get("onco", &since).entries(), "-1");
     // A license created after a removal has no tombstone of it.
     world.license("late", "conferences");
-    let all = world.get("late", "/v1/conferences/changes?updated_since=2000-01-01&limit=1000").entries();
+    let all = world
+        .get(
+            "late",
+            "/v1/conferences/changes?updated_since=2000-01-01&limit=1000",
+        )
+        .entries();
     assert!(!all.contains('-'), "{all}");
     assert_eq!(all.split(' ').count(), 22);
 }

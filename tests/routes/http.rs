@@ -21,17 +21,30 @@ fn every_operation_is_a_get() {
         "/docs/errors/not_found",
     ];
     for path in paths {
-        for method in ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "get", "Head"] {
+        for method in [
+            "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "get",
+            "Head",
+        ] {
             for has_body in [false, true] {
-                let answer = world.ask(method, path, &[("x-api-key", &key)], has_body).expect(405);
+                let answer = world
+                    .ask(method, path, &[("x-api-key", &key)], has_body)
+                    .expect(405);
                 answer.expect_problem("method_not_allowed", method);
             }
         }
         for method in ["GET", "HEAD"] {
-            let answer = world.ask(method, path, &[("x-api-key", &key)], true).expect(400);
-            assert_eq!(answer.header("connection"), Some("close"), "{method} {path}");
+            let answer = world
+                .ask(method, path, &[("x-api-key", &key)], true)
+                .expect(400);
+            assert_eq!(
+                answer.header("connection"),
+                Some("close"),
+                "{method} {path}"
+            );
         }
-        world.ask("GET", path, &[], true).expect_problem("invalid_request", "must not have a body");
+        world
+            .ask("GET", path, &[], true)
+            .expect_problem("invalid_request", "must not have a body");
     }
 }
 
@@ -86,14 +99,23 @@ fn a_target_has_at_most_4096_bytes() {
     ];
     for (target, status, code) in cases {
         let answer = world.get("full", &target);
-        assert_eq!((answer.status, answer.code().as_str()), (status, code), "{} bytes", target.len());
+        assert_eq!(
+            (answer.status, answer.code().as_str()),
+            (status, code),
+            "{} bytes",
+            target.len()
+        );
     }
 }
 
 #[test]
 fn if_none_match_gets_304_for_an_equal_tag() {
     let world = World::small();
-    for path in ["/v1/conferences?limit=3", "/v1/journals/1", "/v1/reference/tags?dataset=journals"] {
+    for path in [
+        "/v1/conferences?limit=3",
+        "/v1/journals/1",
+        "/v1/reference/tags?dataset=journals",
+    ] {
         let etag = world.get("full", path).etag();
         let cases: Vec<(Vec<String>, u16)> = vec![
             (vec![etag.clone()], 304),
@@ -102,7 +124,10 @@ fn if_none_match_gets_304_for_an_equal_tag() {
             (vec!["\"x\"".to_owned()], 200),
         ];
         for (values, status) in cases {
-            let headers: Vec<(&str, &str)> = values.iter().map(|value| ("if-none-match", value.as_str())).collect();
+            let headers: Vec<(&str, &str)> = values
+                .iter()
+                .map(|value| ("if-none-match", value.as_str()))
+                .collect();
             let answer = world.get_with("full", path, &headers).expect(status);
             assert_eq!(answer.etag(), etag, "{path} {values:?}");
         }
@@ -112,16 +137,33 @@ fn if_none_match_gets_304_for_an_equal_tag() {
 #[test]
 fn answers_without_a_tag_ignore_conditions() {
     let world = World::small();
-    let paths = ["/v1/status", "/v1/conferences/changes", "/openapi.json", "/docs"];
+    let paths = [
+        "/v1/status",
+        "/v1/conferences/changes",
+        "/openapi.json",
+        "/docs",
+    ];
     for path in paths {
         // The central check notices if the answer has the caller's request id.
-        let headers = [("if-none-match", "*"), ("range", "bytes=0-1"), ("x-request-id", "mine")];
+        let headers = [
+            ("if-none-match", "*"),
+            ("range", "bytes=0-1"),
+            ("x-request-id", "mine"),
+        ];
         world.get_with("full", path, &headers).expect(200);
     }
-    for (path, status) in [("/v1/conferences/999", 404), ("/v1/conferences?limit=0", 400), ("/v1/nowhere", 404)] {
-        world.get_with("full", path, &[("if-none-match", "*")]).expect(status);
+    for (path, status) in [
+        ("/v1/conferences/999", 404),
+        ("/v1/conferences?limit=0", 400),
+        ("/v1/nowhere", 404),
+    ] {
+        world
+            .get_with("full", path, &[("if-none-match", "*")])
+            .expect(status);
     }
-    world.get_with("", "/v1/conferences", &[("if-none-match", "*")]).expect(401);
+    world
+        .get_with("", "/v1/conferences", &[("if-none-match", "*")])
+        .expect(401);
 }
 
 #[test]
@@ -133,25 +175,53 @@ fn gzip_is_negotiated() {
         "/v1/conferences/changes?updated_since=2000-01-01",
         "/v1/conferences?year=2026&limit=9",
     ];
-    let accepted = [("gzip", true), ("deflate, gzip;q=0.1, br", true), ("identity", false), ("gzip;q=0", false)];
+    let accepted = [
+        ("gzip", true),
+        ("deflate, gzip;q=0.1, br", true),
+        ("identity", false),
+        ("gzip;q=0", false),
+    ];
     for path in large {
         let plain = world.get("full", path).expect(200);
         assert!(plain.body.len() > 1_400, "{path} is large enough");
         for (value, is_packed) in accepted {
-            let answer = world.get_with("full", path, &[("accept-encoding", value)]).expect(200);
-            assert_eq!(answer.header("content-encoding") == Some("gzip"), is_packed, "{path} {value:?}");
+            let answer = world
+                .get_with("full", path, &[("accept-encoding", value)])
+                .expect(200);
+            assert_eq!(
+                answer.header("content-encoding") == Some("gzip"),
+                is_packed,
+                "{path} {value:?}"
+            );
             assert_eq!(answer.content(), plain.body, "{path} {value:?}");
-            assert_eq!(answer.header("etag"), plain.header("etag"), "{path} {value:?}");
-            assert_eq!(answer.header("content-type"), Some("application/json"), "{path} {value:?}");
+            assert_eq!(
+                answer.header("etag"),
+                plain.header("etag"),
+                "{path} {value:?}"
+            );
+            assert_eq!(
+                answer.header("content-type"),
+                Some("application/json"),
+                "{path} {value:?}"
+            );
             if is_packed {
                 assert!(answer.body.len() < plain.body.len(), "{path} {value:?}");
-                assert_eq!(&answer.body[..8], [0x1f, 0x8b, 8, 0, 0, 0, 0, 0], "no time in the header");
+                assert_eq!(
+                    &answer.body[..8],
+                    [0x1f, 0x8b, 8, 0, 0, 0, 0, 0],
+                    "no time in the header"
+                );
                 assert_eq!(gunzip(&answer.body), plain.body);
             }
         }
     }
     // Small answers are not compressed, and neither are problems.
-    for path in ["/v1/status", "/v1/conferences?year=1999", "/v1/conferences?limit=0", "/v1/conferences/changes"] {
+    for path in [
+        "/v1/status",
+        "/v1/conferences?year=1999",
+        "/v1/conferences?limit=0",
+        "/v1/conferences/changes",
+    ] {
         let answer = world.get_with("full", path, &[("accept-encoding", "gzip")]);
         assert_eq!(answer.header("content-encoding"), None, "{path}");
     }
@@ -204,7 +274,9 @@ fn etags_are_equal_exactly_if_contents_are() {
     ];
     let mut answers: Vec<(&str, Answer)> = Vec::new();
     for key in ["full", "onco", "papers", "spain"] {
-        let all = paths.iter().map(|path| (key, world.get(key, &format!("/v1/{path}"))));
+        let all = paths
+            .iter()
+            .map(|path| (key, world.get(key, &format!("/v1/{path}"))));
         answers.extend(all.filter(|(_, answer)| answer.status == 200));
     }
     assert!(answers.len() > 80);
@@ -217,7 +289,13 @@ fn etags_are_equal_exactly_if_contents_are() {
             }
             let same = one.body == other.body;
             equal += usize::from(same);
-            assert_eq!(one.etag() == other.etag(), same, "{key} {} and {other_key} {}", one.asked, other.asked);
+            assert_eq!(
+                one.etag() == other.etag(),
+                same,
+                "{key} {} and {other_key} {}",
+                one.asked,
+                other.asked
+            );
         }
     }
     assert!(equal > 30, "{equal} pairs");
@@ -227,7 +305,8 @@ fn etags_are_equal_exactly_if_contents_are() {
 fn a_tag_covers_the_meaning_of_a_cursor() {
     let world = World::small();
     world.license("full-too", "conferences journals");
-    let [one, other] = ["full", "full-too"].map(|key| world.get(key, "/v1/conferences?limit=3&year=2026"));
+    let [one, other] =
+        ["full", "full-too"].map(|key| world.get(key, "/v1/conferences?limit=3&year=2026"));
     assert_ne!(one.body, other.body);
     assert_eq!(one.etag(), other.etag());
 }
@@ -247,8 +326,16 @@ fn an_etag_changes_only_with_the_content_of_the_answer() {
     // A change, and which of the paths above it affects.
     type Change = fn(&World);
     let cases: [(&str, Change, [bool; 6]); 7] = [
-        ("a key", |world| drop(world.new_key("k", "full", Default::default())), [false; 6]),
-        ("a rate limit", |world| world.set_rate_limit("full", 1_000), [false; 6]),
+        (
+            "a key",
+            |world| drop(world.new_key("k", "full", Default::default())),
+            [false; 6],
+        ),
+        (
+            "a rate limit",
+            |world| world.set_rate_limit("full", 1_000),
+            [false; 6],
+        ),
         (
             "the last record of the first page",
             |world| world.conferences(&[patch(3, json!({"venue": "V"}))]),
@@ -289,7 +376,10 @@ fn an_etag_changes_only_with_the_content_of_the_answer() {
 fn only_a_key_that_may_be_used_here_counts_for_its_connection() {
     let world = World::small();
     world.set_rate_limit("spain", 1);
-    let elsewhere = KeySettings { allowed_ips: vec!["10.0.0.1/32".parse().unwrap()], ..KeySettings::default() };
+    let elsewhere = KeySettings {
+        allowed_ips: vec!["10.0.0.1/32".parse().unwrap()],
+        ..KeySettings::default()
+    };
     world.new_key("elsewhere", "full", elsewhere);
     world.new_key("revoked", "full", KeySettings::default());
     let id = world.key("revoked").id;
@@ -310,6 +400,10 @@ fn only_a_key_that_may_be_used_here_counts_for_its_connection() {
     ];
     for (key, target, status, has_key) in cases {
         let response = world.run(world.ask_at_once(key, target, "identity"));
-        assert_eq!((response.status.as_u16(), response.has_key), (status, has_key), "{key} {target}");
+        assert_eq!(
+            (response.status.as_u16(), response.has_key),
+            (status, has_key),
+            "{key} {target}"
+        );
     }
 }

@@ -12,7 +12,9 @@ const DAY_S: i64 = 86_400;
 fn hours(answer: &Answer) -> Vec<(i64, i64)> {
     let hours = |entry: &Value| {
         let id = entry["id"].as_i64().unwrap();
-        let Some(time) = entry.get("changed_at") else { return (id, 0) };
+        let Some(time) = entry.get("changed_at") else {
+            return (id, 0);
+        };
         let ago_s = now().unix_s() - parse_time(time.as_str().unwrap()).unwrap().unix_s();
         (-id, (ago_s + 1800).div_euclid(3600))
     };
@@ -25,7 +27,10 @@ fn a_record_that_is_removed_again_is_removed_anew() {
     world.license("full", "conferences");
     let start = world.get("full", "/v1/conferences/changes").token();
     let path = format!("/v1/conferences/changes?since={start}&limit=1000");
-    let (all, none) = ((1..=600).map(|id| conference(id, json!({}))), (1..=600).map(removal));
+    let (all, none) = (
+        (1..=600).map(|id| conference(id, json!({}))),
+        (1..=600).map(removal),
+    );
     let (all, none): (Vec<String>, Vec<String>) = (all.collect(), none.collect());
     for age_h in [5, 2, 0] {
         world.conferences(&all);
@@ -34,7 +39,11 @@ fn a_record_that_is_removed_again_is_removed_anew() {
         // The compressed page consists of segments, which are kept in memory.
         for headers in [&[("accept-encoding", "gzip")][..], &[]] {
             let found = hours(&world.get_with("full", &path, headers).expect(200));
-            assert_eq!(found, (1..=600).map(|id| (-id, age_h)).collect::<Vec<_>>(), "{age_h} h ago");
+            assert_eq!(
+                found,
+                (1..=600).map(|id| (-id, age_h)).collect::<Vec<_>>(),
+                "{age_h} h ago"
+            );
         }
     }
 }
@@ -52,7 +61,12 @@ fn a_list_since_a_time_accepts_all_filters() {
         patch(8, areas("Oncology", 2031)),
     ]);
     let list = |since: Timestamp, more: &str| {
-        world.get("full", &format!("/v1/conferences?updated_since={since}{more}")).expect(200)
+        world
+            .get(
+                "full",
+                &format!("/v1/conferences?updated_since={since}{more}"),
+            )
+            .expect(200)
     };
     // (the filters, the matching ids among all changed records)
     let cases: [(&str, &[u64]); 8] = [
@@ -67,10 +81,18 @@ fn a_list_since_a_time_accepts_all_filters() {
     ];
     for (filters, expected) in cases {
         assert_eq!(list(old, filters).ids(), expected, "{filters}");
-        assert_eq!(list(new, filters).ids(), [0; 0], "{filters}: nothing changed after now");
+        assert_eq!(
+            list(new, filters).ids(),
+            [0; 0],
+            "{filters}: nothing changed after now"
+        );
         // No page is empty.
         let page = list(old, &format!("{filters}&limit=1"));
-        assert_eq!((page.ids().len(), page.has_more()), (expected.len().min(1), expected.len() > 1), "{filters} by 1");
+        assert_eq!(
+            (page.ids().len(), page.has_more()),
+            (expected.len().min(1), expected.len() > 1),
+            "{filters} by 1"
+        );
     }
 }
 
@@ -81,18 +103,29 @@ fn pages_that_are_exactly_full_end() {
     let start = world.get("full", "/v1/conferences/changes").token();
     let mut ids = 0..0;
     for count in [1, 2, 100, 101, 500, 501] {
-        let lines: Vec<String> = (ids.end + 1..=count).map(|id| conference(id, json!({}))).collect();
+        let lines: Vec<String> = (ids.end + 1..=count)
+            .map(|id| conference(id, json!({})))
+            .collect();
         ids = 1..count;
         world.conferences(&lines);
         let count = usize::try_from(count).unwrap();
         for (path, limit) in [
             ("/v1/conferences?".to_owned(), 100),
             ("/v1/conferences?limit=1&".to_owned(), 1),
-            (format!("/v1/conferences?limit={}&", count.min(500)), count.min(500)),
+            (
+                format!("/v1/conferences?limit={}&", count.min(500)),
+                count.min(500),
+            ),
             ("/v1/conferences?limit=500&".to_owned(), 500),
             (format!("/v1/conferences/changes?since={start}&"), 500),
-            (format!("/v1/conferences/changes?limit={count}&since={start}&"), count),
-            (format!("/v1/conferences/changes?limit={}&since={start}&", count + 1), count + 1),
+            (
+                format!("/v1/conferences/changes?limit={count}&since={start}&"),
+                count,
+            ),
+            (
+                format!("/v1/conferences/changes?limit={}&since={start}&", count + 1),
+                count + 1,
+            ),
         ] {
             let page = world.get("full", path.trim_end_matches('&')).expect(200);
             assert_eq!(page.items().len(), count.min(limit), "{path} of {count}");
@@ -105,13 +138,24 @@ fn pages_that_are_exactly_full_end() {
 fn an_export_of_many_segments_has_every_record_once() {
     let world = World::empty();
     world.license("full", "conferences journals");
-    world.conferences(&(1..=4300).map(|id| conference(id, json!({}))).collect::<Vec<_>>());
+    world.conferences(
+        &(1..=4300)
+            .map(|id| conference(id, json!({})))
+            .collect::<Vec<_>>(),
+    );
     let export = world.get("full", "/v1/exports/conferences").expect(200);
     let text = String::from_utf8(crate::harness::gunzip(&export.body)).unwrap();
-    let ids = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].as_u64().unwrap());
+    let ids = text.lines().map(|line| {
+        serde_json::from_str::<Value>(line).unwrap()["id"]
+            .as_u64()
+            .unwrap()
+    });
     assert!(ids.eq(1..=4300));
     assert_eq!(export.number("x-record-count"), 4300);
-    let table = world.get("full", "/v1/exports/conferences?format=csv").expect(200).text();
+    let table = world
+        .get("full", "/v1/exports/conferences?format=csv")
+        .expect(200)
+        .text();
     assert_eq!(table.lines().count(), 4301);
 }
 
@@ -127,16 +171,39 @@ fn updated_since_is_inclusive_in_whole_seconds() {
     let world = World::small();
     let at = time_of(&world, "/v1/conferences?limit=1");
     let count = |dataset: &str, time: &str| {
-        world.get("full", &format!("/v1/{dataset}?limit=500&updated_since={time}")).expect(200).items().len()
+        world
+            .get(
+                "full",
+                &format!("/v1/{dataset}?limit=500&updated_since={time}"),
+            )
+            .expect(200)
+            .items()
+            .len()
     };
-    for (dataset, all) in [("conferences", 25), ("journals", 12), ("conferences/changes", 25), ("journals/changes", 12)]
-    {
+    for (dataset, all) in [
+        ("conferences", 25),
+        ("journals", 12),
+        ("conferences/changes", 25),
+        ("journals/changes", 12),
+    ] {
         assert_eq!(count(dataset, &at.to_string()), all, "{dataset} at {at}");
-        assert_eq!(count(dataset, &at.plus_s(-1).to_string()), all, "{dataset} before {at}");
+        assert_eq!(
+            count(dataset, &at.plus_s(-1).to_string()),
+            all,
+            "{dataset} before {at}"
+        );
         // The licenses were created after the import, so their records entered a moment later.
-        assert_eq!(count(dataset, &at.plus_s(600).to_string()), 0, "{dataset} after {at}");
+        assert_eq!(
+            count(dataset, &at.plus_s(600).to_string()),
+            0,
+            "{dataset} after {at}"
+        );
         let fraction = at.to_string().replace('Z', ".999Z");
-        assert_eq!(count(dataset, &fraction), all, "{dataset}: a fraction is cut off");
+        assert_eq!(
+            count(dataset, &fraction),
+            all,
+            "{dataset}: a fraction is cut off"
+        );
         let shifted = at.plus_s(7_200).to_string().replace('Z', "%2B02:00");
         assert_eq!(count(dataset, &shifted), all, "{dataset}: an offset");
     }

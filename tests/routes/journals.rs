@@ -19,7 +19,14 @@ fn journal_filters_select_and_invalid_ones_are_refused() {
         ("updated_since=2000-01-01&q=heart", &[11]),
     ];
     for (query, expected) in cases {
-        assert_eq!(world.get("full", &format!("/v1/journals?{query}")).expect(200).ids(), *expected, "{query}");
+        assert_eq!(
+            world
+                .get("full", &format!("/v1/journals?{query}"))
+                .expect(200)
+                .ids(),
+            *expected,
+            "{query}"
+        );
     }
     let allowed = "Allowed are: `limit`, `cursor`, `updated_since`, `q`.";
     let cases = [
@@ -30,7 +37,9 @@ fn journal_filters_select_and_invalid_ones_are_refused() {
         ("cursor=x", "invalid_cursor", "`cursor`"),
     ];
     for (query, code, piece) in cases {
-        world.get("full", &format!("/v1/journals?{query}")).expect_problem(code, piece);
+        world
+            .get("full", &format!("/v1/journals?{query}"))
+            .expect_problem(code, piece);
     }
 }
 
@@ -52,9 +61,12 @@ fn a_journal_has_every_field_in_order() {
     );
     assert_eq!(answer.text(), expected);
     let numbers = world.get("papers", "/v1/journals/6").text();
-    for member in
-        ["\"impact_factor\":0.0,", "\"citescore\":0.0000001,", "\"h_index\":9007199254740991,", "\"apc_usd\":1234.5,"]
-    {
+    for member in [
+        "\"impact_factor\":0.0,",
+        "\"citescore\":0.0000001,",
+        "\"h_index\":9007199254740991,",
+        "\"apc_usd\":1234.5,",
+    ] {
         assert!(numbers.contains(member), "{member}: {numbers}");
     }
     let weeks = world.get("papers", "/v1/journals/1").json()["data"]["timelines"]["online_submit_to_accept"].clone();

@@ -36,8 +36,17 @@ struct States {
 impl States {
     fn of(world: &World) -> Arc<States> {
         let state = Mutex::new(world.shown());
-        let (after_reading, changes, is_stale) = (Mutex::default(), watch::channel(()).0, AtomicBool::new(false));
-        Arc::new(States { state, after_reading, changes, is_stale })
+        let (after_reading, changes, is_stale) = (
+            Mutex::default(),
+            watch::channel(()).0,
+            AtomicBool::new(false),
+        );
+        Arc::new(States {
+            state,
+            after_reading,
+            changes,
+            is_stale,
+        })
     }
 
     fn service(self: &Arc<States>, observer: Arc<dyn Observer>) -> Service {
@@ -59,7 +68,10 @@ impl SnapshotSource for States {
     }
 
     fn unservable(&self) -> Option<Unservable> {
-        let stale = Unservable { retry_after_s: 10, reason: "Its data may be outdated." };
+        let stale = Unservable {
+            retry_after_s: 10,
+            reason: "Its data may be outdated.",
+        };
         self.is_stale.load(Ordering::Relaxed).then_some(stale)
     }
 
@@ -106,7 +118,13 @@ impl Polls {
     fn new(world: World, max: usize, max_per_key: usize) -> Polls {
         let (states, ends) = (States::of(&world), Arc::new(Ends::default()));
         let service = Arc::new(states.service(Arc::<Ends>::clone(&ends)));
-        Polls { world, states, ends, service, permits: KeyedPermits::new(max, max_per_key) }
+        Polls {
+            world,
+            states,
+            ends,
+            service,
+            permits: KeyedPermits::new(max, max_per_key),
+        }
     }
 
     /// Shows the present state of the database, as a watcher does.
@@ -115,27 +133,65 @@ impl Polls {
         self.states.changes.send_replace(());
     }
 
-    fn waiter(&self, key: &str, dataset: &str, wait_s: u64, closing: &watch::Receiver<bool>) -> Waiter {
+    fn waiter(
+        &self,
+        key: &str,
+        dataset: &str,
+        wait_s: u64,
+        closing: &watch::Receiver<bool>,
+    ) -> Waiter {
         // The time of the paused clock.
         let at = tokio::time::Instant::now().into_std();
-        let exchange =
-            |query: &str| Exchange::new(request(&self.world, key, &format!("/v1/{dataset}/changes{query}"), at));
+        let exchange = |query: &str| {
+            Exchange::new(request(
+                &self.world,
+                key,
+                &format!("/v1/{dataset}/changes{query}"),
+                at,
+            ))
+        };
         let mut first = exchange("");
-        let Ok(CheckedRequest::Answered(page)) = self.service.check(&mut first) else { panic!("the present moment") };
-        let page: Value = serde_json::from_slice(&self.service.finish(&first, Ok(page)).body).unwrap();
+        let Ok(CheckedRequest::Answered(page)) = self.service.check(&mut first) else {
+            panic!("the present moment")
+        };
+        let page: Value =
+            serde_json::from_slice(&self.service.finish(&first, Ok(page)).body).unwrap();
         let since = page["next_sync_token"].as_str().unwrap();
         let mut exchange = exchange(&format!("?since={since}&wait={wait_s}"));
-        let Ok(CheckedRequest::Answered(page)) = self.service.check(&mut exchange) else { panic!("an empty page") };
+        let Ok(CheckedRequest::Answered(page)) = self.service.check(&mut exchange) else {
+            panic!("an empty page")
+        };
         let (interest, until) = exchange.interest(&Ok(page)).expect("it may wait");
         let state = Connection::default();
         assert!(state.start_answer());
-        Waiter { exchange, interest, until, state, closing: closing.clone() }
+        Waiter {
+            exchange,
+            interest,
+            until,
+            state,
+            closing: closing.clone(),
+        }
     }
 
     async fn wait(&self, waiter: &mut Waiter) {
-        let Waiter { exchange, interest, until, state, closing } = waiter;
+        let Waiter {
+            exchange,
+            interest,
+            until,
+            state,
+            closing,
+        } = waiter;
         let interest = interest.clone();
-        long_polls::wait(&self.permits, &self.service, exchange, interest, *until, state, closing).await;
+        long_polls::wait(
+            &self.permits,
+            &self.service,
+            exchange,
+            interest,
+            *until,
+            state,
+            closing,
+        )
+        .await;
         assert!(state.is_answering(), "its request is being answered again");
     }
 
@@ -143,7 +199,15 @@ impl Polls {
     async fn outcome(&self, waiter: &mut Waiter) -> (WaitEnd, u64) {
         let begun = tokio::time::Instant::now();
         self.wait(waiter).await;
-        (self.ends.0.lock().unwrap().pop().expect("the end of the wait"), begun.elapsed().as_secs())
+        (
+            self.ends
+                .0
+                .lock()
+                .unwrap()
+                .pop()
+                .expect("the end of the wait"),
+            begun.elapsed().as_secs(),
+        )
     }
 }
 
@@ -172,11 +236,19 @@ fn change_of(world: &World, area: &str) {
     static CHANGES: AtomicU64 = AtomicU64::new(0);
     let venue = format!("Venue {}", CHANGES.fetch_add(1, Ordering::Relaxed));
     let id = if area == "Oncology" { 90 } else { 91 };
-    world.conferences(&[conference(id, json!({"therapy_areas": [area], "venue": venue}))]);
+    world.conferences(&[conference(
+        id,
+        json!({"therapy_areas": [area], "venue": venue}),
+    )]);
 }
 
 fn run(test: impl Future<Output = ()>) {
-    tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(test);
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap()
+        .block_on(test);
 }
 
 #[test]
@@ -185,14 +257,26 @@ fn a_commit_before_during_or_after_registration_wakes_the_long_poll() {
         let polls = Polls::new(World::small(), 9, 9);
         let (_open, closing) = watch::channel(false);
         let waiter = |wait_s| polls.waiter("onco", "conferences", wait_s, &closing);
-        assert_eq!(polls.outcome(&mut waiter(60)).await, (WaitEnd::Time, 45), "no change");
-        assert_eq!(polls.outcome(&mut waiter(1)).await, (WaitEnd::Time, 1), "no change, and less time");
+        assert_eq!(
+            polls.outcome(&mut waiter(60)).await,
+            (WaitEnd::Time, 45),
+            "no change"
+        );
+        assert_eq!(
+            polls.outcome(&mut waiter(1)).await,
+            (WaitEnd::Time, 1),
+            "no change, and less time"
+        );
 
         // Before it joins its group, so it is not notified.
         let mut early = waiter(60);
         change_of(&polls.world, "Oncology");
         polls.publish();
-        assert_eq!(polls.outcome(&mut early).await, (WaitEnd::Change, 0), "a change before");
+        assert_eq!(
+            polls.outcome(&mut early).await,
+            (WaitEnd::Change, 0),
+            "a change before"
+        );
 
         // Between its read of the state and its sleep.
         let mut between = waiter(60);
@@ -203,8 +287,15 @@ fn a_commit_before_during_or_after_registration_wakes_the_long_poll() {
             states.changes.send_replace(());
         };
         *polls.states.after_reading.lock().unwrap() = Some(Box::new(hook));
-        assert_eq!(polls.outcome(&mut between).await, (WaitEnd::Change, 0), "a change in between");
-        assert!(polls.states.after_reading.lock().unwrap().is_none(), "it read the state");
+        assert_eq!(
+            polls.outcome(&mut between).await,
+            (WaitEnd::Change, 0),
+            "a change in between"
+        );
+        assert!(
+            polls.states.after_reading.lock().unwrap().is_none(),
+            "it read the state"
+        );
 
         // While it sleeps, twice: after the first change, the next request waits again.
         for _ in 0..2 {
@@ -230,7 +321,9 @@ fn a_commit_before_during_or_after_registration_wakes_the_long_poll() {
 fn a_commit_wakes_all_long_polls_of_its_groups_and_no_others() {
     run(async {
         let polls = Polls::new(World::small(), 9, 9);
-        polls.world.new_key("onco-too", "onco", KeySettings::default());
+        polls
+            .world
+            .new_key("onco-too", "onco", KeySettings::default());
         polls.publish();
         let (_open, closing) = watch::channel(false);
         let of = |key: &str, dataset: &str| polls.waiter(key, dataset, 60, &closing);
@@ -243,8 +336,10 @@ fn a_commit_wakes_all_long_polls_of_its_groups_and_no_others() {
             (of("spain", "conferences"), false),
             (of("papers", "journals"), false),
         ];
-        let mut waiting: Vec<_> =
-            waiters.iter_mut().map(|(waiter, is_woken)| (Box::pin(polls.wait(waiter)), *is_woken)).collect();
+        let mut waiting: Vec<_> = waiters
+            .iter_mut()
+            .map(|(waiter, is_woken)| (Box::pin(polls.wait(waiter)), *is_woken))
+            .collect();
         for (future, _) in &mut waiting {
             assert!(!runs_through(future).await);
         }
@@ -270,7 +365,11 @@ fn a_wait_ends_with_its_server() {
         }
         assert_eq!(polls.ends.0.lock().unwrap().pop(), Some(WaitEnd::Stop));
         let mut late = polls.waiter("onco", "conferences", 60, &closing);
-        assert_eq!(polls.outcome(&mut late).await, (WaitEnd::Stop, 0), "it has stopped already");
+        assert_eq!(
+            polls.outcome(&mut late).await,
+            (WaitEnd::Stop, 0),
+            "it has stopped already"
+        );
     });
 }
 
@@ -290,11 +389,20 @@ fn long_polls_beyond_either_limit_do_not_wait() {
             ("spain", "conferences", true),
             ("papers", "journals", false),
         ];
-        let mut waiters: Vec<_> = cases.iter().map(|(key, set, _)| polls.waiter(key, set, 60, &closing)).collect();
-        let mut more: Vec<_> = [("full", "journals", true), ("full", "journals", false), ("papers", "journals", false)]
-            .map(|(key, set, waits)| (polls.waiter(key, set, 60, &closing), waits))
-            .into();
-        let mut again: Vec<_> = (0..4).map(|_| polls.waiter("full", "conferences", 60, &closing)).collect();
+        let mut waiters: Vec<_> = cases
+            .iter()
+            .map(|(key, set, _)| polls.waiter(key, set, 60, &closing))
+            .collect();
+        let mut more: Vec<_> = [
+            ("full", "journals", true),
+            ("full", "journals", false),
+            ("papers", "journals", false),
+        ]
+        .map(|(key, set, waits)| (polls.waiter(key, set, 60, &closing), waits))
+        .into();
+        let mut again: Vec<_> = (0..4)
+            .map(|_| polls.waiter("full", "conferences", 60, &closing))
+            .collect();
         let mut waiting = Vec::new();
         for (waiter, (key, dataset, waits)) in waiters.iter_mut().zip(cases) {
             let mut future = Box::pin(polls.wait(waiter));
@@ -305,7 +413,10 @@ fn long_polls_beyond_either_limit_do_not_wait() {
         }
         // A request that leaves makes room for one other, both for its key and in total.
         drop(waiting.remove(1));
-        assert_eq!(polls.ends.0.lock().unwrap().drain(..).collect::<Vec<_>>(), [WaitEnd::Left]);
+        assert_eq!(
+            polls.ends.0.lock().unwrap().drain(..).collect::<Vec<_>>(),
+            [WaitEnd::Left]
+        );
         for (waiter, waits) in &mut more {
             let mut future = Box::pin(polls.wait(waiter));
             assert_eq!(!runs_through(&mut future).await, *waits);
@@ -363,7 +474,10 @@ fn a_key_is_checked_again_after_a_wait() {
         let direct = Direct::new(states.service(Arc::new(Ends::default())));
         let ask = |target: &str| direct.answer(request(&world, "onco", target, Instant::now()));
         // The token of an export, before an entry.
-        let token = ask("/v1/exports/conferences").headers["x-sync-token"].to_str().unwrap().to_owned();
+        let token = ask("/v1/exports/conferences").headers["x-sync-token"]
+            .to_str()
+            .unwrap()
+            .to_owned();
         change_of(&world, "Oncology");
         let before = world.shown();
         *states.state.lock().unwrap() = before;
@@ -374,16 +488,32 @@ fn a_key_is_checked_again_after_a_wait() {
         *states.after_reading.lock().unwrap() = Some(Box::new(hook));
         let response = ask(&target.replace("TOKEN", &token));
         let body = String::from_utf8_lossy(&response.body);
-        assert!(states.after_reading.lock().unwrap().is_none(), "{at}: it was admitted before the change");
+        assert!(
+            states.after_reading.lock().unwrap().is_none(),
+            "{at}: it was admitted before the change"
+        );
         assert_eq!(response.status.as_u16(), status, "{at} {target}: {body}");
         match (status, expected) {
             (200, "") => {}
             (200, count) => assert_eq!(response.headers["x-record-count"], count, "{at} {target}"),
-            (_, code) => assert!(body.contains(&format!("/errors/{code}\"")), "{at} {target}: {body}"),
+            (_, code) => assert!(
+                body.contains(&format!("/errors/{code}\"")),
+                "{at} {target}: {body}"
+            ),
         }
         if status != 401 && target == export {
-            let number = |name: &str| response.headers[name].to_str().unwrap().parse::<u32>().unwrap();
-            assert_eq!(number("ratelimit-limit") - number("ratelimit-remaining"), 2, "{at} {target}: counted once");
+            let number = |name: &str| {
+                response.headers[name]
+                    .to_str()
+                    .unwrap()
+                    .parse::<u32>()
+                    .unwrap()
+            };
+            assert_eq!(
+                number("ratelimit-limit") - number("ratelimit-remaining"),
+                2,
+                "{at} {target}: counted once"
+            );
         }
     }
 }
@@ -398,11 +528,17 @@ fn check(service: &Service, exchange: &mut Exchange) -> (String, [u64; 3]) {
     };
     let headers = service.finish(exchange, answer).headers;
     let names = ["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"];
-    (code, names.map(|name| headers[name].to_str().unwrap().parse().unwrap()))
+    (
+        code,
+        names.map(|name| headers[name].to_str().unwrap().parse().unwrap()),
+    )
 }
 
 fn polled(world: &World) -> String {
-    format!("/v1/conferences/changes?since={}&wait=60", world.get("onco", "/v1/conferences/changes").token())
+    format!(
+        "/v1/conferences/changes?since={}&wait=60",
+        world.get("onco", "/v1/conferences/changes").token()
+    )
 }
 
 #[test]
@@ -417,7 +553,11 @@ fn a_request_that_waited_is_counted_once() {
     let (mut waited, answered, limited) = (exchange(), String::new(), "rate_limited".to_owned());
     assert_eq!(check(&service, &mut waited).1, [2, 1, 60]);
     waited.wake(after(20), now(), false);
-    assert_eq!(check(&service, &mut waited).1, [2, 1, 40], "the window of the time when it was woken");
+    assert_eq!(
+        check(&service, &mut waited).1,
+        [2, 1, 40],
+        "the window of the time when it was woken"
+    );
     // Other requests use up the window meanwhile. The request that has waited is answered.
     assert_eq!(check(&service, &mut exchange()).1, [2, 0, 60]);
     assert_eq!(check(&service, &mut exchange()).0, limited);
@@ -431,7 +571,10 @@ fn a_request_that_waited_is_counted_once() {
     world.edit(|edit| edit.revoke_key(&id).map(drop).unwrap());
     *states.state.lock().unwrap() = world.shown();
     waited.wake(after(61), now(), false);
-    assert_eq!(check(&service, &mut waited), ("revoked_api_key".to_owned(), [100, 100, 60]));
+    assert_eq!(
+        check(&service, &mut waited),
+        ("revoked_api_key".to_owned(), [100, 100, 60])
+    );
 }
 
 #[test]
@@ -441,10 +584,17 @@ fn a_long_poll_at_a_stale_replica_gets_503() {
     let service = states.service(Arc::new(Ends::default()));
     let mut waited = Exchange::new(request(&world, "onco", &polled(&world), Instant::now()));
     assert_eq!(check(&service, &mut waited).0, "");
-    for (is_stale, is_over, expected) in [(true, false, "unavailable"), (false, false, ""), (true, true, "unavailable")]
-    {
+    for (is_stale, is_over, expected) in [
+        (true, false, "unavailable"),
+        (false, false, ""),
+        (true, true, "unavailable"),
+    ] {
         states.is_stale.store(is_stale, Ordering::Relaxed);
         waited.wake(Instant::now() + Duration::from_secs(5), now(), is_over);
-        assert_eq!(check(&service, &mut waited).0, expected, "stale: {is_stale}, over: {is_over}");
+        assert_eq!(
+            check(&service, &mut waited).0,
+            expected,
+            "stale: {is_stale}, over: {is_over}"
+        );
     }
 }

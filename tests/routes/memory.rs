@@ -51,7 +51,9 @@ fn walk(server: &World, key: &str, limit: usize) -> Vec<String> {
     let mut pages = Vec::new();
     let mut query = format!("updated_since=2000-01-01&limit={limit}");
     loop {
-        let answer = server.get(key, &format!("/v1/conferences/changes?{query}")).expect(200);
+        let answer = server
+            .get(key, &format!("/v1/conferences/changes?{query}"))
+            .expect(200);
         let page = answer.json();
         pages.push(page["data"].to_string());
         if page["has_more"] == false {
@@ -71,11 +73,22 @@ fn records_in_memory_change_no_answer() {
 
     for step in 0..6 {
         match step {
-            1 => world.conferences(&(1..40).map(|id| patch(id * 9, json!({"venue": "Changed"}))).collect::<Vec<_>>()),
+            1 => world.conferences(
+                &(1..40)
+                    .map(|id| patch(id * 9, json!({"venue": "Changed"})))
+                    .collect::<Vec<_>>(),
+            ),
             2 => world.conferences(&(1..=30).map(|id| removal(id * 11)).collect::<Vec<_>>()),
-            3 => world.conferences(&[numbered(RECORDS + 1), patch(1, json!({"therapy_areas": ["Oncology"]}))]),
+            3 => world.conferences(&[
+                numbered(RECORDS + 1),
+                patch(1, json!({"therapy_areas": ["Oncology"]})),
+            ]),
             4 => world.license("some", "conferences; areas: Cardiology; years: 2026"),
-            5 => world.conferences(&(100..=RECORDS).map(|id| conference(id, json!({}))).collect::<Vec<_>>()),
+            5 => world.conferences(
+                &(100..=RECORDS)
+                    .map(|id| conference(id, json!({})))
+                    .collect::<Vec<_>>(),
+            ),
             _ => {}
         }
         following.catch_up();
@@ -84,12 +97,30 @@ fn records_in_memory_change_no_answer() {
             let pages = [&following, &new].map(|server| walk(server, key, 64));
             assert!(pages[0] == pages[1], "step {step}: the feed of {key}");
             for path in PATHS {
-                for encoding in if step < 4 { &["gzip"][..] } else { &["identity", "gzip"] } {
+                for encoding in if step < 4 {
+                    &["gzip"][..]
+                } else {
+                    &["identity", "gzip"]
+                } {
                     let [one, other] = [&following, &new].map(|server| {
-                        server.get_with(key, &format!("/v1/{path}"), &[("accept-encoding", encoding)]).expect(200)
+                        server
+                            .get_with(
+                                key,
+                                &format!("/v1/{path}"),
+                                &[("accept-encoding", encoding)],
+                            )
+                            .expect(200)
                     });
-                    assert_eq!(one.content(), other.content(), "step {step}: {path} of {key} in {encoding}");
-                    assert_eq!(one.header("etag"), other.header("etag"), "step {step}: {path} of {key} in {encoding}");
+                    assert_eq!(
+                        one.content(),
+                        other.content(),
+                        "step {step}: {path} of {key} in {encoding}"
+                    );
+                    assert_eq!(
+                        one.header("etag"),
+                        other.header("etag"),
+                        "step {step}: {path} of {key} in {encoding}"
+                    );
                 }
             }
         }

@@ -32,7 +32,11 @@ async fn join_all(mut askers: Vec<Asker<'_>>) -> Vec<Response> {
                 *response = Some(ready);
             }
         }
-        if responses.iter().all(Option::is_some) { Poll::Ready(()) } else { Poll::Pending }
+        if responses.iter().all(Option::is_some) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     })
     .await;
     responses.into_iter().flatten().collect()
@@ -42,7 +46,11 @@ async fn join_all(mut askers: Vec<Asker<'_>>) -> Vec<Response> {
 fn assert_shared(target: &str, responses: &[Response]) {
     for response in responses {
         assert_eq!(response.status, 200, "{target}");
-        assert_eq!(response.body.as_ptr(), responses[0].body.as_ptr(), "{target}: it was made more than once");
+        assert_eq!(
+            response.body.as_ptr(),
+            responses[0].body.as_ptr(),
+            "{target}: it was made more than once"
+        );
     }
 }
 
@@ -55,7 +63,11 @@ fn equal_requests_at_once_get_one_answer() {
             let responses = world.run(join_all((0..6).map(|_| asker()).collect()));
             assert_shared(target, &responses);
             let later = world.run(asker());
-            assert_eq!(later.body.as_ptr(), responses[0].body.as_ptr(), "{target}: it was not cached");
+            assert_eq!(
+                later.body.as_ptr(),
+                responses[0].body.as_ptr(),
+                "{target}: it was not cached"
+            );
         }
     }
 }
@@ -69,7 +81,10 @@ fn an_answer_whose_first_caller_leaves_is_built_for_the_next() {
         world.run(async {
             let count_ready = |cx: &mut Context<'_>| {
                 Poll::Ready(
-                    askers.iter_mut().filter_map(|asker| asker.as_mut().poll(cx).is_ready().then_some(())).count(),
+                    askers
+                        .iter_mut()
+                        .filter_map(|asker| asker.as_mut().poll(cx).is_ready().then_some(()))
+                        .count(),
                 )
             };
             // On a busy machine the first one may be done before the others start.
@@ -85,7 +100,12 @@ fn an_answer_whose_first_caller_leaves_is_built_for_the_next() {
 #[test]
 fn a_request_after_a_commit_gets_no_older_answer() {
     let world = World::small();
-    let targets = ["/v1/conferences", "/v1/conferences/2", "/v1/conferences?q=on&limit=500", "/v1/exports/conferences"];
+    let targets = [
+        "/v1/conferences",
+        "/v1/conferences/2",
+        "/v1/conferences?q=on&limit=500",
+        "/v1/exports/conferences",
+    ];
     for (version, target) in (1..).zip(targets) {
         let asker = || -> Asker<'_> { Box::pin(world.ask_at_once("full", target, "identity")) };
         let mut earlier = asker();
@@ -100,8 +120,15 @@ fn a_request_after_a_commit_gets_no_older_answer() {
             // On a busy machine the earlier answer may be finished at once.
             Poll::Ready(earlier) => (earlier, world.run(asker())),
         };
-        assert_eq!((earlier.status.as_u16(), later.status.as_u16()), (200, 200), "{target}");
-        assert_ne!(later.body, earlier.body, "{target}: an answer of before the commit");
+        assert_eq!(
+            (earlier.status.as_u16(), later.status.as_u16()),
+            (200, 200),
+            "{target}"
+        );
+        assert_ne!(
+            later.body, earlier.body,
+            "{target}: an answer of before the commit"
+        );
         assert_eq!(later.body, world.run(asker()).body, "{target}");
     }
 }

@@ -8,7 +8,11 @@ const PATH: &str = "/v1/conferences?limit=1";
 
 /// Limit, remaining, reset.
 fn window(answer: &Answer) -> (u64, u64, u64) {
-    (answer.number("ratelimit-limit"), answer.number("ratelimit-remaining"), answer.number("ratelimit-reset"))
+    (
+        answer.number("ratelimit-limit"),
+        answer.number("ratelimit-remaining"),
+        answer.number("ratelimit-reset"),
+    )
 }
 
 #[test]
@@ -26,7 +30,13 @@ fn a_keys_window_lasts_a_minute_from_its_first_request() {
         ("full", 69, "/v1/exports/conferences", 429, (3, 0, 1)),
         ("onco", 69, PATH, 200, (600, 599, 60)),
         ("full", 70, "/v1/exports/conferences", 200, (3, 2, 60)),
-        ("full", 80, "/v1/conferences/changes?since=x", 400, (3, 1, 50)),
+        (
+            "full",
+            80,
+            "/v1/conferences/changes?since=x",
+            400,
+            (3, 1, 50),
+        ),
         ("second", 80, PATH, 200, (3, 2, 60)),
         ("full", 500, PATH, 200, (3, 2, 60)),
     ];
@@ -35,7 +45,11 @@ fn a_keys_window_lasts_a_minute_from_its_first_request() {
         let answer = world.get(key, path).expect(status);
         assert_eq!(window(&answer), expected, "{key} at {at_s} s");
         if status == 429 {
-            assert_eq!(answer.number("retry-after"), expected.2, "{key} at {at_s} s");
+            assert_eq!(
+                answer.number("retry-after"),
+                expected.2,
+                "{key} at {at_s} s"
+            );
             answer.expect_problem("rate_limited", "3 requests per minute");
         }
     }
@@ -60,17 +74,40 @@ fn every_request_with_a_key_counts_once() {
     ];
     let key = world.key("full").text;
     for (method, path, status) in requests {
-        let answer = world.request(method, path, &[("x-api-key", &key)]).expect(status);
+        let answer = world
+            .request(method, path, &[("x-api-key", &key)])
+            .expect(status);
         left -= 1;
-        assert_eq!(answer.number("ratelimit-remaining"), left, "{method} {path}");
+        assert_eq!(
+            answer.number("ratelimit-remaining"),
+            left,
+            "{method} {path}"
+        );
     }
-    let answer = world.request("GET", PATH, &[("x-api-key", &key), ("if-none-match", &etag)]).expect(304);
+    let answer = world
+        .request(
+            "GET",
+            PATH,
+            &[("x-api-key", &key), ("if-none-match", &etag)],
+        )
+        .expect(304);
     assert_eq!(answer.number("ratelimit-remaining"), left - 1, "a 304");
     // Answers before the check of the key do not count for the key, and show the window of the address.
-    for (method, path) in [("GET", "/v1/nowhere"), ("POST", PATH), ("GET", "/v1/status")] {
-        assert_eq!(window(&world.request(method, path, &[("x-api-key", &key)])).0, 100, "{method} {path}");
+    for (method, path) in [
+        ("GET", "/v1/nowhere"),
+        ("POST", PATH),
+        ("GET", "/v1/status"),
+    ] {
+        assert_eq!(
+            window(&world.request(method, path, &[("x-api-key", &key)])).0,
+            100,
+            "{method} {path}"
+        );
     }
-    assert_eq!(world.get("full", PATH).number("ratelimit-remaining"), left - 2);
+    assert_eq!(
+        world.get("full", PATH).number("ratelimit-remaining"),
+        left - 2
+    );
 }
 
 #[test]
@@ -89,30 +126,55 @@ fn unusable_keys_use_up_their_address_alone() {
     let world = World::small();
     let revoked = world.new_key("revoked", "full", KeySettings::default());
     world.edit(|edit| edit.revoke_key(&revoked.id).unwrap());
-    let elsewhere = KeySettings { allowed_ips: vec!["10.0.0.1/32".parse().unwrap()], ..KeySettings::default() };
+    let elsewhere = KeySettings {
+        allowed_ips: vec!["10.0.0.1/32".parse().unwrap()],
+        ..KeySettings::default()
+    };
     world.new_key("elsewhere", "full", elsewhere);
     let bad = || world.request("GET", PATH, &[("x-api-key", "junk")]);
     // No key, `/status`, a foreign path and a key of another address are not counted.
     for _ in 0..3 {
         assert_eq!(window(&world.get("", PATH).expect(401)), (100, 100, 60));
-        assert_eq!(window(&world.get("", "/v1/status").expect(200)), (100, 100, 60));
-        assert_eq!(window(&world.get("", "/v1/nowhere").expect(404)), (100, 100, 60));
-        assert_eq!(window(&world.get("elsewhere", PATH).expect(403)), (100, 100, 60));
+        assert_eq!(
+            window(&world.get("", "/v1/status").expect(200)),
+            (100, 100, 60)
+        );
+        assert_eq!(
+            window(&world.get("", "/v1/nowhere").expect(404)),
+            (100, 100, 60)
+        );
+        assert_eq!(
+            window(&world.get("elsewhere", PATH).expect(403)),
+            (100, 100, 60)
+        );
     }
     for sent in 1..=100_u64 {
-        let answer = if sent % 2 == 0 { bad() } else { world.get("revoked", PATH) };
+        let answer = if sent % 2 == 0 {
+            bad()
+        } else {
+            world.get("revoked", PATH)
+        };
         assert_eq!(window(&answer.expect(401)), (100, 100 - sent, 60));
     }
     world.at_s.set(20);
     let refused = bad().expect(429);
-    assert_eq!((window(&refused), refused.number("retry-after")), ((100, 0, 40), 40));
+    assert_eq!(
+        (window(&refused), refused.number("retry-after")),
+        ((100, 0, 40), 40)
+    );
     refused.expect_problem("rate_limited", "unusable API keys");
     world.get("revoked", PATH).expect(429);
     // Valid keys, no key, `/status` and a key of another address are never refused by it.
     assert_eq!(window(&world.get("full", PATH).expect(200)), (600, 599, 60));
     assert_eq!(window(&world.get("", PATH).expect(401)), (100, 0, 40));
-    assert_eq!(window(&world.get("", "/v1/status").expect(200)), (100, 0, 40));
-    assert_eq!(window(&world.get("elsewhere", PATH).expect(403)), (100, 0, 40));
+    assert_eq!(
+        window(&world.get("", "/v1/status").expect(200)),
+        (100, 0, 40)
+    );
+    assert_eq!(
+        window(&world.get("elsewhere", PATH).expect(403)),
+        (100, 0, 40)
+    );
     // Another address has a window of its own. This one gets a new window after its minute.
     world.address.set("192.0.2.8".parse().unwrap());
     assert_eq!(window(&bad().expect(401)), (100, 99, 60));

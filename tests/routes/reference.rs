@@ -6,13 +6,29 @@ use crate::harness::{World, conference, patch, removal};
 
 /// The items as `name count`.
 fn counts(world: &World, key: &str, path: &str) -> Vec<String> {
-    let count = |item: &Value| item.get("records").or(item.get("conferences")).unwrap().as_u64().unwrap();
+    let count = |item: &Value| {
+        item.get("records")
+            .or(item.get("conferences"))
+            .unwrap()
+            .as_u64()
+            .unwrap()
+    };
     let name = |item: &Value| match item.get("category") {
-        Some(_) => format!("{}: {}", item["type"].as_str().unwrap(), item["name"].as_str().unwrap()),
+        Some(_) => format!(
+            "{}: {}",
+            item["type"].as_str().unwrap(),
+            item["name"].as_str().unwrap()
+        ),
         None => item["name"].as_str().unwrap().to_owned(),
     };
-    let items = world.get(key, &format!("/v1/reference/{path}")).expect(200).items();
-    items.iter().map(|item| format!("{} {}", name(item), count(item))).collect()
+    let items = world
+        .get(key, &format!("/v1/reference/{path}"))
+        .expect(200)
+        .items();
+    items
+        .iter()
+        .map(|item| format!("{} {}", name(item), count(item)))
+        .collect()
 }
 
 #[test]
@@ -33,8 +49,22 @@ fn reference_lists_count_the_records_of_the_license() {
                 "Ophthalmology 1",
             ],
         ),
-        ("onco", "therapy-areas", &["Cardiology 1", "Dermatology 1", "Hematology 1", "Neurology 1", "Oncology 15"]),
-        ("spain", "therapy-areas", &["Ärztekunde 1", "Cardiology 1", "Oncology 2"]),
+        (
+            "onco",
+            "therapy-areas",
+            &[
+                "Cardiology 1",
+                "Dermatology 1",
+                "Hematology 1",
+                "Neurology 1",
+                "Oncology 15",
+            ],
+        ),
+        (
+            "spain",
+            "therapy-areas",
+            &["Ärztekunde 1", "Cardiology 1", "Oncology 2"],
+        ),
         (
             "full",
             "tags?dataset=conferences",
@@ -63,13 +93,25 @@ fn reference_lists_count_the_records_of_the_license() {
         (
             "full",
             "tags?dataset=conferences&type=audience",
-            &["audience: Ärzte 2", "audience: Cardiologists 3", "audience: Nurses 2"],
+            &[
+                "audience: Ärzte 2",
+                "audience: Cardiologists 3",
+                "audience: Nurses 2",
+            ],
         ),
-        ("onco", "tags?type=audience&dataset=conferences", &["audience: Ärzte 2", "audience: Nurses 2"]),
+        (
+            "onco",
+            "tags?type=audience&dataset=conferences",
+            &["audience: Ärzte 2", "audience: Nurses 2"],
+        ),
         ("full", "tags?dataset=conferences&type=Audience", &[]),
         ("full", "tags?dataset=conferences&type=none", &[]),
         ("full", "tags?dataset=conferences&type=topic", &[]),
-        ("full", "tags?dataset=conferences&type=%40home", &["@home: Remote 1"]),
+        (
+            "full",
+            "tags?dataset=conferences&type=%40home",
+            &["@home: Remote 1"],
+        ),
         (
             "full",
             "tags?dataset=journals",
@@ -100,7 +142,10 @@ fn reference_lists_count_the_records_of_the_license() {
         (
             "spain",
             "organizations?dataset=conferences",
-            &["=SUM(A1:A9) Institute 1", "European Society for Medical Oncology 1"],
+            &[
+                "=SUM(A1:A9) Institute 1",
+                "European Society for Medical Oncology 1",
+            ],
         ),
         (
             "papers",
@@ -123,7 +168,10 @@ fn reference_lists_count_the_records_of_the_license() {
 fn items_have_every_member_in_order() {
     let world = World::small();
     let cases = [
-        ("therapy-areas", r#"{"data":[{"name":"Ärztekunde","conferences":1},{"name":"Cardiology","conferences":6},"#),
+        (
+            "therapy-areas",
+            r#"{"data":[{"name":"Ärztekunde","conferences":1},{"name":"Cardiology","conferences":6},"#,
+        ),
         (
             "tags?dataset=journals&type=topic-area",
             concat!(
@@ -149,17 +197,39 @@ fn items_have_every_member_in_order() {
 #[test]
 fn reference_lists_change_with_the_data() {
     let world = World::small();
-    world.conferences(&[removal(21), conference(60, json!({"therapy_areas": ["Åsa", "asa", "Asa", "zeta", "Zeta"]}))]);
+    world.conferences(&[
+        removal(21),
+        conference(
+            60,
+            json!({"therapy_areas": ["Åsa", "asa", "Asa", "zeta", "Zeta"]}),
+        ),
+    ]);
     world.import(&[("tags", &[patch(6, json!({"name": "used NOW"}))])]);
-    world.conferences(&[patch(2, json!({"tags": [6], "organizations": [7]})), patch(3, json!({"organizations": []}))]);
+    world.conferences(&[
+        patch(2, json!({"tags": [6], "organizations": [7]})),
+        patch(3, json!({"organizations": []})),
+    ]);
     let areas = counts(&world, "full", "therapy-areas").join(", ");
     assert!(!areas.contains("Ophthalmology"), "{areas}");
-    assert!(areas.contains("Asa 1, asa 1, Åsa 1, Cardiology"), "folded first, then by code points: {areas}");
+    assert!(
+        areas.contains("Asa 1, asa 1, Åsa 1, Cardiology"),
+        "folded first, then by code points: {areas}"
+    );
     assert!(areas.ends_with("Zeta 1, zeta 1"), "{areas}");
     let tags = counts(&world, "full", "tags?dataset=conferences&type=topic-area");
-    assert_eq!(tags, ["topic-area: Breast 1", "topic-area: Lung: small cell 2", "topic-area: used NOW 1"]);
+    assert_eq!(
+        tags,
+        [
+            "topic-area: Breast 1",
+            "topic-area: Lung: small cell 2",
+            "topic-area: used NOW 1"
+        ]
+    );
     let organizations = counts(&world, "spain", "organizations?dataset=conferences");
-    assert_eq!(organizations, ["=SUM(A1:A9) Institute 1", "Unlinked Society 1"]);
+    assert_eq!(
+        organizations,
+        ["=SUM(A1:A9) Institute 1", "Unlinked Society 1"]
+    );
 }
 
 #[test]
@@ -168,27 +238,84 @@ fn bad_requests_of_reference_lists_are_refused() {
     let invalid = "invalid_parameter";
     let cases = [
         ("full", "tags", invalid, "`dataset`: is required"),
-        ("full", "tags?type=audience", invalid, "`dataset`: is required"),
+        (
+            "full",
+            "tags?type=audience",
+            invalid,
+            "`dataset`: is required",
+        ),
         ("full", "tags?dataset=", invalid, "`dataset`: is empty"),
-        ("full", "tags?dataset=tags", invalid, "`dataset`: must be `conferences` or `journals`"),
+        (
+            "full",
+            "tags?dataset=tags",
+            invalid,
+            "`dataset`: must be `conferences` or `journals`",
+        ),
         ("full", "tags?dataset=Conferences", invalid, "`dataset`"),
-        ("full", "tags?dataset=journals&dataset=journals", invalid, "more than once"),
-        ("full", "tags?dataset=journals&type=", invalid, "`type`: is empty"),
+        (
+            "full",
+            "tags?dataset=journals&dataset=journals",
+            invalid,
+            "more than once",
+        ),
+        (
+            "full",
+            "tags?dataset=journals&type=",
+            invalid,
+            "`type`: is empty",
+        ),
         ("full", "tags?dataset=journals&type=%ff", invalid, "`type`"),
-        ("full", "tags?dataset=journals&tpye=x", "unknown_parameter", "Did you mean `type`?"),
-        ("full", "tags?dataset=journals&limit=5", "unknown_parameter", "Allowed are: `dataset`, `type`."),
+        (
+            "full",
+            "tags?dataset=journals&tpye=x",
+            "unknown_parameter",
+            "Did you mean `type`?",
+        ),
+        (
+            "full",
+            "tags?dataset=journals&limit=5",
+            "unknown_parameter",
+            "Allowed are: `dataset`, `type`.",
+        ),
         ("full", "organizations", invalid, "`dataset`: is required"),
         ("full", "organizations?dataset=x", invalid, "`dataset`"),
-        ("full", "organizations?dataset=journals&type=society", "unknown_parameter", "Allowed are: `dataset`."),
-        ("full", "therapy-areas?dataset=conferences", "unknown_parameter", "takes no parameters"),
-        ("papers", "therapy-areas", "dataset_not_licensed", "`conferences`"),
-        ("papers", "tags?dataset=conferences", "dataset_not_licensed", "`conferences`"),
-        ("onco", "organizations?dataset=journals", "dataset_not_licensed", "`journals`"),
+        (
+            "full",
+            "organizations?dataset=journals&type=society",
+            "unknown_parameter",
+            "Allowed are: `dataset`.",
+        ),
+        (
+            "full",
+            "therapy-areas?dataset=conferences",
+            "unknown_parameter",
+            "takes no parameters",
+        ),
+        (
+            "papers",
+            "therapy-areas",
+            "dataset_not_licensed",
+            "`conferences`",
+        ),
+        (
+            "papers",
+            "tags?dataset=conferences",
+            "dataset_not_licensed",
+            "`conferences`",
+        ),
+        (
+            "onco",
+            "organizations?dataset=journals",
+            "dataset_not_licensed",
+            "`journals`",
+        ),
         ("onco", "organizations?dataset=x", invalid, "`dataset`"),
         ("full", "areas", "not_found", ""),
         ("full", "tags/1", "not_found", ""),
     ];
     for (key, path, code, piece) in cases {
-        world.get(key, &format!("/v1/reference/{path}")).expect_problem(code, piece);
+        world
+            .get(key, &format!("/v1/reference/{path}"))
+            .expect_problem(code, piece);
     }
 }

@@ -18,20 +18,34 @@ fn a_server_that_is_behind_polls_before_it_answers_410() {
     let ahead = World::small();
     let behind = ahead.second_server(Duration::ZERO);
     ahead.conferences(&[patch(1, json!({"venue": "V"})), removal(2)]);
-    assert_eq!(behind.get("full", "/v1/conferences/2").status, 200, "not polled yet");
+    assert_eq!(
+        behind.get("full", "/v1/conferences/2").status,
+        200,
+        "not polled yet"
+    );
     let token = ahead.get("full", "/v1/conferences/changes").token();
-    let answer = behind.get("full", &format!("/v1/conferences/changes?since={token}")).expect(200);
+    let answer = behind
+        .get("full", &format!("/v1/conferences/changes?since={token}"))
+        .expect(200);
     assert_eq!((answer.entries().as_str(), answer.token()), ("", token));
-    assert_eq!(behind.get("full", "/v1/conferences/2").status, 404, "shown in all answers");
+    assert_eq!(
+        behind.get("full", "/v1/conferences/2").status,
+        404,
+        "shown in all answers"
+    );
     // The same holds after a license change.
     ahead.license("onco", "conferences; areas: Oncology, None");
     let token = ahead.get("onco", "/v1/exports/conferences").token();
-    behind.get("onco", &format!("/v1/conferences/changes?since={token}")).expect(200);
+    behind
+        .get("onco", &format!("/v1/conferences/changes?since={token}"))
+        .expect(200);
     // A token of a commit that never comes is refused.
     let fork = ahead.fork();
     fork.conferences(&[removal(1)]);
     let token = fork.get("full", "/v1/conferences/changes").token();
-    behind.get("full", &format!("/v1/conferences/changes?since={token}")).expect_problem("resync_required", "");
+    behind
+        .get("full", &format!("/v1/conferences/changes?since={token}"))
+        .expect_problem("resync_required", "");
 }
 
 #[test]
@@ -53,12 +67,22 @@ fn held_back_commits_are_in_no_answer() {
     let bodies = || paths.map(|path| delayed.get("full", &format!("/v1/{path}")).expect(200).body);
     let records = || delayed.get("", "/v1/status").json()["datasets"].clone();
     let (before, counts) = (bodies(), records());
-    world.conferences(&[patch(1, json!({"name": "Held"})), removal(2), conference(90, json!({"name": "Held too"}))]);
-    world.import(&[("organizations", &[patch(1, json!({"name": "Held"}))]), ("journals", &[removal(2)])]);
+    world.conferences(&[
+        patch(1, json!({"name": "Held"})),
+        removal(2),
+        conference(90, json!({"name": "Held too"})),
+    ]);
+    world.import(&[
+        ("organizations", &[patch(1, json!({"name": "Held"}))]),
+        ("journals", &[removal(2)]),
+    ]);
     delayed.poll();
     assert!(bodies() == before && records() == counts, "held back");
     delayed.catch_up();
-    assert!(bodies().iter().zip(&before).all(|(now, then)| now != then), "shown, all together");
+    assert!(
+        bodies().iter().zip(&before).all(|(now, then)| now != then),
+        "shown, all together"
+    );
 }
 
 #[test]
@@ -69,16 +93,29 @@ fn a_newer_token_makes_a_delayed_server_show_its_commit() {
     world.conferences(&[removal(2)]);
     let new = world.get("full", "/v1/conferences/changes").token();
     delayed.poll();
-    let feed =
-        |token: &str| delayed.get("full", &format!("/v1/conferences/changes?since={token}")).expect(200).entries();
+    let feed = |token: &str| {
+        delayed
+            .get("full", &format!("/v1/conferences/changes?since={token}"))
+            .expect(200)
+            .entries()
+    };
     assert_eq!(feed(&old), "");
     assert_eq!(feed(&new), "");
-    assert_eq!(feed(&old), "-2", "the state that the newer token needs is shown now");
+    assert_eq!(
+        feed(&old),
+        "-2",
+        "the state that the newer token needs is shown now"
+    );
     // A license change is shown in the same way, if the caller continues across it.
     world.license("full", "conferences; areas: Oncology");
     let newer = world.get("full", "/v1/conferences/changes").token();
     delayed.poll();
-    let diff = |token: &str| delayed.get("full", &format!("/v1/conferences/changes?since={token}&resync=diff"));
+    let diff = |token: &str| {
+        delayed.get(
+            "full",
+            &format!("/v1/conferences/changes?since={token}&resync=diff"),
+        )
+    };
     assert_eq!(diff(&new).expect(200).token(), new, "held back");
     assert_eq!(diff(&newer).expect(200).entries(), "");
     assert!(diff(&new).expect(200).entries().starts_with("-4 -5 "));
@@ -87,17 +124,32 @@ fn a_newer_token_makes_a_delayed_server_show_its_commit() {
 #[test]
 fn a_license_change_is_shown_to_the_token_that_needs_it() {
     // A license that shows less from then on, and one that shows more.
-    for (key, shows) in [("full", "conferences; areas: Oncology"), ("onco", "conferences journals")] {
+    for (key, shows) in [
+        ("full", "conferences; areas: Oncology"),
+        ("onco", "conferences journals"),
+    ] {
         let ahead = World::small();
         let old = ahead.get(key, "/v1/conferences/changes").token();
         let behind = ahead.second_server(Duration::ZERO);
         ahead.license(key, shows);
-        let first = ahead.get(key, &format!("/v1/conferences/changes?since={old}&resync=diff&limit=1")).expect(200);
+        let first = ahead
+            .get(
+                key,
+                &format!("/v1/conferences/changes?since={old}&resync=diff&limit=1"),
+            )
+            .expect(200);
         let target = format!("/v1/conferences/changes?since={}&limit=3", first.token());
         let expected = ahead.get(key, &target).expect(200);
-        assert!(!expected.entries().is_empty(), "{shows}: the change has more than one entry");
+        assert!(
+            !expected.entries().is_empty(),
+            "{shows}: the change has more than one entry"
+        );
         let answer = behind.get(key, &target).expect(200);
-        assert_eq!((answer.entries(), answer.token()), (expected.entries(), expected.token()), "{shows}");
+        assert_eq!(
+            (answer.entries(), answer.token()),
+            (expected.entries(), expected.token()),
+            "{shows}"
+        );
     }
 }
 
@@ -113,7 +165,9 @@ fn changes_of_keys_are_not_delayed() {
     delayed.poll();
     let ask = |key: &str| delayed.request("GET", "/v1/conferences/1", &[("x-api-key", key)]);
     ask(&new.text).expect(200);
-    delayed.get("onco", "/v1/conferences/1").expect_problem("revoked_api_key", "");
+    delayed
+        .get("onco", "/v1/conferences/1")
+        .expect_problem("revoked_api_key", "");
     let early = ask(&of_later.text);
     early.expect_problem("unavailable", "being set up");
     assert_eq!(early.header("retry-after"), Some("60"));
@@ -159,12 +213,19 @@ impl SnapshotSource for Failing {
 fn a_panic_is_an_internal_error_for_its_request_alone() {
     let world = World::small();
     let broken = world.with_source(Arc::new(Failing(world.shown(), Part::Shown)));
-    for path in ["/v1/conferences", "/v1/exports/journals", "/v1/conferences/changes?since=x"] {
+    for path in [
+        "/v1/conferences",
+        "/v1/exports/journals",
+        "/v1/conferences/changes?since=x",
+    ] {
         let answer = broken.get("full", path).expect(500);
         answer.expect_problem("internal_error", "request id");
         assert!(!answer.text().contains("secret"), "{}", answer.text());
     }
-    broken.get("", "/v1/status").expect(500).expect_problem("internal_error", "");
+    broken
+        .get("", "/v1/status")
+        .expect(500)
+        .expect_problem("internal_error", "");
     // Other requests are answered.
     broken.get("", "/v1/conferences").expect(401);
     broken.get("", "/docs").expect(200);
@@ -178,9 +239,16 @@ fn callers_that_need_the_same_poll_share_it() {
     watcher.catch_up(came, &|_| true);
     world.conferences(&[removal(1)]);
     let before = watcher.shown().commit();
-    assert_eq!(watcher.catch_up(came, &|_| true).commit(), before, "that poll was before the commit");
+    assert_eq!(
+        watcher.catch_up(came, &|_| true).commit(),
+        before,
+        "that poll was before the commit"
+    );
     // A caller that arrives after that poll causes another one.
-    assert_eq!(watcher.catch_up(Instant::now(), &|_| true).commit(), world.shown().commit());
+    assert_eq!(
+        watcher.catch_up(Instant::now(), &|_| true).commit(),
+        world.shown().commit()
+    );
 }
 
 #[test]
@@ -210,9 +278,16 @@ fn an_older_state_can_be_read_while_newer_feeds_are_in_memory() {
     ];
     let bodies = |world: &World| paths.map(|path| world.get("full", &format!("/v1/{path}")).body);
     let before = bodies(&world);
-    world.conferences(&[patch(1, json!({"venue": "V"})), removal(2), conference(90, json!({"name": "New Congress"}))]);
+    world.conferences(&[
+        patch(1, json!({"venue": "V"})),
+        removal(2),
+        conference(90, json!({"name": "New Congress"})),
+    ]);
     let after = bodies(&world);
-    assert!(after.iter().zip(&before).all(|(now, then)| now != then), "the newer state is in memory");
+    assert!(
+        after.iter().zip(&before).all(|(now, then)| now != then),
+        "the newer state is in memory"
+    );
     for (path, expected) in paths.iter().zip(&before) {
         let found = older.get("full", &format!("/v1/{path}")).expect(200).body;
         assert!(found == *expected, "{path}");

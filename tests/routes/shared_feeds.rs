@@ -21,8 +21,15 @@ fn learned(world: &World, key: &str) -> String {
         let mut entries = Vec::new();
         let mut query = format!("updated_since=2000-01-01&limit={limit}");
         loop {
-            let page = world.get(key, &format!("/v1/conferences/changes?{query}")).expect(200);
-            entries.extend(page.entries().split(' ').filter(|entry| !entry.is_empty()).map(str::to_owned));
+            let page = world
+                .get(key, &format!("/v1/conferences/changes?{query}"))
+                .expect(200);
+            entries.extend(
+                page.entries()
+                    .split(' ')
+                    .filter(|entry| !entry.is_empty())
+                    .map(str::to_owned),
+            );
             if !page.has_more() {
                 return entries.join(" ");
             }
@@ -44,7 +51,10 @@ fn each_license_sees_its_own_history() {
     world.license("twin", ONCOLOGY);
     let token = |key: &str| world.get(key, "/v1/conferences/changes").token();
     let since = |key: &str, token: &str| {
-        world.get(key, &format!("/v1/conferences/changes?since={token}")).expect(200).entries()
+        world
+            .get(key, &format!("/v1/conferences/changes?since={token}"))
+            .expect(200)
+            .entries()
     };
     let (early, twin) = (token("early"), token("twin"));
     world.pass_s(10);
@@ -58,12 +68,16 @@ fn each_license_sees_its_own_history() {
         for (key, entries) in expected {
             assert_eq!(learned(&world, key), *entries, "{key}");
         }
-        let report =
-            medfeed::store::check::check(&mut Writer::open(&world.database(), std::time::Duration::ZERO).unwrap());
+        let report = medfeed::store::check::check(
+            &mut Writer::open(&world.database(), std::time::Duration::ZERO).unwrap(),
+        );
         assert_eq!(report.unwrap().findings, []);
     };
     check(&[("early", "3 -1 4"), ("twin", "3 -1 4"), ("late", "3 4")]);
-    assert_eq!((since("early", &early), since("twin", &twin)), ("-1 4".to_owned(), "-1 4".to_owned()));
+    assert_eq!(
+        (since("early", &early), since("twin", &twin)),
+        ("-1 4".to_owned(), "-1 4".to_owned())
+    );
 
     // One license moves to another feed and keeps its entries. The others are not affected.
     let late = token("late");
@@ -76,12 +90,20 @@ fn each_license_sees_its_own_history() {
     // A record moves between the two feeds.
     world.pass_s(10);
     world.conferences(&[patch(5, json!({"therapy_areas": ["Oncology"]}))]);
-    check(&[("early", "-1 -3 -4 -5"), ("twin", "3 -1 4 5"), ("late", "3 4 5")]);
+    check(&[
+        ("early", "-1 -3 -4 -5"),
+        ("twin", "3 -1 4 5"),
+        ("late", "3 4 5"),
+    ]);
 
     // The license moves back. Records that enter do so by the time of their last change.
     world.pass_s(10);
     world.license("early", ONCOLOGY);
-    check(&[("early", "-1 3 4 5"), ("twin", "3 -1 4 5"), ("late", "3 4 5")]);
+    check(&[
+        ("early", "-1 3 4 5"),
+        ("twin", "3 -1 4 5"),
+        ("late", "3 4 5"),
+    ]);
 
     // Licenses whose scope did not change keep their tokens. A feed outlives the license for which it was created.
     world.edit(|edit| edit.remove_license("twin").unwrap());

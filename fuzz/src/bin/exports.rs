@@ -74,13 +74,23 @@ fn headers(head: &[u8], content: &[u8]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     let lines: Vec<&[u8]> = content.split_inclusive(|byte| *byte == b'\n').collect();
     let mut hasher = Hasher::default();
-    lines.iter().for_each(|line| hasher.add(line.strip_suffix(b"\n").unwrap_or(line)));
-    let sha256 = data_encoding::HEXLOWER.decode(hasher.finish().sha256.as_bytes()).expect("a digest");
+    lines
+        .iter()
+        .for_each(|line| hasher.add(line.strip_suffix(b"\n").unwrap_or(line)));
+    let sha256 = data_encoding::HEXLOWER
+        .decode(hasher.finish().sha256.as_bytes())
+        .expect("a digest");
     let digest = data_encoding::BASE64.encode(&sha256);
     for line in head.split(|byte| *byte == b'\n') {
-        let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };
-        let value = String::from_utf8_lossy(&line[colon + 1..]).trim().to_owned();
-        let value = value.replace("{count}", &lines.len().to_string()).replace("{digest}", &digest);
+        let Some(colon) = line.iter().position(|byte| *byte == b':') else {
+            continue;
+        };
+        let value = String::from_utf8_lossy(&line[colon + 1..])
+            .trim()
+            .to_owned();
+        let value = value
+            .replace("{count}", &lines.len().to_string())
+            .replace("{digest}", &digest);
         let name = HeaderName::from_bytes(&line[..colon]);
         if let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(&value)) {
             headers.append(name, value);
@@ -102,16 +112,29 @@ fn members(content: &[u8], count: u8) -> Vec<u8> {
 
 fn seeds_of_exports() -> Vec<Vec<u8>> {
     let fixture = seeds::fixture("journals.jsonl");
-    let lines: String = fixture.lines().skip(1).take(4).map(|line| format!("{line}\n")).collect();
-    let head = "x-sync-token: t0\nx-record-count: {count}\nx-records-digest: sha-256=:{digest}:\n\n";
+    let lines: String = fixture
+        .lines()
+        .skip(1)
+        .take(4)
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let head =
+        "x-sync-token: t0\nx-record-count: {count}\nx-records-digest: sha-256=:{digest}:\n\n";
     let small = "{\"id\":1}\n{\"id\":2,\"deleted\":false,\"a\":[1.5,null]}\n";
     let plain = "x-sync-token: t0\nx-record-count: 2\n\n";
     vec![
         format!("\x01{head}{lines}").into_bytes(),
         format!("\x03{plain}{small}").into_bytes(),
-        format!("\x02{plain}{}{{\"id\":2,\"deleted\":true}}\n", "{\"id\":1}\n").into_bytes(),
+        format!(
+            "\x02{plain}{}{{\"id\":2,\"deleted\":true}}\n",
+            "{\"id\":1}\n"
+        )
+        .into_bytes(),
         [b"\0", plain.as_bytes(), &members(small.as_bytes(), 1)].concat(),
         [b"\0", plain.as_bytes(), &members(small.as_bytes(), 4)].concat(),
-        format!("\x01x-sync-token: t\nx-record-count: 99\nx-records-digest: sha-512=:x:\n\n{small}").into_bytes(),
+        format!(
+            "\x01x-sync-token: t\nx-record-count: 99\nx-records-digest: sha-512=:x:\n\n{small}"
+        )
+        .into_bytes(),
     ]
 }

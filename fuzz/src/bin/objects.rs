@@ -19,7 +19,12 @@ use medfeed::store::format::changes::{ChangeDecoder, ChangeEncoder, EncodedChang
 use medfeed_fuzz::seeds;
 use tempfile::TempDir;
 
-const FORMATS: [&str; 4] = ["medfeed log 2", "medfeed state 1", "medfeed part 1", "medfeed alive 1"];
+const FORMATS: [&str; 4] = [
+    "medfeed log 2",
+    "medfeed state 1",
+    "medfeed part 1",
+    "medfeed alive 1",
+];
 
 /// The kind of inputs that are the stored bytes of a sealed object.
 const SEALED: u8 = 6;
@@ -59,7 +64,9 @@ fuzz_target!(init: seeds::write_and_exit(seeds_of_objects), |input: &[u8]| {
 });
 
 fn framed(format: &str, header: &[u8], payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(header.len()).expect("a short header").to_be_bytes();
+    let length = u32::try_from(header.len())
+        .expect("a short header")
+        .to_be_bytes();
     let mut bytes = [format.as_bytes(), b"\n", &length, header, payload].concat();
     let hash = *blake3::hash(&bytes).as_bytes();
     bytes.extend_from_slice(&hash);
@@ -79,37 +86,75 @@ fn read_all(bytes: &[u8], damage: [u8; 2]) {
         kinds += 1;
         assert!(!entry::is_of_other_format(bytes), "a known format");
         let changes: Vec<&[u8]> = read.changes.iter().map(Vec::as_slice).collect();
-        let (again, hash) = entry::encode(&read.header, &changes).expect("a decoded entry is encoded");
+        let (again, hash) =
+            entry::encode(&read.header, &changes).expect("a decoded entry is encoded");
         // Compressed bytes have several forms. The header has one.
         let header = entry::decode(&again).expect("an encoded entry is decoded");
-        assert_eq!((&header.header, &header.changes), (&read.header, &read.changes));
+        assert_eq!(
+            (&header.header, &header.changes),
+            (&read.header, &read.changes)
+        );
         assert_eq!(header.hash, hash);
-        let prefix = FORMATS[0].len() + 5 + rmp_serde::to_vec(&read.header).expect("a header").len();
-        assert_eq!(bytes[..prefix], again[..prefix], "a header has one encoding");
-        let _ = read.header.check(read.header.slot, read.header.id).expect("its own slot and database");
+        let prefix =
+            FORMATS[0].len() + 5 + rmp_serde::to_vec(&read.header).expect("a header").len();
+        assert_eq!(
+            bytes[..prefix],
+            again[..prefix],
+            "a header has one encoding"
+        );
+        let _ = read
+            .header
+            .check(read.header.slot, read.header.id)
+            .expect("its own slot and database");
         changes.iter().for_each(|changes| read_changes(changes));
     }
     if let Ok(manifest) = Manifest::decode(bytes) {
         kinds += 1;
-        assert_eq!(manifest.encode().expect("a decoded manifest is encoded"), bytes, "a manifest has one encoding");
+        assert_eq!(
+            manifest.encode().expect("a decoded manifest is encoded"),
+            bytes,
+            "a manifest has one encoding"
+        );
     }
     if let Ok(alive) = Heartbeat::decode(bytes) {
         kinds += 1;
-        assert_eq!(alive.encode().expect("a decoded heartbeat is encoded"), bytes);
+        assert_eq!(
+            alive.encode().expect("a decoded heartbeat is encoded"),
+            bytes
+        );
     }
     if let Some(hash) = bytes.last_chunk::<HASH_BYTES>() {
-        let part = |bytes| PartRef { name: layout::part(1, "0123456789abcdef", 0), hash: *hash, bytes };
+        let part = |bytes| PartRef {
+            name: layout::part(1, "0123456789abcdef", 0),
+            hash: *hash,
+            bytes,
+        };
         // The announced length must be the right one, so find that first.
-        let lengths = [0, u64::from(u16::from_be_bytes(damage)), inflated_length(bytes)];
+        let lengths = [
+            0,
+            u64::from(u16::from_be_bytes(damage)),
+            inflated_length(bytes),
+        ];
         for length in lengths {
             if let Ok(changes) = decode_part(&part(length), bytes) {
                 kinds = 1;
-                assert_eq!(changes.len() as u64, length, "a part has the announced length");
+                assert_eq!(
+                    changes.len() as u64,
+                    length,
+                    "a part has the announced length"
+                );
                 read_changes(&changes);
-                let (again, part) = encode_part(part(length).name, &changes).expect("a decoded part is encoded");
+                let (again, part) =
+                    encode_part(part(length).name, &changes).expect("a decoded part is encoded");
                 assert_eq!(decode_part(&part, &again).as_ref(), Ok(&changes));
-                let other = PartRef { bytes: length + 1, ..part };
-                assert!(decode_part(&other, &again).is_err(), "a part of another length is refused");
+                let other = PartRef {
+                    bytes: length + 1,
+                    ..part
+                };
+                assert!(
+                    decode_part(&other, &again).is_err(),
+                    "a part of another length is refused"
+                );
             }
         }
     }
@@ -124,14 +169,20 @@ fn inflated_length(object: &[u8]) -> u64 {
     use std::io::Read;
     // Format, line feed, length of the header, header: one byte for `()`.
     let begin = FORMATS[2].len() + 1 + 4 + 1;
-    let payload = object.get(begin..object.len().saturating_sub(HASH_BYTES)).unwrap_or_default();
+    let payload = object
+        .get(begin..object.len().saturating_sub(HASH_BYTES))
+        .unwrap_or_default();
     let mut inflated = Vec::new();
-    let _ = flate2::read::ZlibDecoder::new(payload).take(MAX_INFLATED).read_to_end(&mut inflated);
+    let _ = flate2::read::ZlibDecoder::new(payload)
+        .take(MAX_INFLATED)
+        .read_to_end(&mut inflated);
     inflated.len() as u64
 }
 
 fn is_readable(bytes: &[u8]) -> bool {
-    entry::decode(bytes).is_ok() || Manifest::decode(bytes).is_ok() || Heartbeat::decode(bytes).is_ok()
+    entry::decode(bytes).is_ok()
+        || Manifest::decode(bytes).is_ok()
+        || Heartbeat::decode(bytes).is_ok()
 }
 
 /// A bit flipped, a byte less, a byte more: each is refused.
@@ -139,7 +190,11 @@ fn refuses_damaged(bytes: &[u8], damage: [u8; 2]) {
     let at = usize::from(u16::from_be_bytes(damage));
     let mut flipped = bytes.to_vec();
     flipped[at / 8 % bytes.len()] ^= 1 << (at % 8);
-    for changed in [&flipped[..], &bytes[..at % bytes.len()], &[bytes, &[damage[1]]].concat()] {
+    for changed in [
+        &flipped[..],
+        &bytes[..at % bytes.len()],
+        &[bytes, &[damage[1]]].concat(),
+    ] {
         assert!(!is_readable(changed), "a damaged object is read");
     }
 }
@@ -154,7 +209,8 @@ fn read_changes(bytes: &[u8]) {
             EncodedChange::Remove { key } => encoder.remove(table, key),
             EncodedChange::RemoveRange { first, last } => encoder.remove_range(table, first, last),
             EncodedChange::Run { rows } => {
-                rows.into_iter().for_each(|(key, value)| encoder.run_row(table, key, value));
+                rows.into_iter()
+                    .for_each(|(key, value)| encoder.run_row(table, key, value));
                 encoder.end_run();
             }
         }
@@ -166,10 +222,17 @@ impl Sealed {
     fn new() -> Sealed {
         let folder = tempfile::tempdir().expect("a folder");
         let key = folder.path().join("key");
-        fs::write(&key, "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f").expect("a key");
+        fs::write(
+            &key,
+            "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f",
+        )
+        .expect("a key");
         fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("a key");
-        let url = format!("file://{}/bucket", folder.path().display()).parse().expect("a URL");
-        let bucket = Bucket::open_with(&url, Some(SealKey::load(&key).expect("a key")), &[]).expect("a bucket");
+        let url = format!("file://{}/bucket", folder.path().display())
+            .parse()
+            .expect("a URL");
+        let bucket = Bucket::open_with(&url, Some(SealKey::load(&key).expect("a key")), &[])
+            .expect("a bucket");
         bucket.prepare().expect("a folder");
         Sealed { bucket, folder }
     }
@@ -178,21 +241,36 @@ impl Sealed {
     fn refuses(&self, stored: &[u8], damage: [u8; 2]) {
         let name = layout::log(1);
         let path = self.folder.path().join("bucket").join(&name);
-        self.bucket.put(&name, stored).expect("the object is written");
-        assert_eq!(self.bucket.get(&name).expect("it is read").expect("an object").bytes, stored);
+        self.bucket
+            .put(&name, stored)
+            .expect("the object is written");
+        assert_eq!(
+            self.bucket
+                .get(&name)
+                .expect("it is read")
+                .expect("an object")
+                .bytes,
+            stored
+        );
         let mut sealed = fs::read(&path).expect("the file is read");
         let at = usize::from(u16::from_be_bytes(damage));
         let length = sealed.len();
         sealed[at / 8 % length] ^= 1 << (at % 8);
         for wrong in [stored, &sealed, &sealed[..at % length]] {
             fs::write(&path, wrong).expect("the file is written");
-            assert!(self.bucket.get(&name).is_err(), "an object that the key did not seal is read");
+            assert!(
+                self.bucket.get(&name).is_err(),
+                "an object that the key did not seal is read"
+            );
         }
     }
 }
 
 fn seeds_of_objects() -> Vec<Vec<u8>> {
-    let base = Head { seq: 20, lineage: [9; 16] };
+    let base = Head {
+        seq: 20,
+        lineage: [9; 16],
+    };
     let texts: [&[u8]; 2] = [&[0, 1, 2, 7, 7, 1, 8], &[3, 2, 1, 1, 5, 1, 6, 0, 1, 3, 0]];
     let commit = |base: Head, bytes: &[u8]| CommitInfo {
         first_seq: base.seq + 1,
@@ -205,7 +283,11 @@ fn seeds_of_objects() -> Vec<Vec<u8>> {
     };
     let first = commit(base, texts[0]);
     let second = commit(first.head(), texts[1]);
-    let part = |index| PartRef { name: layout::part(2, "0123456789abcdef", index), hash: [7; 32], bytes: 5 };
+    let part = |index| PartRef {
+        name: layout::part(2, "0123456789abcdef", index),
+        hash: [7; 32],
+        bytes: 5,
+    };
     let id = DatabaseId([3; 16]);
     let who = || "ana@origin".to_owned();
     let header = EntryHeader {
@@ -220,7 +302,10 @@ fn seeds_of_objects() -> Vec<Vec<u8>> {
         digest: second.digest,
         commits: vec![first, second],
     };
-    let state = EntryHeader { commits: Vec::new(), ..header.clone() };
+    let state = EntryHeader {
+        commits: Vec::new(),
+        ..header.clone()
+    };
     let manifest = Manifest {
         id,
         slot: 2,
@@ -232,10 +317,26 @@ fn seeds_of_objects() -> Vec<Vec<u8>> {
         at: first.time,
         parts: vec![part(0), part(1)],
     };
-    let alive = Heartbeat { id, slot: 2, hash: [2; 32], seq: 26, at: first.time, who: who() };
+    let alive = Heartbeat {
+        id,
+        slot: 2,
+        hash: [2; 32],
+        seq: 26,
+        at: first.time,
+        who: who(),
+    };
     let seed = |kind: u8, header: Vec<u8>, payload: &[u8]| {
-        let length = u16::try_from(header.len()).expect("a short header").to_be_bytes();
-        [&[kind, u8::from(!payload.is_empty())], &length[..], &header, payload, &[0, 9]].concat()
+        let length = u16::try_from(header.len())
+            .expect("a short header")
+            .to_be_bytes();
+        [
+            &[kind, u8::from(!payload.is_empty())],
+            &length[..],
+            &header,
+            payload,
+            &[0, 9],
+        ]
+        .concat()
     };
     let encoded = |header: &EntryHeader| rmp_serde::to_vec(header).expect("a header");
     let whole = entry::encode(&header, &texts).expect("an entry").0;
@@ -246,7 +347,13 @@ fn seeds_of_objects() -> Vec<Vec<u8>> {
         seed(1, rmp_serde::to_vec(&manifest).expect("a header"), &[]),
         seed(2, rmp_serde::to_vec(&()).expect("a header"), &changes),
         seed(3, rmp_serde::to_vec(&alive).expect("a header"), &[]),
-        [&[SEALED, 0], b"medfeed sealed 1\n".as_slice(), &changes, &[0, 200]].concat(),
+        [
+            &[SEALED, 0],
+            b"medfeed sealed 1\n".as_slice(),
+            &changes,
+            &[0, 200],
+        ]
+        .concat(),
         [&[WHOLE, 0], whole.as_slice(), &[1, 0]].concat(),
     ]
 }

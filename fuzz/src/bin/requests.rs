@@ -31,7 +31,9 @@ const MAX_REQUESTS: usize = 4;
 const MAX_TARGET_BYTES: usize = 5000;
 
 /// The statuses of the contract. No request causes a 500.
-const STATUSES: [u16; 17] = [200, 204, 206, 301, 304, 308, 400, 401, 403, 404, 405, 406, 410, 414, 416, 429, 503];
+const STATUSES: [u16; 17] = [
+    200, 204, 206, 301, 304, 308, 400, 401, 403, 404, 405, 406, 410, 414, 416, 429, 503,
+];
 
 struct Api {
     watcher: Arc<Watcher>,
@@ -66,18 +68,31 @@ fn ask(service: &Direct, request: &Request) -> Answer {
 impl Api {
     fn new() -> Api {
         let database = Database::filled();
-        let watcher = Watcher::open(&database.path(), Duration::ZERO).expect("the database is read");
+        let watcher =
+            Watcher::open(&database.path(), Duration::ZERO).expect("the database is read");
         let (keys, started) = (database.keys.clone(), Instant::now());
         let (token, cursor) = (String::new(), String::new());
-        let mut api = Api { watcher: Arc::new(watcher), keys, token, cursor, started, _database: database };
+        let mut api = Api {
+            watcher: Arc::new(watcher),
+            keys,
+            token,
+            cursor,
+            started,
+            _database: database,
+        };
         let service = api.service();
         api.token = ask(&service, &api.get("/v1/exports/conferences")).token();
-        api.cursor = ask(&service, &api.get("/v1/conferences?limit=2")).cursor().expect("a cursor");
+        api.cursor = ask(&service, &api.get("/v1/conferences?limit=2"))
+            .cursor()
+            .expect("a cursor");
         api
     }
 
     fn service(&self) -> Direct {
-        Direct::new(Service::new(Settings::of("https://feed.example"), Arc::<Watcher>::clone(&self.watcher)))
+        Direct::new(Service::new(
+            Settings::of("https://feed.example"),
+            Arc::<Watcher>::clone(&self.watcher),
+        ))
     }
 
     fn get(&self, target: &str) -> Request {
@@ -97,11 +112,14 @@ impl Api {
     /// Reads a request. A key is added unless a header `no-key` is there. Texts that no HTTP parser accepts are
     /// skipped.
     fn parse(&self, text: &str) -> Option<Request> {
-        let placed =
-            text.replace("{token}", &self.token).replace("{cursor}", &self.cursor).replace("{key}", &self.keys[1]);
+        let placed = text
+            .replace("{token}", &self.token)
+            .replace("{cursor}", &self.cursor)
+            .replace("{key}", &self.keys[1]);
         let mut lines = placed.lines();
         let (method, target) = lines.next()?.split_once(' ')?;
-        let is_sound = target.starts_with('/') && !target.bytes().any(|byte| byte <= b' ' || byte == 0x7f);
+        let is_sound =
+            target.starts_with('/') && !target.bytes().any(|byte| byte <= b' ' || byte == 0x7f);
         if !is_sound || target.len() > MAX_TARGET_BYTES {
             return None;
         }
@@ -109,7 +127,8 @@ impl Api {
         request.method = Method::from_bytes(method.as_bytes()).ok()?;
         for (name, value) in lines.filter_map(|line| line.split_once(':')) {
             let name = HeaderName::from_bytes(name.as_bytes());
-            if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value.trim().as_bytes())) {
+            if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value.trim().as_bytes()))
+            {
                 request.headers.append(name, value);
             }
         }
@@ -129,43 +148,85 @@ impl Api {
         let again = ask(service, request);
         check(request, &again);
         let shown = format!("{} {:?}", answer.asked, request.headers);
-        assert_eq!(answer.status, again.status, "{shown}: another status the second time");
-        assert!(answer.status >= 400 || answer.body == again.body, "{shown}: another body the second time");
+        assert_eq!(
+            answer.status, again.status,
+            "{shown}: another status the second time"
+        );
+        assert!(
+            answer.status >= 400 || answer.body == again.body,
+            "{shown}: another body the second time"
+        );
         assert_eq!(answer.header("etag"), again.header("etag"), "{shown}");
         if answer.status != 200 || request.method != Method::GET {
             return;
         }
         if let Some(etag) = answer.header("etag") {
             let mut known = request.clone();
-            known.headers.insert("if-none-match", HeaderValue::from_str(etag).expect("a tag"));
-            assert_eq!(ask(service, &known).status, 304, "{shown}: its ETag is not valid");
+            known
+                .headers
+                .insert("if-none-match", HeaderValue::from_str(etag).expect("a tag"));
+            assert_eq!(
+                ask(service, &known).status,
+                304,
+                "{shown}: its ETag is not valid"
+            );
         }
         for target in next_targets(request, &answer) {
-            let next = ask(service, &Request { target: target.clone(), ..request.clone() });
-            assert_eq!(next.status, 200, "{shown}: {target} is refused: {}", next.text());
+            let next = ask(
+                service,
+                &Request {
+                    target: target.clone(),
+                    ..request.clone()
+                },
+            );
+            assert_eq!(
+                next.status,
+                200,
+                "{shown}: {target} is refused: {}",
+                next.text()
+            );
         }
     }
 }
 
 /// The targets that an answer leads to: by a sync token and by a cursor.
 fn next_targets(request: &Request, answer: &Answer) -> Vec<String> {
-    let (path, query) = request.target.split_once('?').unwrap_or((&request.target, ""));
-    let is_json = answer.header("content-type").is_some_and(|kind| kind.starts_with("application/json"));
+    let (path, query) = request
+        .target
+        .split_once('?')
+        .unwrap_or((&request.target, ""));
+    let is_json = answer
+        .header("content-type")
+        .is_some_and(|kind| kind.starts_with("application/json"));
     let json = is_json.then(|| answer.json()).unwrap_or_default();
-    let mut targets: Vec<String> =
-        json["next_sync_token"].as_str().map(|token| format!("{path}?since={token}")).into_iter().collect();
+    let mut targets: Vec<String> = json["next_sync_token"]
+        .as_str()
+        .map(|token| format!("{path}?since={token}"))
+        .into_iter()
+        .collect();
     if let Some(token) = answer.header("x-sync-token") {
         let file = answer.header("content-disposition").unwrap_or_default();
-        let dataset = Dataset::ALL.into_iter().find(|dataset| file.contains(dataset.as_str()));
-        targets.push(format!("/v1/{}/changes?since={token}", dataset.expect("an export has a dataset")));
+        let dataset = Dataset::ALL
+            .into_iter()
+            .find(|dataset| file.contains(dataset.as_str()));
+        targets.push(format!(
+            "/v1/{}/changes?since={token}",
+            dataset.expect("an export has a dataset")
+        ));
     }
     if let Some(cursor) = json["next_cursor"].as_str() {
         let is_cursor = |pair: &&str| {
             let name = pair.split('=').next().unwrap_or_default();
-            medfeed::contract::query::percent_decode(name, true).is_some_and(|name| name == "cursor")
+            medfeed::contract::query::percent_decode(name, true)
+                .is_some_and(|name| name == "cursor")
         };
-        let others = query.split('&').filter(|pair| !pair.is_empty() && !is_cursor(pair));
-        let target = format!("{path}?cursor={cursor}{}", others.map(|pair| format!("&{pair}")).collect::<String>());
+        let others = query
+            .split('&')
+            .filter(|pair| !pair.is_empty() && !is_cursor(pair));
+        let target = format!(
+            "{path}?cursor={cursor}{}",
+            others.map(|pair| format!("&{pair}")).collect::<String>()
+        );
         targets.extend((target.len() < 4000).then_some(target));
     }
     targets
@@ -174,22 +235,46 @@ fn next_targets(request: &Request, answer: &Answer) -> Vec<String> {
 /// The form of an answer.
 fn check(request: &Request, answer: &Answer) {
     let asked = format!("{} {:?}", answer.asked, request.headers);
-    assert!(STATUSES.contains(&answer.status), "{asked}: {} {}", answer.status, answer.text());
+    assert!(
+        STATUSES.contains(&answer.status),
+        "{asked}: {} {}",
+        answer.status,
+        answer.text()
+    );
     for name in answer.headers.keys() {
-        assert_eq!(answer.headers.get_all(name).iter().count(), 1, "{asked}: {name} appears twice");
+        assert_eq!(
+            answer.headers.get_all(name).iter().count(),
+            1,
+            "{asked}: {name} appears twice"
+        );
     }
-    assert!(answer.header("x-request-id").is_some(), "{asked}: no request id");
+    assert!(
+        answer.header("x-request-id").is_some(),
+        "{asked}: no request id"
+    );
     if request.method == Method::HEAD || answer.status == 304 {
         assert!(answer.body.is_empty(), "{asked}: a body");
         return;
     }
-    assert_eq!(answer.number("content-length"), answer.body.len() as u64, "{asked}: content-length");
+    assert_eq!(
+        answer.number("content-length"),
+        answer.body.len() as u64,
+        "{asked}: content-length"
+    );
     match answer.header("content-type").unwrap_or_default() {
-        kind if answer.status >= 400 && kind.starts_with("text/html") => assert_eq!(answer.status, 404, "{asked}"),
+        kind if answer.status >= 400 && kind.starts_with("text/html") => {
+            assert_eq!(answer.status, 404, "{asked}")
+        }
         kind if answer.status >= 400 => {
             assert_eq!(kind, "application/problem+json", "{asked}");
             assert_eq!(answer.json()["status"], answer.status, "{asked}");
-            assert!(Code::ALL.into_iter().any(|known| known.as_str() == answer.code()), "{asked}: {}", answer.text());
+            assert!(
+                Code::ALL
+                    .into_iter()
+                    .any(|known| known.as_str() == answer.code()),
+                "{asked}: {}",
+                answer.text()
+            );
         }
         kind if kind.starts_with("application/json") && answer.status != 206 => drop(answer.json()),
         _ => {}

@@ -42,7 +42,10 @@ pub(in crate::cli) fn run(common: &Common, args: &CheckArgs) -> anyhow::Result<E
             Ok(report)
         }
         Err(StoreError::Io { source, .. })
-            if matches!(source.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) =>
+            if matches!(
+                source.kind(),
+                ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem
+            ) =>
         {
             check_unwritable(&common.db)
         }
@@ -58,16 +61,24 @@ pub(in crate::cli) fn run(common: &Common, args: &CheckArgs) -> anyhow::Result<E
     let mut json = json!(report);
     json["ok"] = ok.into();
     common.result(&json, text)?;
-    Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if ok {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 /// Checks a bucket.
 fn check_bucket(url: &BucketUrl, common: &Common, args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let log = open_log(url, args.seal_key.as_deref())?;
-    let folder = tempfile::tempdir().context("cannot create a temporary folder for the database")?;
+    let folder =
+        tempfile::tempdir().context("cannot create a temporary folder for the database")?;
     let audit = audit(&log, &folder.path().join("checked.redb"))?;
     // The first and last slots of the gaps before whole states.
-    let given_up = audit.given_up.iter().map(|slots| [*slots.start(), *slots.end()]);
+    let given_up = audit
+        .given_up
+        .iter()
+        .map(|slots| [*slots.start(), *slots.end()]);
     let checked = json!({
         "ok": true,
         "states": audit.states.len(),
@@ -82,7 +93,11 @@ fn check_bucket(url: &BucketUrl, common: &Common, args: &CheckArgs) -> anyhow::R
         counted(audit.entries, "entry"),
         audit.slot,
         audit.seq,
-        audit.result.last_commit_at.as_deref().unwrap_or("the beginning"),
+        audit
+            .result
+            .last_commit_at
+            .as_deref()
+            .unwrap_or("the beginning"),
     );
     for slots in &audit.given_up {
         let (first, last) = (slots.start(), slots.end());
@@ -95,7 +110,11 @@ fn check_bucket(url: &BucketUrl, common: &Common, args: &CheckArgs) -> anyhow::R
 }
 
 fn describe(common: &Common, report: &CheckReport) -> String {
-    let records: Vec<String> = report.records.iter().map(|(dataset, count)| format!("{count} {dataset}")).collect();
+    let records: Vec<String> = report
+        .records
+        .iter()
+        .map(|(dataset, count)| format!("{count} {dataset}"))
+        .collect();
     let counts = format!(
         "{}, {}, {} with {}, {}",
         records.join(", "),
@@ -105,16 +124,27 @@ fn describe(common: &Common, report: &CheckReport) -> String {
         counted(report.keys, "key"),
     );
     if report.damages == 0 {
-        let warnings: String = report.warnings.iter().map(|warning| format!("\nwarning: {warning}")).collect();
+        let warnings: String = report
+            .warnings
+            .iter()
+            .map(|warning| format!("\nwarning: {warning}"))
+            .collect();
         return format!("{} is sound: {counts}.{warnings}", common.db.display());
     }
     let mut text = if report.records.is_empty() {
-        format!("{} is DAMAGED; nothing in it could be checked:", common.db.display())
+        format!(
+            "{} is DAMAGED; nothing in it could be checked:",
+            common.db.display()
+        )
     } else {
         format!("{} is DAMAGED; checked {counts}:", common.db.display())
     };
     for finding in &report.findings {
-        text.push_str(&format!("\n  {}: {}", finding.table, Printable(&finding.detail)));
+        text.push_str(&format!(
+            "\n  {}: {}",
+            finding.table,
+            Printable(&finding.detail)
+        ));
     }
     let listed = u64::try_from(report.findings.len()).unwrap_or(u64::MAX);
     if report.damages > listed {
@@ -135,11 +165,25 @@ mod tests {
 
     #[test]
     fn a_check_counts_the_findings_that_it_does_not_list() {
-        let common = Common { db: "a.redb".into(), json: false, wait: Duration::ZERO, publish_wait: None };
-        let mut report = CheckReport { commits: 1, licenses: 2, feed_rows: 1, keys: 0, ..CheckReport::default() };
+        let common = Common {
+            db: "a.redb".into(),
+            json: false,
+            wait: Duration::ZERO,
+            publish_wait: None,
+        };
+        let mut report = CheckReport {
+            commits: 1,
+            licenses: 2,
+            feed_rows: 1,
+            keys: 0,
+            ..CheckReport::default()
+        };
         report.warnings.push("w".to_owned());
         let counts = ", 1 commit, 2 licenses with 1 feed row, 0 keys";
-        assert_eq!(describe(&common, &report), format!("a.redb is sound: {counts}.\nwarning: w"));
+        assert_eq!(
+            describe(&common, &report),
+            format!("a.redb is sound: {counts}.\nwarning: w")
+        );
         report.records.insert(crate::model::Dataset::Journals, 3);
         let text = loop {
             report.add("log", "x");
@@ -150,7 +194,13 @@ mod tests {
             }
             assert!(!text.contains("more"), "{text}");
         };
-        assert!(text.starts_with(&format!("a.redb is DAMAGED; checked 3 journals{counts}:\n")), "{text}");
-        assert!(text.contains("\n  ... and 1 more\nRestore a backup."), "{text}");
+        assert!(
+            text.starts_with(&format!("a.redb is DAMAGED; checked 3 journals{counts}:\n")),
+            "{text}"
+        );
+        assert!(
+            text.contains("\n  ... and 1 more\nRestore a backup."),
+            "{text}"
+        );
     }
 }

@@ -48,14 +48,25 @@ pub(in crate::cli) fn run(common: &Common, args: ExportArgs) -> anyhow::Result<E
     let snapshot = reader.newest();
     let permissions = FilePermissions::of(&common.db).map_err(at(&common.db))?;
     let target = ExportTarget::of(args, permissions)?;
-    target.permissions.create_folder(&target.folder).map_err(at(&target.folder))?;
+    target
+        .permissions
+        .create_folder(&target.folder)
+        .map_err(at(&target.folder))?;
     let references = snapshot.references()?;
     // Each kind, whether its rows have the column `updated_at`, and the function that writes them.
     let kinds: [(RowKind, bool, &PushRows<'_>); 4] = [
-        (RowKind::Conferences, true, &|sink| sink.push_records::<ConferenceFields>(snapshot)),
-        (RowKind::Journals, true, &|sink| sink.push_records::<JournalFields>(snapshot)),
-        (RowKind::Organizations, false, &|sink| sink.push_references(&references.organizations)),
-        (RowKind::Tags, false, &|sink| sink.push_references(&references.tags)),
+        (RowKind::Conferences, true, &|sink| {
+            sink.push_records::<ConferenceFields>(snapshot)
+        }),
+        (RowKind::Journals, true, &|sink| {
+            sink.push_records::<JournalFields>(snapshot)
+        }),
+        (RowKind::Organizations, false, &|sink| {
+            sink.push_references(&references.organizations)
+        }),
+        (RowKind::Tags, false, &|sink| {
+            sink.push_references(&references.tags)
+        }),
     ];
     let mut files = Vec::new();
     if target.format == FileFormat::Xlsx {
@@ -75,8 +86,12 @@ pub(in crate::cli) fn run(common: &Common, args: ExportArgs) -> anyhow::Result<E
             files.push(write_text(&target, kind, is_dated, push)?);
         }
     }
-    let text: String = files.iter().map(|(file, rows)| format!("{}: {rows} rows\n", file.display())).collect();
-    let json = |(file, rows): &WrittenFile| json!({ "file": file.display().to_string(), "rows": rows });
+    let text: String = files
+        .iter()
+        .map(|(file, rows)| format!("{}: {rows} rows\n", file.display()))
+        .collect();
+    let json =
+        |(file, rows): &WrittenFile| json!({ "file": file.display().to_string(), "rows": rows });
     let files: Vec<Value> = files.iter().map(json).collect();
     common.result(&json!({ "files": files }), text)
 }
@@ -93,19 +108,37 @@ struct ExportTarget {
 impl ExportTarget {
     fn of(args: ExportArgs, permissions: FilePermissions) -> anyhow::Result<ExportTarget> {
         let given = args.target;
-        let is_workbook =
-            given.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("xlsx")) && !given.is_dir();
-        let format = args.format.unwrap_or(if is_workbook { FileFormat::Xlsx } else { FileFormat::Jsonl });
+        let is_workbook = given
+            .extension()
+            .is_some_and(|ending| ending.eq_ignore_ascii_case("xlsx"))
+            && !given.is_dir();
+        let format = args.format.unwrap_or(if is_workbook {
+            FileFormat::Xlsx
+        } else {
+            FileFormat::Jsonl
+        });
         if is_workbook && format != FileFormat::Xlsx {
-            bail!("{} is the name of a workbook; write a folder, or --format xlsx", given.display());
+            bail!(
+                "{} is the name of a workbook; write a folder, or --format xlsx",
+                given.display()
+            );
         }
-        let workbook = if is_workbook { given.clone() } else { given.join(WORKBOOK_STEM).with_extension("xlsx") };
+        let workbook = if is_workbook {
+            given.clone()
+        } else {
+            given.join(WORKBOOK_STEM).with_extension("xlsx")
+        };
         let folder = match given.parent() {
             Some(parent) if is_workbook && parent.as_os_str().is_empty() => PathBuf::from("."),
             Some(parent) if is_workbook => parent.to_owned(),
             _ => given,
         };
-        let target = ExportTarget { folder, workbook, format, permissions };
+        let target = ExportTarget {
+            folder,
+            workbook,
+            format,
+            permissions,
+        };
         if !is_workbook && format == FileFormat::Xlsx {
             refuse_other_files(&target)?;
         }
@@ -128,27 +161,41 @@ struct FilePermissions {
 impl FilePermissions {
     fn of(database: &Path) -> io::Result<FilePermissions> {
         let found = std::fs::metadata(database)?;
-        Ok(FilePermissions { mode: found.mode() & 0o777, group: found.gid() })
+        Ok(FilePermissions {
+            mode: found.mode() & 0o777,
+            group: found.gid(),
+        })
     }
 
     /// The permission bits for a file of `group`. A group other than the database's gets at most the rights of
     /// everyone.
     fn mode_for(self, group: u32) -> u32 {
-        if group == self.group { self.mode } else { (self.mode & !0o070) | ((self.mode & 0o007) << 3 & self.mode) }
+        if group == self.group {
+            self.mode
+        } else {
+            (self.mode & !0o070) | ((self.mode & 0o007) << 3 & self.mode)
+        }
     }
 
     /// Creates a folder and its missing parents, with permissions that match those of the files.
     fn create_folder(self, folder: &Path) -> io::Result<()> {
-        let missing: Vec<&Path> =
-            folder.ancestors().take_while(|above| !above.as_os_str().is_empty() && !above.is_dir()).collect();
+        let missing: Vec<&Path> = folder
+            .ancestors()
+            .take_while(|above| !above.as_os_str().is_empty() && !above.is_dir())
+            .collect();
         for folder in missing.into_iter().rev() {
             match DirBuilder::new().mode(0o700).create(folder) {
                 // A path such as `new/..` exists once `new` is created.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => continue,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {
+                    continue;
+                }
                 created => created?,
             }
             let mode = self.mode_for(std::fs::metadata(folder)?.gid());
-            std::fs::set_permissions(folder, Permissions::from_mode(0o700 | mode | (mode & 0o444) >> 2))?;
+            std::fs::set_permissions(
+                folder,
+                Permissions::from_mode(0o700 | mode | (mode & 0o444) >> 2),
+            )?;
         }
         Ok(())
     }
@@ -159,7 +206,10 @@ fn refuse_other_files(target: &ExportTarget) -> anyhow::Result<()> {
     let written = if target.format == FileFormat::Xlsx {
         vec![target.workbook.clone()]
     } else {
-        RowKind::VARIANTS.iter().map(|stem| target.text_file(stem)).collect()
+        RowKind::VARIANTS
+            .iter()
+            .map(|stem| target.text_file(stem))
+            .collect()
     };
     let found = match Source::in_folder(&target.folder) {
         // A workbook's folder is created later.
@@ -167,7 +217,11 @@ fn refuse_other_files(target: &ExportTarget) -> anyhow::Result<()> {
         found => found.map_err(at(&target.folder))?,
     };
     let mut others = found.iter().filter(|source| !source.is_skipped);
-    if let Some(other) = others.find(|source| !written.iter().any(|path| source.path.as_ref() == Some(path))) {
+    if let Some(other) = others.find(|source| {
+        !written
+            .iter()
+            .any(|path| source.path.as_ref() == Some(path))
+    }) {
         bail!(
             "{} exists already; with it, the folder would import every row twice. Remove it, or choose another folder",
             other.name
@@ -186,8 +240,13 @@ fn write_file(
     let draft = Draft::create_for(&file).map_err(at(&target.folder))?;
     let rows = write(draft.file()).with_context(|| file.display().to_string())?;
     // Regardless of the umask.
-    let mode = target.permissions.mode_for(draft.file().metadata().map_err(at(&file))?.gid());
-    draft.file().set_permissions(Permissions::from_mode(mode)).map_err(at(&file))?;
+    let mode = target
+        .permissions
+        .mode_for(draft.file().metadata().map_err(at(&file))?.gid());
+    draft
+        .file()
+        .set_permissions(Permissions::from_mode(mode))
+        .map_err(at(&file))?;
     draft.persist().map_err(at(&file))?;
     Ok((file, rows))
 }
@@ -228,7 +287,9 @@ impl RowSink<'_> {
         cells: impl FnOnce() -> Vec<Cow<'r, str>>,
     ) -> anyhow::Result<()> {
         match self {
-            RowSink::JsonLines(out) => out.write_all(&json()).and_then(|()| out.write_all(b"\n"))?,
+            RowSink::JsonLines(out) => {
+                out.write_all(&json()).and_then(|()| out.write_all(b"\n"))?
+            }
             RowSink::Csv(out) => flat::write_row(*out, cells())?,
             RowSink::Sheet(push) => push(&cells())?,
         }
@@ -241,17 +302,26 @@ impl RowSink<'_> {
         snapshot.for_each_record::<F, anyhow::Error>(|record, updated_at, _| {
             rows += 1;
             let json = || json::render_record(&record, updated_at, &**references).into();
-            self.push(json, || flat::cells(&record, Some(updated_at), &**references))
+            self.push(json, || {
+                flat::cells(&record, Some(updated_at), &**references)
+            })
         })?;
         Ok(rows)
     }
 
     /// Writes organizations or tags. Returns their number.
-    fn push_references<F: ReferenceFields>(&mut self, rows: &BTreeMap<Id, Referenced<F>>) -> anyhow::Result<u64> {
+    fn push_references<F: ReferenceFields>(
+        &mut self,
+        rows: &BTreeMap<Id, Referenced<F>>,
+    ) -> anyhow::Result<u64> {
         // They link to nothing.
         let none = References::default();
-        rows.values()
-            .try_for_each(|row| self.push(|| row.json.as_slice().into(), || flat::cells(&row.row, None, &none)))?;
+        rows.values().try_for_each(|row| {
+            self.push(
+                || row.json.as_slice().into(),
+                || flat::cells(&row.row, None, &none),
+            )
+        })?;
         Ok(u64::try_from(rows.len())?)
     }
 }

@@ -18,8 +18,9 @@ use crate::cli::common::{AccessChange, Common, require_folder};
 use crate::cli::output::{can_ask, confirm, counted, list_findings, note, print_error, print_json};
 use crate::import::lint::lint_database;
 use crate::import::{
-    self, ColumnMapping, DateOrder, DecimalSign, FileFormat, Finding, FindingGroup, Given, ImportRows, MergeOptions,
-    Merged, ReadOptions, Refusal, RowKind, Source, SourceOptions, Word, group, read_recipe,
+    self, ColumnMapping, DateOrder, DecimalSign, FileFormat, Finding, FindingGroup, Given,
+    ImportRows, MergeOptions, Merged, ReadOptions, Refusal, RowKind, Source, SourceOptions, Word,
+    group, read_recipe,
 };
 use crate::model::printable::Printable;
 use crate::model::{Dataset, Head};
@@ -96,24 +97,42 @@ impl ReadArgs {
             None => (ReadOptions::default(), None),
         };
         for (name, field) in &self.columns {
-            let value = ColumnMapping { column: name.as_str().into(), fields: vec![field.clone()] };
-            options.columns.retain(|given| given.value.column != value.column);
-            options.columns.push(Given { value, origin: format!("--map '{name}={field}'") });
+            let value = ColumnMapping {
+                column: name.as_str().into(),
+                fields: vec![field.clone()],
+            };
+            options
+                .columns
+                .retain(|given| given.value.column != value.column);
+            options.columns.push(Given {
+                value,
+                origin: format!("--map '{name}={field}'"),
+            });
         }
         for (field, value) in &self.constants {
             options.constants.retain(|given| given.value.0 != *field);
             let origin = format!("--set '{field}={value}'");
-            options.constants.push(Given { value: (field.clone(), value.clone()), origin });
+            options.constants.push(Given {
+                value: (field.clone(), value.clone()),
+                origin,
+            });
         }
         if !self.matching.is_empty() {
             let set = |names: &String| Given {
-                value: names.split(',').map(|name| name.trim().to_owned()).collect(),
+                value: names
+                    .split(',')
+                    .map(|name| name.trim().to_owned())
+                    .collect(),
                 origin: format!("--match {names}"),
             };
             options.matching = self.matching.iter().map(set).collect();
         }
         let empty = self.empty.iter().map(|text| Given {
-            value: Word { field: None, text: text.clone(), value: String::new() },
+            value: Word {
+                field: None,
+                text: text.clone(),
+                value: String::new(),
+            },
             origin: format!("--empty '{text}'"),
         });
         options.words.splice(0..0, empty);
@@ -125,7 +144,13 @@ impl ReadArgs {
         options.all_faults = self.all_faults;
         options.check()?;
         let kind = self.dataset.or(of_recipe);
-        let sources = Source::find(&self.paths, SourceOptions { kind, format: self.format })?;
+        let sources = Source::find(
+            &self.paths,
+            SourceOptions {
+                kind,
+                format: self.format,
+            },
+        )?;
         Ok((sources, options))
     }
 }
@@ -169,11 +194,25 @@ pub(in crate::cli) struct ImportArgs {
 pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<ExitCode> {
     common.require_db(args.create, args.dry_run)?;
     let is_shown = !common.json && stderr().is_terminal();
-    let bar = if is_shown { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
+    let bar = if is_shown {
+        ProgressBar::new_spinner()
+    } else {
+        ProgressBar::hidden()
+    };
     let (sources, mut reading) = args.read.sources_and_options()?;
-    let ImportArgs { replace, allow_removals, fix, .. } = *args;
+    let ImportArgs {
+        replace,
+        allow_removals,
+        fix,
+        ..
+    } = *args;
     reading.replace = replace;
-    let options = MergeOptions { replace, allow_removals, fix, lints_all: false };
+    let options = MergeOptions {
+        replace,
+        allow_removals,
+        fix,
+        lints_all: false,
+    };
     show_step(&bar, "reading the files");
     let rows = read_rows(&sources, &reading)?;
     let mut accepted: Option<Vec<Finding>> = None;
@@ -202,12 +241,19 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
             bar.finish_and_clear();
             print_warnings(common, &merged.warnings, args.read.all_faults);
             let count = counted(merged.warnings.len(), "warning");
-            confirm(&format!("The import has {count}. Commit nevertheless?"), false, "imported")?;
+            confirm(
+                &format!("The import has {count}. Commit nevertheless?"),
+                false,
+                "imported",
+            )?;
             accepted = Some(merged.warnings.clone());
         }
         show_step(&bar, "waiting for the writer's lock");
-        let writer =
-            if args.create || args.dry_run { common.open_or_create_writer()? } else { common.open_writer()? };
+        let writer = if args.create || args.dry_run {
+            common.open_or_create_writer()?
+        } else {
+            common.open_writer()?
+        };
         let mut edit = writer.begin()?;
         if edit.base_head() != head {
             // Another command has committed, or has replaced the file.
@@ -220,7 +266,10 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
         }
         show_step(&bar, "writing");
         let outcome = edit.apply(&merged.batch)?;
-        let changes = args.dry_run.then(|| Changes::of(&edit.base()?, &edit, &merged.batch)).transpose()?;
+        let changes = args
+            .dry_run
+            .then(|| Changes::of(&edit.base()?, &edit, &merged.batch))
+            .transpose()?;
         if !args.dry_run {
             common.commit(edit, args.describe(&sources))?;
         }
@@ -232,7 +281,10 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
         print_warnings(common, &merged.warnings, args.read.all_faults);
     }
     if !common.json {
-        merged.notes.iter().for_each(|found| note(&format!("note: {found}")));
+        merged
+            .notes
+            .iter()
+            .for_each(|found| note(&format!("note: {found}")));
     }
     let mut text = String::new();
     for (found, noun) in [(&merged.fixes, "correction"), (&merged.assigned, "new id")] {
@@ -254,12 +306,20 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
         "fixes": merged.fixes,
         "assigned": merged.assigned,
     });
-    if let Some(Changes { changes, license_changes }) = changes {
+    if let Some(Changes {
+        changes,
+        license_changes,
+    }) = changes
+    {
         json["changes"] = json!(changes);
         json["license_changes"] = json!(license_changes);
     }
     let done = common.result(&json, text)?;
-    if args.dry_run { Ok(done) } else { common.await_publication(AccessChange::None) }
+    if args.dry_run {
+        Ok(done)
+    } else {
+        common.await_publication(AccessChange::None)
+    }
 }
 
 impl ImportArgs {
@@ -272,7 +332,11 @@ impl ImportArgs {
     fn describe(&self, sources: &[Source]) -> String {
         let read = sources.iter().filter(|source| !source.is_skipped);
         let names: Vec<&str> = read.map(|source| &*source.name).collect();
-        format!("import {}{}", names.join(" "), if self.replace { " --replace" } else { "" })
+        format!(
+            "import {}{}",
+            names.join(" "),
+            if self.replace { " --replace" } else { "" }
+        )
     }
 }
 
@@ -285,30 +349,52 @@ fn merge_unlocked(
     let db = common.resolved_db();
     require_folder(&db)?;
     if !db.exists() {
-        return Ok((Head::default(), import::merge(rows, &NoDatabase::new()?.snapshot()?, options)));
+        return Ok((
+            Head::default(),
+            import::merge(rows, &NoDatabase::new()?.snapshot()?, options),
+        ));
     }
     let reader = common.open_reader()?;
     reader.refuse_replica()?;
     let snapshot = reader.newest();
-    Ok((snapshot.commit().head(), import::merge(rows, snapshot, options)))
+    Ok((
+        snapshot.commit().head(),
+        import::merge(rows, snapshot, options),
+    ))
 }
 
 fn refuse(common: &Common, refusal: Refusal, all_faults: bool) -> anyhow::Result<ExitCode> {
     let bad = match refusal {
         Refusal::BadRows(bad) => bad,
         Refusal::TooManyRemovals(removals) => {
-            return refuse_with(common, &format!("{removals}; nothing was changed"), &[], &[], 0);
+            return refuse_with(
+                common,
+                &format!("{removals}; nothing was changed"),
+                &[],
+                &[],
+                0,
+            );
         }
         Refusal::Store(_) => return Err(refusal.into()),
     };
     if !common.json && all_faults {
-        list_findings(bad.kept(), true).iter().for_each(|line| note(line));
+        list_findings(bad.kept(), true)
+            .iter()
+            .for_each(|line| note(line));
     } else if !common.json {
-        bad.groups().iter().for_each(|group| note(&group.to_string()));
+        bad.groups()
+            .iter()
+            .for_each(|group| note(&group.to_string()));
     }
-    let hint = if all_faults || bad.groups().len() == bad.total() { "" } else { " --all-faults lists each." };
+    let hint = if all_faults || bad.groups().len() == bad.total() {
+        ""
+    } else {
+        " --all-faults lists each."
+    };
     let count = counted(bad.total(), "fault");
-    let error = format!("{count}; nothing was changed. Make the corrections and run the command again.{hint}");
+    let error = format!(
+        "{count}; nothing was changed. Make the corrections and run the command again.{hint}"
+    );
     refuse_with(common, &error, bad.kept(), bad.groups(), bad.total())
 }
 
@@ -324,7 +410,8 @@ fn refuse_with(
         let json = json!({
             "committed": false, "error": error, "errors": errors, "groups": groups, "error_count": count
         });
-        print_json(&json.to_string()).context("the findings cannot be written to standard output")?;
+        print_json(&json.to_string())
+            .context("the findings cannot be written to standard output")?;
     } else {
         print_error(common.json, error);
     }
@@ -333,7 +420,9 @@ fn refuse_with(
 
 /// Prints warnings: one line for each kind, or all.
 fn print_warnings(common: &Common, warnings: &[Finding], all: bool) {
-    list_findings(warnings, all).iter().for_each(|line| common.warning(line));
+    list_findings(warnings, all)
+        .iter()
+        .for_each(|line| common.warning(line));
 }
 
 /// Describes the changes of an import, or of a dry run.
@@ -342,9 +431,17 @@ fn describe(outcome: &BatchOutcome, changes: Option<&Changes>, warnings: usize) 
     let rows = Dataset::ALL
         .into_iter()
         .map(|dataset| (dataset.as_str(), outcome.datasets[dataset]))
-        .chain([("organizations", outcome.organizations), ("tags", outcome.tags)]);
+        .chain([
+            ("organizations", outcome.organizations),
+            ("tags", outcome.tags),
+        ]);
     for (name, counts) in rows.filter(|(_, counts)| *counts != RowCounts::default()) {
-        let RowCounts { added, changed, removed, unchanged } = counts;
+        let RowCounts {
+            added,
+            changed,
+            removed,
+            unchanged,
+        } = counts;
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
@@ -353,7 +450,13 @@ fn describe(outcome: &BatchOutcome, changes: Option<&Changes>, warnings: usize) 
     }
     text.extend(changes.map(Changes::describe_rows));
     for effect in &outcome.licenses {
-        let LicenseEffect { license, dataset, entering, changed, leaving } = effect;
+        let LicenseEffect {
+            license,
+            dataset,
+            entering,
+            changed,
+            leaving,
+        } = effect;
         if entering + changed + leaving > 0 {
             let _ = writeln!(
                 text,
@@ -363,8 +466,14 @@ fn describe(outcome: &BatchOutcome, changes: Option<&Changes>, warnings: usize) 
             text.extend(changes.map(|changes| changes.describe_license(license, *dataset)));
         }
     }
-    let all = outcome.datasets.values().copied().chain([outcome.organizations, outcome.tags]);
-    let nothing_new = all.fold(0, |sum, counts| sum + counts.added + counts.changed + counts.removed) == 0;
+    let all = outcome
+        .datasets
+        .values()
+        .copied()
+        .chain([outcome.organizations, outcome.tags]);
+    let nothing_new = all.fold(0, |sum, counts| {
+        sum + counts.added + counts.changed + counts.removed
+    }) == 0;
     let warned = match warnings {
         0 => ".".to_owned(),
         count => format!(", with {}.", counted(count, "warning")),
@@ -395,7 +504,11 @@ pub(in crate::cli) fn lint(common: &Common, args: &ReadArgs) -> anyhow::Result<E
         let (sources, options) = args.sources_and_options()?;
         let rows = read_rows(&sources, &options)?;
         // The files are merged with the database as in an import, but nothing is written. Removals do not matter here.
-        let options = MergeOptions { lints_all: true, allow_removals: Some(u64::MAX), ..MergeOptions::default() };
+        let options = MergeOptions {
+            lints_all: true,
+            allow_removals: Some(u64::MAX),
+            ..MergeOptions::default()
+        };
         match merge_unlocked(common, rows, &options)?.1 {
             Ok(merged) => merged.warnings,
             Err(refusal) => return refuse(common, refusal, args.all_faults),
@@ -403,9 +516,17 @@ pub(in crate::cli) fn lint(common: &Common, args: &ReadArgs) -> anyhow::Result<E
     };
     let ok = findings.is_empty();
     let mut lines = list_findings(&findings, args.all_faults);
-    lines.push(if ok { "No findings.".to_owned() } else { counted(findings.len(), "finding") });
+    lines.push(if ok {
+        "No findings.".to_owned()
+    } else {
+        counted(findings.len(), "finding")
+    });
     common.result(&json!({ "ok": ok, "findings": findings }), lines.join("\n"))?;
-    Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if ok {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 #[cfg(test)]
@@ -417,19 +538,44 @@ mod tests {
         let none = RowCounts::default();
         let outcome = |at: usize, counts: RowCounts| {
             let mut outcome = BatchOutcome::default();
-            let BatchOutcome { datasets, organizations, tags, .. } = &mut outcome;
-            *[&mut datasets.conferences, &mut datasets.journals, organizations, tags][at] = counts;
+            let BatchOutcome {
+                datasets,
+                organizations,
+                tags,
+                ..
+            } = &mut outcome;
+            *[
+                &mut datasets.conferences,
+                &mut datasets.journals,
+                organizations,
+                tags,
+            ][at] = counts;
             outcome
         };
         for at in 0..4 {
-            for counts in
-                [RowCounts { added: 1, ..none }, RowCounts { changed: 1, ..none }, RowCounts { removed: 1, ..none }]
-            {
+            for counts in [
+                RowCounts { added: 1, ..none },
+                RowCounts { changed: 1, ..none },
+                RowCounts { removed: 1, ..none },
+            ] {
                 let text = describe(&outcome(at, counts), None, 0);
                 assert!(text.ends_with("unchanged\nCommitted."), "{text}");
             }
-            let text = describe(&outcome(at, RowCounts { unchanged: 7, ..none }), None, 1);
-            assert!(text.ends_with("7 unchanged\nNothing is new; nothing was changed, with 1 warning."), "{text}");
+            let text = describe(
+                &outcome(
+                    at,
+                    RowCounts {
+                        unchanged: 7,
+                        ..none
+                    },
+                ),
+                None,
+                1,
+            );
+            assert!(
+                text.ends_with("7 unchanged\nNothing is new; nothing was changed, with 1 warning."),
+                "{text}"
+            );
         }
         let mut outcome = outcome(3, RowCounts { added: 1, ..none });
         let effect = |entering, changed, leaving| LicenseEffect {
@@ -439,12 +585,20 @@ mod tests {
             changed,
             leaving,
         };
-        outcome.licenses = vec![effect(0, 0, 0), effect(1, 0, 0), effect(0, 2, 0), effect(0, 0, 3)];
+        outcome.licenses = vec![
+            effect(0, 0, 0),
+            effect(1, 0, 0),
+            effect(0, 2, 0),
+            effect(0, 0, 3),
+        ];
         let expected = "tags                1 added      0 changed      0 removed      0 unchanged\n\
                         license `it's`, journals: records entering: 1, changing: 0, leaving: 0\nlicense `it's`, journals: records entering: 0, changing: 2, leaving: 0\n\
                         license `it's`, journals: records entering: 0, changing: 0, leaving: 3\nCommitted, with 2 warnings.";
         assert_eq!(describe(&outcome, None, 2), expected);
-        assert_eq!(describe(&BatchOutcome::default(), None, 0), "Nothing is new; nothing was changed.");
+        assert_eq!(
+            describe(&BatchOutcome::default(), None, 0),
+            "Nothing is new; nothing was changed."
+        );
     }
 
     #[test]
@@ -459,7 +613,11 @@ mod tests {
         ];
         for (text, expected) in cases {
             let read = assignment(text.rsplit_once('=')).ok();
-            assert_eq!(read.as_ref().map(|(name, value)| (&**name, &**value)), expected, "{text:?}");
+            assert_eq!(
+                read.as_ref().map(|(name, value)| (&**name, &**value)),
+                expected,
+                "{text:?}"
+            );
         }
         assert_eq!(
             assignment("url=https://x.org/?a=b".split_once('=')),

@@ -86,18 +86,26 @@ fn ends_at(record: &KeyRecord, status: KeyStatus) -> Option<Timestamp> {
 /// `lag_s` is `None` if the history was replaced, or the license lost the dataset.
 fn usage(used: &KeyUse, lag_s: impl Fn(Dataset, &FeedSeen) -> Option<u64>) -> (Value, String) {
     let last_used_at = used.last_used_at.map(|time| time.to_string());
-    let mut text = last_used_at.as_ref().map_or("never".to_owned(), |time| format!("last {time}"));
+    let mut text = last_used_at
+        .as_ref()
+        .map_or("never".to_owned(), |time| format!("last {time}"));
     let mut feeds = json!({});
     for (dataset, seen) in &used.feeds {
         let (at, behind_s) = (seen.at.to_string(), lag_s(*dataset, seen));
         text.push_str(&match behind_s {
             Some(0) => format!(", {dataset} up to date, asked at {at}"),
             Some(behind_s) => format!(", {dataset} {behind_s} s behind, asked at {at}"),
-            None => format!(", {dataset} unknown since a restore or a change of the license, asked at {at}"),
+            None => format!(
+                ", {dataset} unknown since a restore or a change of the license, asked at {at}"
+            ),
         });
-        feeds[dataset.as_str()] = json!({ "at": at, "position": seen.position, "behind_s": behind_s });
+        feeds[dataset.as_str()] =
+            json!({ "at": at, "position": seen.position, "behind_s": behind_s });
     }
-    (json!({ "last_used_at": last_used_at, "feeds": feeds }), text)
+    (
+        json!({ "last_used_at": last_used_at, "feeds": feeds }),
+        text,
+    )
 }
 
 pub(in crate::cli) fn run(common: &Common, command: KeyCommand) -> anyhow::Result<ExitCode> {
@@ -105,7 +113,9 @@ pub(in crate::cli) fn run(common: &Common, command: KeyCommand) -> anyhow::Resul
         KeyCommand::Create(args) => common.await_publication(create(common, args)?),
         KeyCommand::List => list(common),
         KeyCommand::Revoke { id } => common.await_publication(revoke(common, &id)?),
-        KeyCommand::Replace { id, overlap } => common.await_publication(replace(common, &id, overlap)?),
+        KeyCommand::Replace { id, overlap } => {
+            common.await_publication(replace(common, &id, overlap)?)
+        }
     }
 }
 
@@ -113,9 +123,16 @@ fn create(common: &Common, args: CreateArgs) -> anyhow::Result<AccessChange> {
     let writer = common.open_writer()?;
     let mut edit = writer.begin()?;
     find_license(&edit.base()?, &args.license)?;
-    let settings = KeySettings { label: args.label, expires_at: args.expires, allowed_ips: args.allow_ip };
+    let settings = KeySettings {
+        label: args.label,
+        expires_at: args.expires,
+        allowed_ips: args.allow_ip,
+    };
     let (key, record) = edit.create_key(&args.license, settings)?;
-    common.commit(edit, format!("key create {} --license {}", record.id, record.license_name))?;
+    common.commit(
+        edit,
+        format!("key create {} --license {}", record.id, record.license_name),
+    )?;
     show_new(common, &key, &record)?;
     Ok(AccessChange::None)
 }
@@ -129,7 +146,10 @@ fn show_new(common: &Common, key: &ApiKey, record: &KeyRecord) -> anyhow::Result
         format!("nobody has the new key {id}: revoke it with `medfeed key revoke {id}`, and create another")
     })?;
     if !common.json {
-        let end = record.expires_at.map(|end| format!(", until {end}")).unwrap_or_default();
+        let end = record
+            .expires_at
+            .map(|end| format!(", until {end}"))
+            .unwrap_or_default();
         note(&format!(
             "{} for license `{}`{end}. Store the key now: it cannot be shown again, because only its hash is stored.",
             record.id,
@@ -148,7 +168,9 @@ fn list(common: &Common) -> anyhow::Result<ExitCode> {
     for record in newest.list_keys() {
         let status = record.status_after(at, committed);
         let used = uses.remove(&record.id).unwrap_or_default();
-        let (usage, usage_text) = usage(&used, |dataset, seen| seen.lag_s(dataset, record, newest, at));
+        let (usage, usage_text) = usage(&used, |dataset, seen| {
+            seen.lag_s(dataset, record, newest, at)
+        });
         rows.push([
             record.id.clone(),
             status.as_str().to_owned(),
@@ -164,7 +186,10 @@ fn list(common: &Common) -> anyhow::Result<ExitCode> {
     let text = if rows.is_empty() {
         "There are no keys yet; create one with `medfeed key create --license NAME`.".to_owned()
     } else {
-        table(["ID", "STATUS", "LICENSE", "EXPIRES", "LABEL", "USE"], &rows)
+        table(
+            ["ID", "STATUS", "LICENSE", "EXPIRES", "LABEL", "USE"],
+            &rows,
+        )
     };
     common.result(&json!({ "keys": keys }), text)
 }
@@ -189,8 +214,18 @@ fn revoke(common: &Common, id: &str) -> anyhow::Result<AccessChange> {
     let mut edit = writer.begin()?;
     require_key(&edit, id)?;
     let record = edit.revoke_key(id)?;
-    common.commit(edit, format!("key revoke {} of license {}", record.id, record.license_name))?;
-    let text = format!("{} of license `{}` is revoked.", record.id, Printable(&record.license_name));
+    common.commit(
+        edit,
+        format!(
+            "key revoke {} of license {}",
+            record.id, record.license_name
+        ),
+    )?;
+    let text = format!(
+        "{} of license `{}` is revoked.",
+        record.id,
+        Printable(&record.license_name)
+    );
     common.result(&key_json(&record, KeyStatus::Revoked), text)?;
     Ok(AccessChange::Revoked)
 }
@@ -201,7 +236,13 @@ fn replace(common: &Common, id: &str, overlap: Duration) -> anyhow::Result<Acces
     require_key(&edit, id)?;
     let overlap_s = i64::try_from(overlap.as_secs()).unwrap_or(i64::MAX);
     let (key, record) = edit.replace_key(id, overlap_s)?;
-    common.commit(edit, format!("key replace {id} by {} of license {}", record.id, record.license_name))?;
+    common.commit(
+        edit,
+        format!(
+            "key replace {id} by {} of license {}",
+            record.id, record.license_name
+        ),
+    )?;
     show_new(common, &key, &record)?;
     Ok(AccessChange::Revoked)
 }
@@ -213,18 +254,43 @@ mod tests {
 
     #[test]
     fn the_use_of_a_key_is_shown_with_its_lag() {
-        let witness = Witness { seq: 1, lineage: [0; 16] };
+        let witness = Witness {
+            seq: 1,
+            lineage: [0; 16],
+        };
         let time = |minute: i64| Timestamp::from_unix_s(60 * minute);
         let told = |last_used: Option<i64>, feeds: &[(Dataset, i64, Option<u64>)]| {
-            let seen = |minute| FeedSeen { at: time(minute), position: 1, witness, behind_since: None };
-            let found = feeds.iter().map(|(dataset, minute, _)| (*dataset, seen(*minute))).collect();
-            let lag_s = |dataset, _: &FeedSeen| feeds.iter().find(|(of, ..)| *of == dataset).unwrap().2;
-            usage(&KeyUse { last_used_at: last_used.map(time), feeds: found }, lag_s).1
+            let seen = |minute| FeedSeen {
+                at: time(minute),
+                position: 1,
+                witness,
+                behind_since: None,
+            };
+            let found = feeds
+                .iter()
+                .map(|(dataset, minute, _)| (*dataset, seen(*minute)))
+                .collect();
+            let lag_s =
+                |dataset, _: &FeedSeen| feeds.iter().find(|(of, ..)| *of == dataset).unwrap().2;
+            usage(
+                &KeyUse {
+                    last_used_at: last_used.map(time),
+                    feeds: found,
+                },
+                lag_s,
+            )
+            .1
         };
         assert_eq!(told(None, &[]), "never");
         assert_eq!(told(Some(0), &[]), "last 1970-01-01T00:00:00Z");
         assert_eq!(
-            told(Some(1), &[(Dataset::Journals, 1, Some(7)), (Dataset::Conferences, 0, Some(0))]),
+            told(
+                Some(1),
+                &[
+                    (Dataset::Journals, 1, Some(7)),
+                    (Dataset::Conferences, 0, Some(0))
+                ]
+            ),
             "last 1970-01-01T00:01:00Z, conferences up to date, asked at 1970-01-01T00:00:00Z, \
              journals 7 s behind, asked at 1970-01-01T00:01:00Z"
         );

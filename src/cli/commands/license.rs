@@ -111,7 +111,8 @@ pub(in crate::cli) fn run(common: &Common, command: LicenseCommand) -> anyhow::R
         LicenseCommand::Set(args) => {
             common.require_db(args.create, args.dry_run)?;
             // Asks before the writer's lock is taken, so that no other command waits for the user.
-            let warnings = check_values(common, &args.name, &args.scope(), args.yes || args.dry_run)?;
+            let warnings =
+                check_values(common, &args.name, &args.scope(), args.yes || args.dry_run)?;
             match set(common, &args, warnings, &[])? {
                 Some(access) => common.await_publication(access),
                 None => Ok(ExitCode::SUCCESS),
@@ -119,7 +120,9 @@ pub(in crate::cli) fn run(common: &Common, command: LicenseCommand) -> anyhow::R
         }
         LicenseCommand::List => list(common),
         LicenseCommand::Show { name } => show(common, &name),
-        LicenseCommand::Remove { name, yes } => common.await_publication(remove(common, &name, yes)?),
+        LicenseCommand::Remove { name, yes } => {
+            common.await_publication(remove(common, &name, yes)?)
+        }
         LicenseCommand::Explain { name, dataset, id } => explain(common, &name, dataset, id),
     }
 }
@@ -137,7 +140,12 @@ fn sets(scope: &Scope) -> [(String, Option<String>); 4] {
         });
         (rule.to_string(), words)
     });
-    [("datasets".to_owned(), Some(joined(&scope.datasets))), areas, countries, years]
+    [
+        ("datasets".to_owned(), Some(joined(&scope.datasets))),
+        areas,
+        countries,
+        years,
+    ]
 }
 
 /// Years as on the command line: `2024, 2026..2028`.
@@ -149,16 +157,22 @@ fn in_ranges(years: &BTreeSet<u16>) -> String {
             _ => ranges.push((*year, *year)),
         }
     }
-    let texts = ranges.into_iter().map(
-        |(first, last)| {
-            if first == last { first.to_string() } else { format!("{first}..{last}") }
-        },
-    );
+    let texts = ranges.into_iter().map(|(first, last)| {
+        if first == last {
+            first.to_string()
+        } else {
+            format!("{first}..{last}")
+        }
+    });
     texts.collect::<Vec<_>>().join(", ")
 }
 
 fn given<T: Ord>(values: Vec<T>) -> Option<BTreeSet<T>> {
-    if values.is_empty() { None } else { Some(values.into_iter().collect()) }
+    if values.is_empty() {
+        None
+    } else {
+        Some(values.into_iter().collect())
+    }
 }
 
 /// Sets a license. `accepted` are the losses that the user was asked about. Returns the effect of the commit; `None`
@@ -171,18 +185,28 @@ fn set(
 ) -> anyhow::Result<Option<AccessChange>> {
     let scope = args.scope();
     let is_new = (args.create || args.dry_run) && !common.resolved_db().exists();
-    let writer = if is_new { common.open_or_create_writer()? } else { common.open_writer()? };
+    let writer = if is_new {
+        common.open_or_create_writer()?
+    } else {
+        common.open_writer()?
+    };
     let mut edit = writer.begin()?;
     match edit.find_license(&args.name) {
         Some(license) => check_widening(&args.name, &license.scope, &scope, args.widen)?,
-        None => drop(parse_plain_text(&args.name).map_err(|rule| anyhow!("the license's name: {rule}"))?),
+        None => drop(
+            parse_plain_text(&args.name).map_err(|rule| anyhow!("the license's name: {rule}"))?,
+        ),
     }
     let what = format!("license set {}: {}", args.name, scope_in_words(&scope));
     let change = edit.set_license(&args.name, scope, args.rate_limit)?;
     if !args.yes && !args.dry_run && !change.losses.is_empty() && change.losses != accepted {
         drop(edit);
         drop(writer);
-        let question = format!("{} will leave license `{}`. Continue?", change.losses.join(" and "), args.name);
+        let question = format!(
+            "{} will leave license `{}`. Continue?",
+            change.losses.join(" and "),
+            args.name
+        );
         confirm(&question, false, "changed")?;
         return set(common, args, warnings, &change.losses);
     }
@@ -199,19 +223,27 @@ fn set(
     json["license"] = json!(license);
     json["warnings"] = json!(warnings);
     common.result(&json, text)?;
-    let access = if is_narrower { AccessChange::Narrowed } else { AccessChange::None };
+    let access = if is_narrower {
+        AccessChange::Narrowed
+    } else {
+        AccessChange::None
+    };
     Ok((!args.dry_run).then_some(access))
 }
 
 /// The scope in the words of `medfeed log`.
 fn scope_in_words(scope: &Scope) -> String {
-    let sets = sets(scope).into_iter().filter_map(|(name, set)| Some(format!("{name} {}", set?)));
+    let sets = sets(scope)
+        .into_iter()
+        .filter_map(|(name, set)| Some(format!("{name} {}", set?)));
     sets.collect::<Vec<_>>().join("; ")
 }
 
 /// Refuses to drop a restriction without `--widen`, since it was probably forgotten on the command line.
 fn check_widening(name: &str, before: &Scope, after: &Scope, widen: bool) -> anyhow::Result<()> {
-    let dropped = Rule::ALL.into_iter().filter(|rule| before.set(*rule).is_some() && after.set(*rule).is_none());
+    let dropped = Rule::ALL
+        .into_iter()
+        .filter(|rule| before.set(*rule).is_some() && after.set(*rule).is_none());
     let dropped: Vec<&str> = dropped
         .map(|rule| match rule {
             Rule::TherapyAreas => "--therapy-area",
@@ -233,15 +265,25 @@ fn check_widening(name: &str, before: &Scope, after: &Scope, widen: bool) -> any
 
 fn describe(name: &str, change: &LicenseChange, dry_run: bool) -> String {
     let name = Printable(name);
-    let (is, get) = if dry_run { ("would be", "would get") } else { ("is", "get") };
-    let mut text = match (change.created, change.scope_changed, change.rate_limit_changed) {
+    let (is, get) = if dry_run {
+        ("would be", "would get")
+    } else {
+        ("is", "get")
+    };
+    let mut text = match (
+        change.created,
+        change.scope_changed,
+        change.rate_limit_changed,
+    ) {
         (true, ..) => format!("License `{name}` {is} created."),
         (_, true, _) => {
             format!(
                 "License `{name}` {is} changed. Older sync tokens {get} 410: clients continue with `resync=diff`, or load the export."
             )
         }
-        (_, _, true) => format!("Only the rate limit of license `{name}` {is} changed. Sync tokens stay valid."),
+        (_, _, true) => {
+            format!("Only the rate limit of license `{name}` {is} changed. Sync tokens stay valid.")
+        }
         _ => format!("License `{name}` already has this scope and rate limit; nothing to change."),
     };
     for effect in &change.effects {
@@ -251,7 +293,10 @@ fn describe(name: &str, change: &LicenseChange, dry_run: bool) -> String {
         ));
     }
     if dry_run && !change.losses.is_empty() {
-        text.push_str(&format!("\nThis asks first, or needs --yes: {} would leave.", change.losses.join(" and ")));
+        text.push_str(&format!(
+            "\nThis asks first, or needs --yes: {} would leave.",
+            change.losses.join(" and ")
+        ));
     }
     text
 }
@@ -262,20 +307,43 @@ fn list(common: &Common) -> anyhow::Result<ExitCode> {
     let row = |license: &License| {
         let [datasets, areas, countries, years] =
             sets(&license.scope).map(|(_, set)| set.unwrap_or_else(|| "all".to_owned()));
-        [license.name.clone(), datasets, areas, countries, years, format!("{}/min", license.rate_limit)]
+        [
+            license.name.clone(),
+            datasets,
+            areas,
+            countries,
+            years,
+            format!("{}/min", license.rate_limit),
+        ]
     };
     let text = if licenses.is_empty() {
         "There are no licenses yet; create one with `medfeed license set NAME --dataset conferences`.".to_owned()
     } else {
         let rows: Vec<[String; 6]> = licenses.iter().map(|license| row(license)).collect();
-        table(["NAME", "DATASETS", "THERAPY AREAS", "COUNTRIES", "YEARS", "RATE LIMIT"], &rows)
+        table(
+            [
+                "NAME",
+                "DATASETS",
+                "THERAPY AREAS",
+                "COUNTRIES",
+                "YEARS",
+                "RATE LIMIT",
+            ],
+            &rows,
+        )
     };
-    let json: Vec<Value> = licenses.iter().map(|license| license_json(license)).collect();
+    let json: Vec<Value> = licenses
+        .iter()
+        .map(|license| license_json(license))
+        .collect();
     common.result(&json!({ "licenses": json }), text)
 }
 
 /// Finds a license by its name. The error suggests a similar name.
-pub(in crate::cli) fn find_license<'s>(snapshot: &'s Snapshot, name: &str) -> anyhow::Result<&'s License> {
+pub(in crate::cli) fn find_license<'s>(
+    snapshot: &'s Snapshot,
+    name: &str,
+) -> anyhow::Result<&'s License> {
     if let Some(license) = snapshot.find_license_named(name) {
         return Ok(license);
     }
@@ -289,10 +357,20 @@ pub(in crate::cli) fn find_license<'s>(snapshot: &'s Snapshot, name: &str) -> an
 fn show(common: &Common, name: &str) -> anyhow::Result<ExitCode> {
     let reader = common.open_reader()?;
     let license = find_license(reader.newest(), name)?;
-    let sets = sets(&license.scope)
-        .map(|(name, set)| format!("  {name:<13}  {}\n", Printable(set.as_deref().unwrap_or("all"))));
-    let limit = format!("  rate limit     {} requests per minute and key", license.rate_limit);
-    common.result(&license_json(license), format!("{}\n{}{limit}", Printable(&license.name), sets.concat()))
+    let sets = sets(&license.scope).map(|(name, set)| {
+        format!(
+            "  {name:<13}  {}\n",
+            Printable(set.as_deref().unwrap_or("all"))
+        )
+    });
+    let limit = format!(
+        "  rate limit     {} requests per minute and key",
+        license.rate_limit
+    );
+    common.result(
+        &license_json(license),
+        format!("{}\n{}{limit}", Printable(&license.name), sets.concat()),
+    )
 }
 
 fn remove(common: &Common, name: &str, yes: bool) -> anyhow::Result<AccessChange> {
@@ -306,7 +384,10 @@ fn remove(common: &Common, name: &str, yes: bool) -> anyhow::Result<AccessChange
     common.commit(edit, format!("license remove {name}"))?;
     let keys = counted(revoked_keys, "key");
     let text = format!("License `{}` is removed; {keys} revoked.", Printable(name));
-    common.result(&json!({ "removed": name, "revoked_keys": revoked_keys }), text)?;
+    common.result(
+        &json!({ "removed": name, "revoked_keys": revoked_keys }),
+        text,
+    )?;
     Ok(AccessChange::Revoked)
 }
 
@@ -335,11 +416,21 @@ fn explain(common: &Common, name: &str, dataset: Dataset, id: Id) -> anyhow::Res
 }
 
 /// Whether the record exists, and why a license does not show it.
-fn reasons<F: RecordFields>(snapshot: &Snapshot, id: Id, scope: &Scope) -> Result<(bool, Vec<String>), StoreError> {
+fn reasons<F: RecordFields>(
+    snapshot: &Snapshot,
+    id: Id,
+    scope: &Scope,
+) -> Result<(bool, Vec<String>), StoreError> {
     Ok(match snapshot.find_record::<F>(id)? {
         None => {
             let missing = "there is no such record".to_owned();
-            (false, missing_dataset::<F>(scope).into_iter().chain([missing]).collect())
+            (
+                false,
+                missing_dataset::<F>(scope)
+                    .into_iter()
+                    .chain([missing])
+                    .collect(),
+            )
         }
         Some((record, _)) => (true, why_hidden(scope, record.fields())),
     })
@@ -353,51 +444,98 @@ fn missing_dataset<F: RecordFields>(scope: &Scope) -> Option<String> {
 /// Why a license does not show a record; nothing if it does.
 pub(in crate::cli) fn why_hidden<F: RecordFields>(scope: &Scope, fields: &F) -> Vec<String> {
     let mut reasons: Vec<String> = missing_dataset::<F>(scope).into_iter().collect();
-    reasons.extend(fields.blocking_rules(scope).into_iter().map(|(rule, value)| {
-        let has = match value.texts() {
-            [] => value.to_csv(&()),
-            texts => texts.join(", ").into(),
-        };
-        let has = if has.is_empty() { "none" } else { &has };
-        let allows = scope.set(rule).map(RuleSet::values).unwrap_or_default().join(", ");
-        format!("{rule}: the record has {has}, the license allows {allows}")
-    }));
+    reasons.extend(
+        fields
+            .blocking_rules(scope)
+            .into_iter()
+            .map(|(rule, value)| {
+                let has = match value.texts() {
+                    [] => value.to_csv(&()),
+                    texts => texts.join(", ").into(),
+                };
+                let has = if has.is_empty() { "none" } else { &has };
+                let allows = scope
+                    .set(rule)
+                    .map(RuleSet::values)
+                    .unwrap_or_default()
+                    .join(", ");
+                format!("{rule}: the record has {has}, the license allows {allows}")
+            }),
+    );
     reasons
 }
 
 /// Asks about each new value that looks like a misspelt known one, and warns of all other unknown values. With `yes` it
 /// only warns. Values that the license already has count as accepted. Returns the warnings.
 /// Fails if the answer is no, or if there is no terminal to ask on.
-fn check_values(common: &Common, license: &str, scope: &Scope, yes: bool) -> anyhow::Result<Vec<String>> {
+fn check_values(
+    common: &Common,
+    license: &str,
+    scope: &Scope,
+    yes: bool,
+) -> anyhow::Result<Vec<String>> {
     let (mut areas, mut countries, mut before) = (BTreeSet::new(), BTreeSet::new(), None);
     let is_restricted = scope.therapy_areas.is_some() || scope.countries.is_some();
     if is_restricted && common.db.exists() {
         let reader = common.open_reader()?;
-        before = reader.newest().find_license_named(license).map(|license| license.scope.clone());
-        reader.newest().for_each_record::<ConferenceFields, StoreError>(|record, _, _| {
-            let fields = record.into_fields();
-            areas.extend(fields.therapy_areas);
-            countries.extend(fields.country);
-            Ok(())
-        })?;
+        before = reader
+            .newest()
+            .find_license_named(license)
+            .map(|license| license.scope.clone());
+        reader
+            .newest()
+            .for_each_record::<ConferenceFields, StoreError>(|record, _, _| {
+                let fields = record.into_fields();
+                areas.extend(fields.therapy_areas);
+                countries.extend(fields.country);
+                Ok(())
+            })?;
     }
-    let accepted = before.unwrap_or_else(|| Scope { therapy_areas: None, countries: None, ..scope.clone() });
+    let accepted = before.unwrap_or_else(|| Scope {
+        therapy_areas: None,
+        countries: None,
+        ..scope.clone()
+    });
     let sets = [
-        ("has the therapy area", &scope.therapy_areas, accepted.therapy_areas, areas),
-        ("is in the country", &scope.countries, accepted.countries, countries),
+        (
+            "has the therapy area",
+            &scope.therapy_areas,
+            accepted.therapy_areas,
+            areas,
+        ),
+        (
+            "is in the country",
+            &scope.countries,
+            accepted.countries,
+            countries,
+        ),
     ];
     let mut warnings = Vec::new();
     for (what, stated, accepted, known) in &sets {
-        for given in stated.iter().flatten().filter(|given| !known.contains(*given)) {
-            let is_new = accepted.as_ref().is_none_or(|accepted| !accepted.contains(given));
+        for given in stated
+            .iter()
+            .flatten()
+            .filter(|given| !known.contains(*given))
+        {
+            let is_new = accepted
+                .as_ref()
+                .is_none_or(|accepted| !accepted.contains(given));
             let mut parts = given.split([',', ';']).map(str::trim);
             if is_new && !yes && parts.all(|part| known.contains(part)) {
                 bail!("`{given}` names several values; repeat the option for each of them");
             }
-            let near = if is_new { same_or_near(given, known) } else { None };
+            let near = if is_new {
+                same_or_near(given, known)
+            } else {
+                None
+            };
             let warning = describe_unknown(what, given, near, known);
             match near {
-                Some(_) if !yes => confirm(&format!("{warning}. Accept `{given}` nevertheless?"), false, "changed")?,
+                Some(_) if !yes => confirm(
+                    &format!("{warning}. Accept `{given}` nevertheless?"),
+                    false,
+                    "changed",
+                )?,
                 _ => common.warning(&warning),
             }
             warnings.push(warning);
@@ -408,7 +546,12 @@ fn check_values(common: &Common, license: &str, scope: &Scope, yes: bool) -> any
 
 /// The warning about a value of a scope that no conference has. `what` are the words after `no conference`, such as `is
 /// in the country`, and `near` is the known value that was probably meant.
-fn describe_unknown(what: &str, given: &str, near: Option<&str>, known: &BTreeSet<String>) -> String {
+fn describe_unknown(
+    what: &str,
+    given: &str,
+    near: Option<&str>,
+    known: &BTreeSet<String>,
+) -> String {
     const SHOWN: usize = 12;
     let remedy = match near {
         Some(near) => format!("; did you mean `{near}`?"),
@@ -418,14 +561,20 @@ fn describe_unknown(what: &str, given: &str, near: Option<&str>, known: &BTreeSe
     let known = if known.is_empty() {
         String::new()
     } else {
-        format!(" (the data contains {})", first_of(&known, known.len(), SHOWN))
+        format!(
+            " (the data contains {})",
+            first_of(&known, known.len(), SHOWN)
+        )
     };
     format!("no conference {what} `{given}`{remedy}{known}")
 }
 
 /// The known value with the same meaning as the given one, or with a similar spelling.
 fn same_or_near<'a>(given: &str, known: &'a BTreeSet<String>) -> Option<&'a str> {
-    let same = known.iter().map(String::as_str).find(|known| same_country(given, known));
+    let same = known
+        .iter()
+        .map(String::as_str)
+        .find(|known| same_country(given, known));
     same.or_else(|| nearest(given, known.iter().map(String::as_str)))
 }
 
@@ -468,43 +617,69 @@ mod tests {
             (scope(&["Oncology"], &[], &[2026]), "--country,"),
             (scope(&["Oncology"], &["Japan"], &[]), "--year,"),
             (scope(&[], &[], &[2026]), "--therapy-area and --country,"),
-            (scope(&[], &[], &[]), "--therapy-area and --country and --year,"),
+            (
+                scope(&[], &[], &[]),
+                "--therapy-area and --country and --year,",
+            ),
         ];
         for (after, expected) in cases {
             match check_widening("acme", &whole, &after, false) {
                 Ok(()) => assert_eq!(expected, "", "{after:?}"),
                 Err(error) => {
                     let told = error.to_string();
-                    assert!(!expected.is_empty() && told.contains(&format!("restricted by {expected}")), "{told}");
-                    let now =
-                        "Now `acme` shows: datasets conferences; therapy areas Oncology; countries Japan; years 2026.";
+                    assert!(
+                        !expected.is_empty() && told.contains(&format!("restricted by {expected}")),
+                        "{told}"
+                    );
+                    let now = "Now `acme` shows: datasets conferences; therapy areas Oncology; countries Japan; years 2026.";
                     assert!(told.contains(now), "{told}");
                 }
             }
             assert!(check_widening("acme", &whole, &after, true).is_ok());
-            assert!(check_widening("acme", &scope(&[], &[], &[]), &after, false).is_ok(), "a new restriction");
+            assert!(
+                check_widening("acme", &scope(&[], &[], &[]), &after, false).is_ok(),
+                "a new restriction"
+            );
         }
     }
 
     #[test]
     fn an_unknown_value_is_reported_with_the_first_known_ones() {
-        let known = |count: usize| -> BTreeSet<String> { (0..count).map(|at| format!("C{at:02}")).collect() };
+        let known = |count: usize| -> BTreeSet<String> {
+            (0..count).map(|at| format!("C{at:02}")).collect()
+        };
         let told = |count, near| {
             let known = known(count);
             describe_unknown("is in the country", "O'Land", near, &known)
         };
         let start = "no conference is in the country `O'Land`";
-        assert_eq!(told(0, None), format!("{start} yet, so no conference matches it"));
-        assert_eq!(told(0, Some("C00")), format!("{start}; did you mean `C00`?"));
-        assert_eq!(told(2, Some("C01")), format!("{start}; did you mean `C01`? (the data contains `C00`, `C01`)"));
-        for (count, end) in [(11, "`C10`)"), (12, "`C11`)"), (13, "`C11` and 1 more)"), (20, "`C11` and 8 more)")] {
+        assert_eq!(
+            told(0, None),
+            format!("{start} yet, so no conference matches it")
+        );
+        assert_eq!(
+            told(0, Some("C00")),
+            format!("{start}; did you mean `C00`?")
+        );
+        assert_eq!(
+            told(2, Some("C01")),
+            format!("{start}; did you mean `C01`? (the data contains `C00`, `C01`)")
+        );
+        for (count, end) in [
+            (11, "`C10`)"),
+            (12, "`C11`)"),
+            (13, "`C11` and 1 more)"),
+            (20, "`C11` and 8 more)"),
+        ] {
             assert!(told(count, None).ends_with(end), "{}", told(count, None));
         }
     }
 
     #[test]
     fn a_country_in_another_spelling_is_the_same() {
-        let known: BTreeSet<String> = ["Germany", "United States", "Niger"].map(str::to_owned).into();
+        let known: BTreeSet<String> = ["Germany", "United States", "Niger"]
+            .map(str::to_owned)
+            .into();
         let cases = [
             ("USA", Some("United States")),
             ("Germny", Some("Germany")),

@@ -19,7 +19,9 @@ use crate::import::findings::cut;
 use crate::model::message::first_of;
 use crate::model::printable::Printable;
 use crate::model::time::parse_time;
-use crate::model::{ConferenceFields, Dataset, Id, JournalFields, RecordFields, Timestamp, json as record_json};
+use crate::model::{
+    ConferenceFields, Dataset, Id, JournalFields, RecordFields, Timestamp, json as record_json,
+};
 use crate::store::{Snapshot, StoreError, StoredCommit};
 
 /// The most records of a commit that the text names.
@@ -46,7 +48,15 @@ pub(in crate::cli) struct CommitLogArgs {
 }
 
 /// A commit in JSON.
-fn commit_json(StoredCommit { last_seq, time, who, what, .. }: &StoredCommit) -> Value {
+fn commit_json(
+    StoredCommit {
+        last_seq,
+        time,
+        who,
+        what,
+        ..
+    }: &StoredCommit,
+) -> Value {
     json!({ "seq": last_seq, "time": time.to_string(), "who": who, "what": what })
 }
 
@@ -74,18 +84,30 @@ pub(in crate::cli) fn run(common: &Common, args: &CommitLogArgs) -> anyhow::Resu
     let is_selected = |commit: &StoredCommit| {
         args.since.is_none_or(|since| commit.time >= since)
             && args.until.is_none_or(|until| commit.time < until)
-            && of_record.as_ref().is_none_or(|seqs| seqs.range(commit.first_seq..=commit.last_seq).next().is_some())
+            && of_record.as_ref().is_none_or(|seqs| {
+                seqs.range(commit.first_seq..=commit.last_seq)
+                    .next()
+                    .is_some()
+            })
     };
     let most = if common.json { usize::MAX } else { MAX_NAMED };
     let mut commits = Vec::new();
-    for commit in snapshot.list_commits(0, usize::MAX)?.into_iter().filter(is_selected).take(args.limit) {
+    for commit in snapshot
+        .list_commits(0, usize::MAX)?
+        .into_iter()
+        .filter(is_selected)
+        .take(args.limit)
+    {
         let mut records = Vec::new();
         for dataset in Dataset::ALL {
             let touched = match dataset {
                 Dataset::Conferences => touched::<ConferenceFields>(snapshot, &commit, most)?,
                 Dataset::Journals => touched::<JournalFields>(snapshot, &commit, most)?,
             };
-            records.extend(Some(touched).filter(|touched| !(touched.changed.is_empty() && touched.removed.is_empty())));
+            records.extend(
+                Some(touched)
+                    .filter(|touched| !(touched.changed.is_empty() && touched.removed.is_empty())),
+            );
         }
         commits.push((commit, records));
     }
@@ -109,7 +131,11 @@ fn seqs_of(snapshot: &Snapshot, dataset: Dataset, id: Id) -> Result<BTreeSet<u64
         Dataset::Journals => snapshot.changed_at_seq::<JournalFields>(id)?,
     };
     let entries = snapshot.feed_entries_of(dataset, id)?;
-    Ok(entries.into_iter().map(|entry| entry.seq).chain(last_change).collect())
+    Ok(entries
+        .into_iter()
+        .map(|entry| entry.seq)
+        .chain(last_change)
+        .collect())
 }
 
 fn touched<F: RecordFields>(
@@ -121,33 +147,62 @@ fn touched<F: RecordFields>(
     let ids = snapshot.changed_between(F::DATASET, first, last)?;
     let mut changed = Vec::new();
     for id in ids.iter().take(most) {
-        let name = snapshot.find_record::<F>(*id)?.map(|(record, _)| record.fields().name().to_owned());
-        changed.push(NamedRecord { id: *id, name: name.unwrap_or_default() });
+        let name = snapshot
+            .find_record::<F>(*id)?
+            .map(|(record, _)| record.fields().name().to_owned());
+        changed.push(NamedRecord {
+            id: *id,
+            name: name.unwrap_or_default(),
+        });
     }
     let removed = snapshot.removed_between(F::DATASET, first, last)?;
-    Ok(CommitRecords { dataset: F::DATASET, changed_count: ids.len(), changed, removed })
+    Ok(CommitRecords {
+        dataset: F::DATASET,
+        changed_count: ids.len(),
+        changed,
+        removed,
+    })
 }
 
 /// The commits as text: one line each, and below it the first records.
 fn describe(commits: &[LoggedCommit]) -> String {
     let row = |(commit, _): &LoggedCommit| {
-        [commit.time.to_string(), commit.last_seq.to_string(), commit.who.clone(), commit.what.clone()]
+        [
+            commit.time.to_string(),
+            commit.last_seq.to_string(),
+            commit.who.clone(),
+            commit.what.clone(),
+        ]
     };
-    let lines = table(["TIME", "SEQ", "WHO", "WHAT"], &commits.iter().map(row).collect::<Vec<_>>());
+    let lines = table(
+        ["TIME", "SEQ", "WHO", "WHAT"],
+        &commits.iter().map(row).collect::<Vec<_>>(),
+    );
     let mut lines = lines.lines();
     let mut text = lines.next().unwrap_or_default().to_owned();
     for (line, (_, records)) in lines.zip(commits) {
         // Writing to a string cannot fail.
         let _ = write!(text, "\n{line}");
-        for CommitRecords { dataset, changed_count, changed, removed } in records {
-            let names = changed.iter().map(|named| format!("{} {}", named.id, Printable(&cut(&named.name, 40))));
+        for CommitRecords {
+            dataset,
+            changed_count,
+            changed,
+            removed,
+        } in records
+        {
+            let names = changed
+                .iter()
+                .map(|named| format!("{} {}", named.id, Printable(&cut(&named.name, 40))));
             if *changed_count > 0 {
                 let names = first_of(names, *changed_count, MAX_NAMED);
                 let _ = write!(text, "\n    {dataset} last changed: {names}");
             }
             if !removed.is_empty() {
                 let ids = first_of(removed, removed.len(), MAX_NAMED);
-                let _ = write!(text, "\n    {dataset} that left licenses and are removed now: {ids}");
+                let _ = write!(
+                    text,
+                    "\n    {dataset} that left licenses and are removed now: {ids}"
+                );
             }
         }
     }
@@ -173,28 +228,52 @@ struct ShownRecord {
     licenses: Vec<Value>,
 }
 
-fn show_record<F: RecordFields>(common: &Common, snapshot: &Snapshot, id: Id) -> anyhow::Result<ExitCode> {
-    let (Some((record, updated_at)), Some(seq)) = (snapshot.find_record::<F>(id)?, snapshot.changed_at_seq::<F>(id)?)
-    else {
+fn show_record<F: RecordFields>(
+    common: &Common,
+    snapshot: &Snapshot,
+    id: Id,
+) -> anyhow::Result<ExitCode> {
+    let (Some((record, updated_at)), Some(seq)) = (
+        snapshot.find_record::<F>(id)?,
+        snapshot.changed_at_seq::<F>(id)?,
+    ) else {
         return missing(snapshot, F::DATASET, id);
     };
     let references = snapshot.references()?;
     let licenses = snapshot.list_licenses();
     // Each license, and why it does not show the record.
-    let licenses = licenses.iter().map(|license| (&license.name, why_hidden(&license.scope, record.fields())));
+    let licenses = licenses
+        .iter()
+        .map(|license| (&license.name, why_hidden(&license.scope, record.fields())));
     let licenses: Vec<(&String, Vec<String>)> = licenses.collect();
     let last_change = snapshot.stored_commit_of(seq)?;
 
     // Writing to a string cannot fail.
     let mut text = format!("{} {id}\n", F::DATASET);
     let fields = &F::table().fields;
-    let width = fields.iter().map(|field| field.name.len()).max().unwrap_or_default();
+    let width = fields
+        .iter()
+        .map(|field| field.name.len())
+        .max()
+        .unwrap_or_default();
     for (field, value) in fields.iter().zip(record.fields().values()) {
         let value = text_of(&value_of(value, &**references));
-        let _ = writeln!(text, "  {:<width$}  {}", field.name, Printable(value.as_deref().unwrap_or("-")));
+        let _ = writeln!(
+            text,
+            "  {:<width$}  {}",
+            field.name,
+            Printable(value.as_deref().unwrap_or("-"))
+        );
     }
-    let StoredCommit { time, who, what, .. } = &last_change;
-    let _ = writeln!(text, "last changed {time}, seq {seq}, by {}: {}", Printable(who), Printable(what));
+    let StoredCommit {
+        time, who, what, ..
+    } = &last_change;
+    let _ = writeln!(
+        text,
+        "last changed {time}, seq {seq}, by {}: {}",
+        Printable(who),
+        Printable(what)
+    );
     if licenses.is_empty() {
         let _ = writeln!(text, "there are no licenses yet, so nobody can see it");
     }
@@ -225,9 +304,13 @@ fn show_record<F: RecordFields>(common: &Common, snapshot: &Snapshot, id: Id) ->
 fn missing(snapshot: &Snapshot, dataset: Dataset, id: Id) -> anyhow::Result<ExitCode> {
     let entries = snapshot.feed_entries_of(dataset, id)?;
     match entries.iter().rev().find(|entry| !entry.is_live()) {
-        None => bail!("there is no record {id} of {dataset}, and none of the present licenses has shown one"),
+        None => bail!(
+            "there is no record {id} of {dataset}, and none of the present licenses has shown one"
+        ),
         Some(entry) => {
-            let StoredCommit { time, who, what, .. } = snapshot.stored_commit_of(entry.seq)?;
+            let StoredCommit {
+                time, who, what, ..
+            } = snapshot.stored_commit_of(entry.seq)?;
             bail!(
                 "record {id} of {dataset} was removed; it left the last license that showed it at {time}, seq {}, by {who}: {what}",
                 entry.seq
@@ -244,7 +327,10 @@ mod tests {
     fn a_commit_names_its_first_records() {
         let id = |number| Id::try_from(number).unwrap();
         let logged = |changed: u64, removed: u64| {
-            let named = |number| NamedRecord { id: id(number), name: format!("N{number}") };
+            let named = |number| NamedRecord {
+                id: id(number),
+                name: format!("N{number}"),
+            };
             let records = CommitRecords {
                 dataset: Dataset::Journals,
                 changed_count: usize::try_from(changed).unwrap(),
@@ -266,11 +352,31 @@ mod tests {
             (0, 0, ""),
             (1, 0, "\n    journals last changed: 1 N1"),
             (3, 0, "\n    journals last changed: 1 N1, 2 N2, 3 N3"),
-            (4, 0, "\n    journals last changed: 1 N1, 2 N2, 3 N3 and 1 more"),
-            (1003, 0, "\n    journals last changed: 1 N1, 2 N2, 3 N3 and 1,000 more"),
-            (0, 3, "\n    journals that left licenses and are removed now: 1, 2, 3"),
-            (0, 4, "\n    journals that left licenses and are removed now: 1, 2, 3 and 1 more"),
-            (1, 1, "\n    journals last changed: 1 N1\n    journals that left licenses and are removed now: 1"),
+            (
+                4,
+                0,
+                "\n    journals last changed: 1 N1, 2 N2, 3 N3 and 1 more",
+            ),
+            (
+                1003,
+                0,
+                "\n    journals last changed: 1 N1, 2 N2, 3 N3 and 1,000 more",
+            ),
+            (
+                0,
+                3,
+                "\n    journals that left licenses and are removed now: 1, 2, 3",
+            ),
+            (
+                0,
+                4,
+                "\n    journals that left licenses and are removed now: 1, 2, 3 and 1 more",
+            ),
+            (
+                1,
+                1,
+                "\n    journals last changed: 1 N1\n    journals that left licenses and are removed now: 1",
+            ),
         ];
         for (changed, removed, expected) in cases {
             assert_eq!(logged(changed, removed), format!("{head}{expected}"));

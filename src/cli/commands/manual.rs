@@ -20,7 +20,10 @@ const EXIT_STATUS: [(&str, &str); 5] = [
         "Refused or failed; nothing was changed. After check: the database is damaged. After lint: there are findings.",
     ),
     ("2", "The command line is wrong."),
-    ("3", "Done here, but not published in time: replicas do not have the change yet."),
+    (
+        "3",
+        "Done here, but not published in time: replicas do not have the change yet.",
+    ),
     (
         "4",
         "Another publisher took over this database. The change was refused, or is only in this file; the message says which.",
@@ -33,13 +36,22 @@ const FILES: [(&str, &str); 6] = [
         "The database, unless --db or MEDFEED_DB names another file. It contains licenses, hashes of keys, and the secret \
          of sync tokens, so only its owner can read it.",
     ),
-    ("medfeed.redb.writer", "The command that is writing to the database."),
+    (
+        "medfeed.redb.writer",
+        "The command that is writing to the database.",
+    ),
     (
         "medfeed.redb.published",
         "The commit up to which `medfeed publish` has published, or the publisher that took over.",
     ),
-    ("medfeed.redb.publisher", "The lock of `medfeed publish`, and the name by which it recognizes its own entries."),
-    ("medfeed.redb.usage-*", "When keys were last used. Each running server writes one."),
+    (
+        "medfeed.redb.publisher",
+        "The lock of `medfeed publish`, and the name by which it recognizes its own entries.",
+    ),
+    (
+        "medfeed.redb.usage-*",
+        "When keys were last used. Each running server writes one.",
+    ),
     (
         ".medfeed-draft-*",
         "A draft that a killed command left, on file systems without unnamed files. The next writing command removes it.",
@@ -63,12 +75,21 @@ pub(in crate::cli) fn completions(shell: Shell, mut program: Command) -> anyhow:
 }
 
 /// Prints the manual pages, or writes them into a folder.
-pub(in crate::cli) fn pages(folder: Option<PathBuf>, mut program: Command) -> anyhow::Result<ExitCode> {
+pub(in crate::cli) fn pages(
+    folder: Option<PathBuf>,
+    mut program: Command,
+) -> anyhow::Result<ExitCode> {
     program.build();
     let mut pages = Vec::new();
     collect(&program, "", &mut pages)?;
     let Some(folder) = &folder else {
-        print_file(pages.into_iter().map(|(_, page)| page).collect::<String>().as_bytes())?;
+        print_file(
+            pages
+                .into_iter()
+                .map(|(_, page)| page)
+                .collect::<String>()
+                .as_bytes(),
+        )?;
         return Ok(ExitCode::SUCCESS);
     };
     std::fs::create_dir_all(folder).map_err(at(folder))?;
@@ -76,7 +97,11 @@ pub(in crate::cli) fn pages(folder: Option<PathBuf>, mut program: Command) -> an
         let file = folder.join(format!("{name}.1"));
         std::fs::write(&file, page).map_err(at(&file))?;
     }
-    print_line(&format!("{}: {} pages; `man -l {0}/medfeed.1` shows the first.", folder.display(), pages.len()));
+    print_line(&format!(
+        "{}: {} pages; `man -l {0}/medfeed.1` shows the first.",
+        folder.display(),
+        pages.len()
+    ));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -84,15 +109,27 @@ pub(in crate::cli) fn pages(folder: Option<PathBuf>, mut program: Command) -> an
 fn collect(command: &Command, path: &str, pages: &mut Vec<(String, String)>) -> io::Result<()> {
     let name = format!("medfeed {path}").trim_end().replace(' ', "-");
     pages.push((name.clone(), page(command, path, &name)?));
-    for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
-        collect(below, format!("{path} {}", below.get_name()).trim_start(), pages)?;
+    for below in command
+        .get_subcommands()
+        .filter(|below| below.get_name() != "help")
+    {
+        collect(
+            below,
+            format!("{path} {}", below.get_name()).trim_start(),
+            pages,
+        )?;
     }
     Ok(())
 }
 
 fn page(command: &Command, path: &str, name: &str) -> io::Result<String> {
-    let man = Man::new(command.clone().name(name.to_owned()).display_name(name.to_owned()))
-        .source(concat!("medfeed ", env!("CARGO_PKG_VERSION")));
+    let man = Man::new(
+        command
+            .clone()
+            .name(name.to_owned())
+            .display_name(name.to_owned()),
+    )
+    .source(concat!("medfeed ", env!("CARGO_PKG_VERSION")));
     let mut page = Vec::new();
     man.render_title(&mut page)?;
     man.render_name_section(&mut page)?;
@@ -110,14 +147,20 @@ fn page(command: &Command, path: &str, name: &str) -> io::Result<String> {
             let _ = writeln!(page, ".TP\n\\fB{}\\fR\n{}", escaped(term), escaped(text));
         }
     };
-    if !command.get_long_about().is_some_and(|about| about.to_string().contains("Exit codes: ")) {
+    if !command
+        .get_long_about()
+        .is_some_and(|about| about.to_string().contains("Exit codes: "))
+    {
         section(&mut page, "EXIT STATUS", &EXIT_STATUS);
     }
     if path.is_empty() {
         section(&mut page, "FILES", &FILES);
         section(&mut page, "ENVIRONMENT", &ENVIRONMENT);
     }
-    let examples: Vec<String> = examples::of(path).iter().map(|line| escaped(line)).collect();
+    let examples: Vec<String> = examples::of(path)
+        .iter()
+        .map(|line| escaped(line))
+        .collect();
     if !examples.is_empty() {
         let _ = writeln!(page, ".SH EXAMPLES\n.nf\n{}\n.fi", examples.join("\n"));
     }
@@ -127,5 +170,9 @@ fn page(command: &Command, path: &str, name: &str) -> io::Result<String> {
 /// Escapes a text for roff.
 fn escaped(text: &str) -> String {
     let text = text.replace('\\', "\\\\").replace('-', "\\-");
-    if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text }
+    if text.starts_with(['.', '\'']) {
+        format!("\\&{text}")
+    } else {
+        text
+    }
 }

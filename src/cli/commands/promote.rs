@@ -53,7 +53,11 @@ pub(in crate::cli) fn run(common: &Common, args: &PromoteArgs) -> anyhow::Result
         )
     };
     confirm(&question, args.yes, "promoted")?;
-    let promoted = if args.start_over { start_over(common, args)? } else { take_over(common, args, since)? };
+    let promoted = if args.start_over {
+        start_over(common, args)?
+    } else {
+        take_over(common, args, since)?
+    };
     let (slot, seq_before, seq) = (promoted.slot, promoted.before.seq, promoted.head.seq);
     let text = format!(
         "{db} is promoted. It has everything up to seq {seq_before}, and continues after seq {seq}. Next: stop the servers of the \
@@ -61,7 +65,10 @@ pub(in crate::cli) fn run(common: &Common, args: &PromoteArgs) -> anyhow::Result
          this file.",
         ShellWord(&url.to_string())
     );
-    common.result(&json!({ "promoted": true, "slot": slot, "seq_before": seq_before, "seq": seq }), text)
+    common.result(
+        &json!({ "promoted": true, "slot": slot, "seq_before": seq_before, "seq": seq }),
+        text,
+    )
 }
 
 fn open_replica(common: &Common, url: &BucketUrl) -> anyhow::Result<ReplicaWriter> {
@@ -98,8 +105,13 @@ fn start_over(common: &Common, args: &PromoteArgs) -> anyhow::Result<Promoted> {
     let log = open_log(&args.url, args.seal_key.as_deref())?;
     let promoted = Replica::start_over(&common.db, &log)?;
     let settings = PublishSettings::once(common.wait, true);
-    let published = Publisher::start(&common.db, Arc::clone(log.bucket()), settings, Arc::default())
-        .and_then(|mut publisher| publisher.run(|| ()));
+    let published = Publisher::start(
+        &common.db,
+        Arc::clone(log.bucket()),
+        settings,
+        Arc::default(),
+    )
+    .and_then(|mut publisher| publisher.run(|| ()));
     let progress = published.map_err(|error| {
         anyhow!(
             "{error}. {} is an origin now, but not published yet; run `medfeed publish {} --start-over`",
@@ -107,5 +119,8 @@ fn start_over(common: &Common, args: &PromoteArgs) -> anyhow::Result<Promoted> {
             ShellWord(&args.url.to_string())
         )
     })?;
-    Ok(Promoted { slot: progress.log_end.map_or(0, |(_, end)| end.slot), ..promoted })
+    Ok(Promoted {
+        slot: progress.log_end.map_or(0, |(_, end)| end.slot),
+        ..promoted
+    })
 }

@@ -84,9 +84,18 @@ pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<
             Err(error) => fail(common, error),
         };
     }
-    let admin = if args.once { AdminArgs::default() } else { args.admin };
-    if let Some(address) = admin.admin_listen.filter(|address| !address.ip().is_loopback() && !args.plain_http) {
-        bail!("{address} can be reached from other machines; listen on 127.0.0.1, or accept that with --plain-http");
+    let admin = if args.once {
+        AdminArgs::default()
+    } else {
+        args.admin
+    };
+    if let Some(address) = admin
+        .admin_listen
+        .filter(|address| !address.ip().is_loopback() && !args.plain_http)
+    {
+        bail!(
+            "{address} can be reached from other machines; listen on 127.0.0.1, or accept that with --plain-http"
+        );
     }
     let _log = args.log.start(if args.once { "warn" } else { "info" })?;
     let settings = PublishSettings {
@@ -100,7 +109,10 @@ pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<
     };
     let db = common.db.clone();
     let begun = format!("publishing {} to {}", db.display(), args.bucket);
-    let (bucket, status) = (Arc::clone(log.bucket()), Arc::new(PublisherStatus::default()));
+    let (bucket, status) = (
+        Arc::clone(log.bucket()),
+        Arc::new(PublisherStatus::default()),
+    );
     let publishing = MonitoredPublisher::new(&db, Arc::clone(&status));
     let (sender, ended) = tokio::sync::oneshot::channel();
     let work = move || -> Result<PublisherProgress, PublishError> {
@@ -120,10 +132,12 @@ pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<
             tokio::spawn(admin::run(Arc::new(publishing), admin));
         }
         // A thread of its own, since calls of a bucket block. The process may end at any moment.
-        thread::Builder::new().name("publisher".to_owned()).spawn(move || {
-            // After a signal there is no receiver.
-            let _ = sender.send(panics::catch(work));
-        })?;
+        thread::Builder::new()
+            .name("publisher".to_owned())
+            .spawn(move || {
+                // After a signal there is no receiver.
+                let _ = sender.send(panics::catch(work));
+            })?;
         let ended = tokio::select! {
             ended = ended => ended.ok(),
             () = &mut stopped => None,
@@ -131,7 +145,10 @@ pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<
         if let Some(Ok(Err(error))) = ended.as_ref().filter(|_| is_monitored)
             && error.is_fenced()
         {
-            tracing::error!("{error}. Exiting in {} s, so that monitoring can see this", FENCED_GRACE.as_secs());
+            tracing::error!(
+                "{error}. Exiting in {} s, so that monitoring can see this",
+                FENCED_GRACE.as_secs()
+            );
             // A signal ends it at once.
             let _ = tokio::time::timeout(FENCED_GRACE, stopped).await;
         }
@@ -141,14 +158,18 @@ pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<
     match ended.context(NO_RUNTIME)?? {
         Some(Ok(Ok(progress))) => done(common, &progress),
         Some(Ok(Err(error))) => fail(common, error),
-        Some(Err(CaughtPanic { message, .. })) => Err(anyhow!("publishing ended: {message}; start it again")),
+        Some(Err(CaughtPanic { message, .. })) => {
+            Err(anyhow!("publishing ended: {message}; start it again"))
+        }
         None if args.once => Ok(ExitCode::from(NOT_PUBLISHED)),
         None => Ok(ExitCode::SUCCESS),
     }
 }
 
 fn done(common: &Common, progress: &PublisherProgress) -> anyhow::Result<ExitCode> {
-    let (slot, seq) = progress.log_end.map_or((0, 0), |(_, end)| (end.slot, end.head.seq));
+    let (slot, seq) = progress
+        .log_end
+        .map_or((0, 0), |(_, end)| (end.slot, end.head.seq));
     let entries = progress.entries;
     let what = match entries {
         0 => "Nothing new to publish".to_owned(),
@@ -182,7 +203,10 @@ fn show(common: &Common, url: &BucketUrl, status: &PublicationStatus) -> anyhow:
             "entries_since_state": status.entries_since_state,
         })
     });
-    let states = status.states.iter().map(|(slot, at)| json!({ "slot": slot, "at": at.to_string() }));
+    let states = status
+        .states
+        .iter()
+        .map(|(slot, at)| json!({ "slot": slot, "at": at.to_string() }));
     let json = json!({
         "url": url.to_string(),
         "end": end,
@@ -207,14 +231,27 @@ fn text(common: &Common, url: &BucketUrl, status: &PublicationStatus) -> String 
     let mut lines = Vec::new();
     match &status.end {
         None => lines.push(format!("Nothing is published in {url}.")),
-        Some(EntryHeader { id, slot, seq, at, who, .. }) => {
+        Some(EntryHeader {
+            id,
+            slot,
+            seq,
+            at,
+            who,
+            ..
+        }) => {
             let who = Printable(user_part(who));
-            lines.push(format!("{url} ends at slot {slot}, seq {seq}, published at {at} by {who}; database {id}."));
+            lines.push(format!(
+                "{url} ends at slot {slot}, seq {seq}, published at {at} by {who}; database {id}."
+            ));
             lines.push(match &status.alive_at {
                 Some(at) => format!("The publisher's last heartbeat: {at}."),
                 None => "The publisher has left no heartbeat that can be read.".to_owned(),
             });
-            let states: Vec<_> = status.states.iter().map(|(slot, at)| format!("slot {slot} at {at}")).collect();
+            let states: Vec<_> = status
+                .states
+                .iter()
+                .map(|(slot, at)| format!("slot {slot} at {at}"))
+                .collect();
             let since = counted(status.entries_since_state, "entry");
             lines.push(match states.is_empty() {
                 true => "There is no whole state, so new replicas cannot start; the next `medfeed publish` writes one."
@@ -242,8 +279,16 @@ fn text(common: &Common, url: &BucketUrl, status: &PublicationStatus) -> String 
         }
     });
     if let Some(by) = &status.fenced {
-        lines.push(format!("{db} is no longer published from here: {}.", Printable(by)));
+        lines.push(format!(
+            "{db} is no longer published from here: {}.",
+            Printable(by)
+        ));
     }
-    lines.extend(status.unusable.iter().map(|reason| format!("{}.", Printable(reason))));
+    lines.extend(
+        status
+            .unusable
+            .iter()
+            .map(|reason| format!("{}.", Printable(reason))),
+    );
     lines.join("\n")
 }

@@ -20,7 +20,9 @@ use crate::pull::client::key_in;
 use crate::pull::location::CopyLocation;
 use crate::pull::rounds::{Plan, Report};
 use crate::pull::server_url::ServerUrl;
-use crate::pull::{Events, FolderCopy, PostgresCopy, PullClient, PullError, PullTarget, SqliteCopy};
+use crate::pull::{
+    Events, FolderCopy, PostgresCopy, PullClient, PullError, PullTarget, SqliteCopy,
+};
 
 /// Arguments of `medfeed pull`.
 #[derive(Debug, Args)]
@@ -62,14 +64,17 @@ pub(in crate::cli) struct PullArgs {
 }
 
 pub(in crate::cli) fn run(common: &Common, args: PullArgs) -> anyhow::Result<ExitCode> {
-    let (place, client) = match CopyLocation::of(&args.to).and_then(|place| Ok((place, client(&args)?))) {
-        Ok(both) => both,
-        Err(message) => {
-            print_error(common.json, &message);
-            return Ok(ExitCode::from(2));
-        }
+    let (place, client) =
+        match CopyLocation::of(&args.to).and_then(|place| Ok((place, client(&args)?))) {
+            Ok(both) => both,
+            Err(message) => {
+                print_error(common.json, &message);
+                return Ok(ExitCode::from(2));
+            }
+        };
+    let Err(error) = pull(common, &args, place, &client) else {
+        return Ok(ExitCode::SUCCESS);
     };
-    let Err(error) = pull(common, &args, place, &client) else { return Ok(ExitCode::SUCCESS) };
     print_error(common.json, &error.to_string());
     Ok(ExitCode::from(error.exit_code()))
 }
@@ -86,12 +91,24 @@ fn client(args: &PullArgs) -> Result<PullClient, String> {
     let key = match (&args.key_file, std::env::var("MEDFEED_KEY")) {
         (Some(file), _) => key_in(file)?,
         (None, Ok(key)) => key.trim().to_owned(),
-        (None, Err(_)) => return Err("there is no API key; set MEDFEED_KEY, or add --key-file".to_owned()),
+        (None, Err(_)) => {
+            return Err("there is no API key; set MEDFEED_KEY, or add --key-file".to_owned());
+        }
     };
-    PullClient::new(args.server.clone(), &key, args.ca_file.as_deref(), ReadLimits::default())
+    PullClient::new(
+        args.server.clone(),
+        &key,
+        args.ca_file.as_deref(),
+        ReadLimits::default(),
+    )
 }
 
-fn pull(common: &Common, args: &PullArgs, place: CopyLocation, client: &PullClient) -> Result<(), PullError> {
+fn pull(
+    common: &Common,
+    args: &PullArgs,
+    place: CopyLocation,
+    client: &PullClient,
+) -> Result<(), PullError> {
     let (server, reload) = (client.server(), args.reload);
     let mut copy: Box<dyn PullTarget> = match place {
         CopyLocation::Postgres(mut address) => {
@@ -104,15 +121,34 @@ fn pull(common: &Common, args: &PullArgs, place: CopyLocation, client: &PullClie
     let are_named = !args.dataset.is_empty();
     let mut datasets: Vec<Dataset> = Dataset::ALL.to_vec();
     datasets.retain(|dataset| !are_named || args.dataset.contains(dataset));
-    let plan = Plan { datasets, are_named, verify: args.verify };
-    let bar = if common.json { ProgressBar::hidden() } else { ProgressBar::new(0) };
+    let plan = Plan {
+        datasets,
+        are_named,
+        verify: args.verify,
+    };
+    let bar = if common.json {
+        ProgressBar::hidden()
+    } else {
+        ProgressBar::new(0)
+    };
     if let Ok(style) = ProgressStyle::with_template("loading {msg} {wide_bar} {pos}/{len} {eta}") {
         bar.set_style(style);
     }
-    let reporter = PullReporter { json: common.json, bar };
+    let reporter = PullReporter {
+        json: common.json,
+        bar,
+    };
     let mut report = |report: Report| reporter.report(&report, args.follow);
-    let mut pull = Pull { server: client, copy: &mut *copy, events: &reporter };
-    if args.follow { match pull.follow(&plan, args.every, &mut report)? {} } else { pull.once(&plan, &mut report) }
+    let mut pull = Pull {
+        server: client,
+        copy: &mut *copy,
+        events: &reporter,
+    };
+    if args.follow {
+        match pull.follow(&plan, args.every, &mut report)? {}
+    } else {
+        pull.once(&plan, &mut report)
+    }
 }
 
 /// Prints text, progress and notes for people, or changes as JSON for scripts.
@@ -124,17 +160,27 @@ struct PullReporter {
 
 impl PullReporter {
     fn report(&self, report: &Report, follows: bool) {
-        let Report { dataset, done, verdict, records } = report;
+        let Report {
+            dataset,
+            done,
+            verdict,
+            records,
+        } = report;
         let records = counted(*records, "record");
         let mut text = match (done.is_loaded, done.entries) {
             (true, _) => format!("{dataset}: {records} loaded"),
             (false, 0) if follows && verdict.is_none() => return,
             (false, 0) => format!("{dataset}: nothing new, {records}"),
-            (false, entries) => format!("{dataset}: {} applied, {records}", counted(entries, "change")),
+            (false, entries) => format!(
+                "{dataset}: {} applied, {records}",
+                counted(entries, "change")
+            ),
         };
         match verdict {
             Some(Verdict::Sound) => text.push_str("; equal to the service's"),
-            Some(Verdict::Repaired(_)) => text.push_str("; repaired, and equal to the service's now"),
+            Some(Verdict::Repaired(_)) => {
+                text.push_str("; repaired, and equal to the service's now")
+            }
             None => {}
         }
         if !self.json {
@@ -152,7 +198,10 @@ impl Events for PullReporter {
         if !self.json {
             return Ok(());
         }
-        let line = format!("{{\"dataset\":\"{dataset}\",\"entry\":{}}}\n", printable_json(json));
+        let line = format!(
+            "{{\"dataset\":\"{dataset}\",\"entry\":{}}}\n",
+            printable_json(json)
+        );
         let written = stdout().lock().write_all(line.as_bytes());
         written.map_err(|error| match error.kind() {
             ErrorKind::BrokenPipe => PullError::OutputClosed,

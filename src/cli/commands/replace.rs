@@ -41,7 +41,8 @@ pub(in crate::cli) struct BackupArgs {
 }
 
 fn parse_moment(text: &str) -> Result<Timestamp, String> {
-    parse_time(text).map_err(|_| "write a date with a time, such as 2026-12-31T18:00:00Z, or a date".to_owned())
+    parse_time(text)
+        .map_err(|_| "write a date with a time, such as 2026-12-31T18:00:00Z, or a date".to_owned())
 }
 
 /// Arguments of `medfeed restore`.
@@ -56,7 +57,11 @@ pub(in crate::cli) struct RestoreArgs {
 }
 
 pub(in crate::cli) fn backup(common: &Common, args: &BackupArgs) -> anyhow::Result<ExitCode> {
-    let BackupReport { records, last_commit_at, bytes } = match &args.from {
+    let BackupReport {
+        records,
+        last_commit_at,
+        bytes,
+    } = match &args.from {
         Some(url) => backup_from(url, common, args)?,
         None => {
             let reader = common.open_reader()?;
@@ -65,7 +70,10 @@ pub(in crate::cli) fn backup(common: &Common, args: &BackupArgs) -> anyhow::Resu
         }
     };
     let file = args.file.display().to_string();
-    let counts: Vec<String> = records.iter().map(|(dataset, count)| format!("{count} {dataset}")).collect();
+    let counts: Vec<String> = records
+        .iter()
+        .map(|(dataset, count)| format!("{count} {dataset}"))
+        .collect();
     let text = format!(
         "{file}: {}, as of {}; {bytes} bytes, checked.",
         counts.join(", "),
@@ -75,14 +83,24 @@ pub(in crate::cli) fn backup(common: &Common, args: &BackupArgs) -> anyhow::Resu
 }
 
 /// Writes a backup from a bucket.
-fn backup_from(url: &BucketUrl, common: &Common, args: &BackupArgs) -> anyhow::Result<BackupReport> {
+fn backup_from(
+    url: &BucketUrl,
+    common: &Common,
+    args: &BackupArgs,
+) -> anyhow::Result<BackupReport> {
     require_folder(&args.file)?;
     check_target(&common.resolved_db(), &args.file)?;
     let log = open_log(url, args.seal_key.as_deref())?;
-    let load = StateLoader { until: args.at, must_confirm: true, ..StateLoader::new(&log, &args.file, &|| true) };
+    let load = StateLoader {
+        until: args.at,
+        must_confirm: true,
+        ..StateLoader::new(&log, &args.file, &|| true)
+    };
     let loaded = load.newest().map_err(|error| match load.reached.get() {
         Some(reached) => {
-            anyhow!("{error}. The newest state that can be had is that of {reached}: add --at {reached}")
+            anyhow!(
+                "{error}. The newest state that can be had is that of {reached}: add --at {reached}"
+            )
         }
         None => error.into(),
     })?;
@@ -104,10 +122,17 @@ pub(in crate::cli) fn restore(common: &Common, args: &RestoreArgs) -> anyhow::Re
         note(&text);
     }
     let verb = if is_new { "Create" } else { "Replace" };
-    confirm(&format!("{verb} {}?", common.db.display()), args.yes, "restored")?;
+    confirm(
+        &format!("{verb} {}?", common.db.display()),
+        args.yes,
+        "restored",
+    )?;
     restoration.finish()?;
     common.note_if_new(is_new);
-    let done = format!("{} is restored. Every older sync token gets 410.", common.db.display());
+    let done = format!(
+        "{} is restored. Every older sync token gets 410.",
+        common.db.display()
+    );
     let mut json = json!(differences);
     json["restored"] = true.into();
     common.result(&json, done)?;
@@ -127,13 +152,22 @@ fn describe_restore(differences: &RestoreDifferences) -> String {
     } = differences;
     let time = |time: &Option<String>| time.clone().unwrap_or_else(|| "-".to_owned());
     // Writing to a string cannot fail.
-    let mut text = format!("last commit: {} now, {} in the backup", time(replaced_from), time(restored_to));
+    let mut text = format!(
+        "last commit: {} now, {} in the backup",
+        time(replaced_from),
+        time(restored_to)
+    );
     for (dataset, (before, after)) in records {
         let before = before.map_or("-".to_owned(), |before| before.to_string());
         let _ = write!(text, "\n{dataset}: {before} now, {after} in the backup");
     }
     for difference in licenses {
-        let _ = write!(text, "\nlicense `{}` {}", Printable(&difference.license), difference.change);
+        let _ = write!(
+            text,
+            "\nlicense `{}` {}",
+            Printable(&difference.license),
+            difference.change
+        );
     }
     for key in keys_that_stop {
         let _ = write!(text, "\nkey {} stops working", Printable(key));
@@ -156,11 +190,24 @@ fn describe_restore(differences: &RestoreDifferences) -> String {
 
 pub(in crate::cli) fn compact(common: &Common) -> anyhow::Result<ExitCode> {
     let report = replace::compact(&common.db, common.wait)?;
-    let CompactReport { bytes_before, bytes_after } = report;
-    common.result(&report, format!("{}: {bytes_before} bytes before, {bytes_after} after.", common.db.display()))
+    let CompactReport {
+        bytes_before,
+        bytes_after,
+    } = report;
+    common.result(
+        &report,
+        format!(
+            "{}: {bytes_before} bytes before, {bytes_after} after.",
+            common.db.display()
+        ),
+    )
 }
 
-pub(in crate::cli) fn upgrade(common: &Common, dry_run: bool, if_needed: bool) -> anyhow::Result<ExitCode> {
+pub(in crate::cli) fn upgrade(
+    common: &Common,
+    dry_run: bool,
+    if_needed: bool,
+) -> anyhow::Result<ExitCode> {
     let db = common.db.display();
     let planned = match upgrade::plan(&common.db) {
         // A replica loads its state again when it is served.
@@ -171,7 +218,9 @@ pub(in crate::cli) fn upgrade(common: &Common, dry_run: bool, if_needed: bool) -
         if if_needed && !common.json {
             return Ok(ExitCode::SUCCESS);
         }
-        let text = format!("{db} has format {SCHEMA}, the format of this medfeed; there is nothing to upgrade.");
+        let text = format!(
+            "{db} has format {SCHEMA}, the format of this medfeed; there is nothing to upgrade."
+        );
         return common.result(&json!({ "upgraded": false }), text);
     };
     if dry_run {
@@ -200,8 +249,21 @@ pub(in crate::cli) fn upgrade(common: &Common, dry_run: bool, if_needed: bool) -
 
 /// The formats, the number of records, and what customers notice.
 fn describe_upgrade(plan: &UpgradePlan) -> String {
-    let UpgradePlan { from, to, records: PerDataset { conferences, journals }, fields, .. } = plan;
-    let formats = if from == to { format!("within format {to}") } else { format!("from format {from} to format {to}") };
+    let UpgradePlan {
+        from,
+        to,
+        records: PerDataset {
+            conferences,
+            journals,
+        },
+        fields,
+        ..
+    } = plan;
+    let formats = if from == to {
+        format!("within format {to}")
+    } else {
+        format!("from format {from} to format {to}")
+    };
     let noticed = if !fields.is_empty() {
         format!(
             "Licenses, keys and sync tokens stay. Rows get the new fields {}: records with these fields appear once in the change \
@@ -213,7 +275,8 @@ fn describe_upgrade(plan: &UpgradePlan) -> String {
          feed, with `updated_at` as before."
             .to_owned()
     } else {
-        "Customers notice nothing: licenses, keys and sync tokens stay, and no record changes.".to_owned()
+        "Customers notice nothing: licenses, keys and sync tokens stay, and no record changes."
+            .to_owned()
     };
     format!("{formats}: {conferences} conferences, {journals} journals.\n{noticed}")
 }

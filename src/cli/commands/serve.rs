@@ -18,7 +18,9 @@ use crate::api::Settings;
 use crate::api::answers::DEFAULT_MAX_BYTES;
 use crate::api::browsers::{Cors, Origin};
 use crate::bucket::BucketUrl;
-use crate::cli::arguments::{parse_duration, parse_filter, parse_listen, parse_public_url, parse_text, parse_url};
+use crate::cli::arguments::{
+    parse_duration, parse_filter, parse_listen, parse_public_url, parse_text, parse_url,
+};
 use crate::cli::common::{Common, open_log, require_folder};
 use crate::cli::output::print_line;
 use crate::model::key::parse_network;
@@ -47,10 +49,20 @@ pub(in crate::cli) struct ServeArgs {
           value_parser = parse_listen)]
     listen: SocketAddr,
     /// The certificate chain for HTTPS, in PEM; reloaded when it changes, or on SIGHUP
-    #[arg(long, env = "MEDFEED_TLS_CERT", value_name = "FILE", requires = "tls_key")]
+    #[arg(
+        long,
+        env = "MEDFEED_TLS_CERT",
+        value_name = "FILE",
+        requires = "tls_key"
+    )]
     tls_cert: Option<PathBuf>,
     /// The certificate's private key, in PEM
-    #[arg(long, env = "MEDFEED_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    #[arg(
+        long,
+        env = "MEDFEED_TLS_KEY",
+        value_name = "FILE",
+        requires = "tls_cert"
+    )]
     tls_key: Option<PathBuf>,
     /// Serve plain HTTP on an address that other machines can reach: only behind a proxy that speaks HTTPS
     #[arg(long, env = "MEDFEED_PLAIN_HTTP", value_parser = FalseyValueParser::new())]
@@ -72,7 +84,12 @@ pub(in crate::cli) struct ServeArgs {
     #[arg(long, env = "MEDFEED_CORS_ORIGIN", value_name = "ORIGIN")]
     cors_origin: Vec<Origin>,
     /// The header in which trusted proxies name the caller; the other one is ignored
-    #[arg(long, env = "MEDFEED_FORWARDED_HEADER", value_name = "HEADER", default_value = "x-forwarded-for")]
+    #[arg(
+        long,
+        env = "MEDFEED_FORWARDED_HEADER",
+        value_name = "HEADER",
+        default_value = "x-forwarded-for"
+    )]
     forwarded_header: HeaderChoice,
     #[command(flatten)]
     admin: AdminArgs,
@@ -117,7 +134,10 @@ fn within_open_files(limits: Limits) -> Limits {
             limits.connections
         );
     }
-    Limits { connections: max_files, ..limits }
+    Limits {
+        connections: max_files,
+        ..limits
+    }
 }
 
 /// Options of a replica.
@@ -139,7 +159,9 @@ struct FollowArgs {
 impl FollowArgs {
     /// Opens or loads the replica; `None` without `--from`.
     fn open(&self, common: &Common, staleness: Duration) -> anyhow::Result<Option<Replica>> {
-        let Some(url) = &self.from else { return Ok(None) };
+        let Some(url) = &self.from else {
+            return Ok(None);
+        };
         require_folder(&common.resolved_db())?;
         let log = open_log(url, self.seal_key.as_deref())?;
         if self.seal_key.is_none() {
@@ -148,7 +170,12 @@ impl FollowArgs {
             );
         }
         let status = ReplicaStatus::new(staleness);
-        Ok(Some(Replica::start(log, &common.db, Arc::new(status), &|| true)?))
+        Ok(Some(Replica::start(
+            log,
+            &common.db,
+            Arc::new(status),
+            &|| true,
+        )?))
     }
 }
 
@@ -168,11 +195,21 @@ pub(in crate::cli) struct AdminArgs {
 impl AdminArgs {
     /// Listens for monitoring; `None` without `--admin-listen`.
     pub async fn listen(self) -> anyhow::Result<Option<AdminSetup>> {
-        let Some(address) = self.admin_listen else { return Ok(None) };
-        let listener = TcpListener::bind(address).await.map_err(|error| cannot_listen(address, error))?;
+        let Some(address) = self.admin_listen else {
+            return Ok(None);
+        };
+        let listener = TcpListener::bind(address)
+            .await
+            .map_err(|error| cannot_listen(address, error))?;
         // With port 0 only the log names the port: the first line of standard output is for the API.
-        tracing::info!("listening for monitoring on http://{}", listener.local_addr()?);
-        Ok(Some(AdminSetup { listener, hosts: self.admin_host }))
+        tracing::info!(
+            "listening for monitoring on http://{}",
+            listener.local_addr()?
+        );
+        Ok(Some(AdminSetup {
+            listener,
+            hosts: self.admin_host,
+        }))
     }
 }
 
@@ -180,7 +217,12 @@ impl AdminArgs {
 #[derive(Debug, Args)]
 pub(in crate::cli) struct LogArgs {
     /// The format of log lines
-    #[arg(long, env = "MEDFEED_LOG_FORMAT", value_name = "FORMAT", default_value = "pretty")]
+    #[arg(
+        long,
+        env = "MEDFEED_LOG_FORMAT",
+        value_name = "FORMAT",
+        default_value = "pretty"
+    )]
     log_format: LogFormat,
     /// The log level: error, warn, info, debug, or a tracing filter [default: info; demo: warn]
     #[arg(long, env = "MEDFEED_LOG", value_name = "FILTER", value_parser = parse_filter)]
@@ -198,9 +240,13 @@ enum LogFormat {
 impl LogArgs {
     /// Starts logging to standard error, panics included. Logging ends when the log is dropped.
     pub(in crate::cli) fn start(&self, default: &str) -> anyhow::Result<Log> {
-        let filter = EnvFilter::try_new(self.log.as_deref().unwrap_or(default)).context("--log is not a filter")?;
+        let filter = EnvFilter::try_new(self.log.as_deref().unwrap_or(default))
+            .context("--log is not a filter")?;
         let (writer, log) = Log::to_stderr().context("standard error cannot be written to")?;
-        let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_target(false);
+        let lines = tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_writer(writer)
+            .with_target(false);
         // Internal errors would be printed on standard error directly.
         let lines = lines.log_internal_errors(false);
         // Colors are for terminals, not for files and pipes.
@@ -214,16 +260,33 @@ impl LogArgs {
     }
 }
 
-pub(in crate::cli) fn run(common: &Common, args: ServeArgs, limits: Limits) -> anyhow::Result<ExitCode> {
+pub(in crate::cli) fn run(
+    common: &Common,
+    args: ServeArgs,
+    limits: Limits,
+) -> anyhow::Result<ExitCode> {
     let log = args.log.start("info")?;
-    let limits = Limits { drain: args.drain_timeout, ..within_open_files(limits) };
+    let limits = Limits {
+        drain: args.drain_timeout,
+        ..within_open_files(limits)
+    };
     let tls = match (args.tls_cert, args.tls_key) {
-        (Some(certificate), Some(key)) => Some(Arc::new(Tls::load(certificate, key).map_err(anyhow::Error::msg)?)),
+        (Some(certificate), Some(key)) => Some(Arc::new(
+            Tls::load(certificate, key).map_err(anyhow::Error::msg)?,
+        )),
         _ => None,
     };
     let activated = listen::activated().context("the socket passed by systemd cannot be used")?;
-    let listening = activated.as_ref().map_or(Ok(args.listen), std::net::TcpListener::local_addr)?;
-    for address in [Some(listening).filter(|_| tls.is_none()), args.admin.admin_listen].into_iter().flatten() {
+    let listening = activated
+        .as_ref()
+        .map_or(Ok(args.listen), std::net::TcpListener::local_addr)?;
+    for address in [
+        Some(listening).filter(|_| tls.is_none()),
+        args.admin.admin_listen,
+    ]
+    .into_iter()
+    .flatten()
+    {
         if !address.ip().is_loopback() && !args.plain_http {
             // Monitoring always speaks plain HTTP.
             if tls.is_some() || address != listening {
@@ -264,19 +327,24 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs, limits: Limits) -> a
         let own_socket = activated.is_none();
         let listener = match activated {
             Some(listener) => listener,
-            None => listen::bind(args.listen, args.reuse_port).map_err(|error| cannot_listen(args.listen, error))?,
+            None => listen::bind(args.listen, args.reuse_port)
+                .map_err(|error| cannot_listen(args.listen, error))?,
         };
         let scheme = if tls.is_some() { "https" } else { "http" };
         let url = format!("{scheme}://{}", listener.local_addr()?);
         let mut settings = Settings::of(args.public_url.as_deref().unwrap_or(&url));
         settings.answer_cache_bytes = args.cache_bytes;
-        settings.cors = Cors { origins: args.cors_origin };
+        settings.cors = Cors {
+            origins: args.cors_origin,
+        };
         if let Some(docs_url) = args.docs_url {
             settings.docs_url = docs_url;
         }
         let admin = args.admin.listen().await?;
         let _recording = usage.start(&watcher)?;
-        let _following = replica.map(|replica| watcher.follow(replica, args.follow.poll)).transpose()?;
+        let _following = replica
+            .map(|replica| watcher.follow(replica, args.follow.poll))
+            .transpose()?;
         let setup = Setup {
             listener: TcpListener::from_std(listener)?,
             watcher,
@@ -302,7 +370,9 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs, limits: Limits) -> a
 /// Refuses a replica without `--from`, because it would miss revoked keys.
 fn refuse_replica(database: &Path) -> anyhow::Result<()> {
     // Opening the file reports other errors.
-    let Ok((mark, _)) = read_replica(database) else { return Ok(()) };
+    let Ok((mark, _)) = read_replica(database) else {
+        return Ok(());
+    };
     let url = Printable(&mark.url).to_string();
     bail!(
         "{} is a replica of {url} and must follow it, because keys may be revoked there; serve it with `--from {word}`, or turn it into the origin with `medfeed promote {word}`",
@@ -319,7 +389,10 @@ fn create_if_missing(common: &Common) -> anyhow::Result<()> {
     let writer = common.open_or_create_writer()?;
     // Another process may have created it meanwhile.
     if writer.snapshot()?.commit().seq == 0 {
-        common.commit(writer.begin()?, "an empty database, created by serve --create")?;
+        common.commit(
+            writer.begin()?,
+            "an empty database, created by serve --create",
+        )?;
         tracing::warn!(
             "created an empty database at {}; next: `medfeed import FILES`, `medfeed license set NAME --dataset conferences`, `medfeed key create --license NAME`",
             common.resolved_db().display()
@@ -348,8 +421,18 @@ pub(in crate::cli) struct HealthArgs {
 
 pub(in crate::cli) fn health(common: &Common, args: HealthArgs) -> anyhow::Result<ExitCode> {
     let probe = match args.admin_listen {
-        Some(address) => Probe { address, path: "/readyz", certificate: None, timeout: HEALTH_TIMEOUT },
-        None => Probe { address: args.listen, path: "/v1/status", certificate: args.tls_cert, timeout: HEALTH_TIMEOUT },
+        Some(address) => Probe {
+            address,
+            path: "/readyz",
+            certificate: None,
+            timeout: HEALTH_TIMEOUT,
+        },
+        None => Probe {
+            address: args.listen,
+            path: "/v1/status",
+            certificate: args.tls_cert,
+            timeout: HEALTH_TIMEOUT,
+        },
     };
     if probe.address.port() == 0 {
         bail!("with port 0 the server picks a port itself; name the port that it listens on");
@@ -374,7 +457,9 @@ pub(in crate::cli) fn cannot_listen(address: SocketAddr, error: std::io::Error) 
             SocketAddr::new(address.ip(), 8080)
         ),
         ErrorKind::AddrNotAvailable => {
-            anyhow!("{address} is not an address of this machine; listen on 127.0.0.1, or on 0.0.0.0 for all addresses")
+            anyhow!(
+                "{address} is not an address of this machine; listen on 127.0.0.1, or on 0.0.0.0 for all addresses"
+            )
         }
         _ => anyhow::Error::new(error).context(format!("cannot listen on {address}")),
     }

@@ -38,13 +38,23 @@ pub(in crate::cli) struct TemplateArgs {
 pub(in crate::cli) fn run(common: &Common, args: &TemplateArgs) -> anyhow::Result<ExitCode> {
     let given = args.what.to_string_lossy();
     let kind: Option<RowKind> = given.parse().ok();
-    let is_workbook = args.what.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("xlsx"));
+    let is_workbook = args
+        .what
+        .extension()
+        .is_some_and(|ending| ending.eq_ignore_ascii_case("xlsx"));
     match (kind, args.format) {
         (Some(kind), _) if args.from.is_some() => draft_recipe(common, args, kind),
-        (Some(kind), Some(FileFormat::Xlsx)) => write_workbook(common, Path::new(&format!("{kind}.xlsx")), &[kind]),
+        (Some(kind), Some(FileFormat::Xlsx)) => {
+            write_workbook(common, Path::new(&format!("{kind}.xlsx")), &[kind])
+        }
         (Some(kind), _) => print_header(common, kind),
         (None, None | Some(FileFormat::Xlsx)) if is_workbook && args.from.is_none() => {
-            const ALL: [RowKind; 4] = [RowKind::Conferences, RowKind::Journals, RowKind::Organizations, RowKind::Tags];
+            const ALL: [RowKind; 4] = [
+                RowKind::Conferences,
+                RowKind::Journals,
+                RowKind::Organizations,
+                RowKind::Tags,
+            ];
             write_workbook(common, &args.what, &ALL)
         }
         (None, _) if args.from.is_some() => {
@@ -59,25 +69,46 @@ pub(in crate::cli) fn run(common: &Common, args: &TemplateArgs) -> anyhow::Resul
 /// Prints a recipe for a file.
 fn draft_recipe(common: &Common, args: &TemplateArgs, kind: RowKind) -> anyhow::Result<ExitCode> {
     let paths: Vec<PathBuf> = args.from.iter().cloned().collect();
-    let sources = Source::find(&paths, SourceOptions { kind: Some(kind), format: None })?;
-    let options =
-        ReadOptions { sample: Some(FileSample::default()), sheet: args.sheet.clone(), ..ReadOptions::default() };
+    let sources = Source::find(
+        &paths,
+        SourceOptions {
+            kind: Some(kind),
+            format: None,
+        },
+    )?;
+    let options = ReadOptions {
+        sample: Some(FileSample::default()),
+        sheet: args.sheet.clone(),
+        ..ReadOptions::default()
+    };
     let bad = import::read_sources(&sources, &options)?.bad;
-    let name = paths.iter().filter_map(|path| path.file_name()).map(|name| name.to_string_lossy()).collect::<String>();
-    let recipe = options.sample.and_then(|sample| sample.draft_recipe(kind, &name, args.sheet.as_deref()));
+    let name = paths
+        .iter()
+        .filter_map(|path| path.file_name())
+        .map(|name| name.to_string_lossy())
+        .collect::<String>();
+    let recipe = options
+        .sample
+        .and_then(|sample| sample.draft_recipe(kind, &name, args.sheet.as_deref()));
     let Some(recipe) = recipe else {
         if !bad.is_empty() {
             bail!("{bad}");
         }
         bail!("{name}: there is no row; a recipe needs the header of a table, or objects")
     };
-    common.result(&json!({ "kind": kind.to_string(), "recipe": recipe }), recipe.trim_end())
+    common.result(
+        &json!({ "kind": kind.to_string(), "recipe": recipe }),
+        recipe.trim_end(),
+    )
 }
 
 fn print_header(common: &Common, kind: RowKind) -> anyhow::Result<ExitCode> {
     let columns = flat::columns(kind.table(), false);
     let header = columns.join(",");
-    common.result(&json!({ "kind": kind.to_string(), "columns": columns }), header)
+    common.result(
+        &json!({ "kind": kind.to_string(), "columns": columns }),
+        header,
+    )
 }
 
 fn write_workbook(common: &Common, path: &Path, kinds: &[RowKind]) -> anyhow::Result<ExitCode> {
@@ -88,7 +119,11 @@ fn write_workbook(common: &Common, path: &Path, kinds: &[RowKind]) -> anyhow::Re
         sheet.end()?;
     }
     // A workbook that was filled in is never overwritten.
-    let file = OpenOptions::new().write(true).create_new(true).open(path).map_err(at(path))?;
+    let file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(path)
+        .map_err(at(path))?;
     sheets.write(&file)?;
     let file = path.display().to_string();
     let text = format!("{file}: fill it in, then run `medfeed import` with it");

@@ -75,18 +75,27 @@ mod tests;
 
 fn paths(contract: &Contract) -> Value {
     let samples = Samples::new();
-    object(contract.endpoints.iter().map(|endpoint| (endpoint.path(), path_item(contract, endpoint, samples.as_ref()))))
+    object(contract.endpoints.iter().map(|endpoint| {
+        (
+            endpoint.path(),
+            path_item(contract, endpoint, samples.as_ref()),
+        )
+    }))
 }
 
 fn path_item(contract: &Contract, endpoint: &Endpoint, samples: Option<&Samples>) -> Value {
     let tag = match endpoint.resource {
-        Resource::List(dataset) | Resource::Record(dataset) | Resource::Changes(dataset) => names(dataset).0,
+        Resource::List(dataset) | Resource::Record(dataset) | Resource::Changes(dataset) => {
+            names(dataset).0
+        }
         Resource::Export => "Exports",
         Resource::TherapyAreas | Resource::Tags | Resource::Organizations => "Reference lists",
         Resource::Status | Resource::Docs | Resource::Explorer => "Status",
     };
-    let parameters: Vec<Value> =
-        endpoint.all_parameters().map(|parameter| component("parameters", parameter.component)).collect();
+    let parameters: Vec<Value> = endpoint
+        .all_parameters()
+        .map(|parameter| component("parameters", parameter.component))
+        .collect();
     let mut item = json!({
         "get": {
             "operationId": endpoint.operation,
@@ -119,11 +128,13 @@ fn responses(contract: &Contract, endpoint: &Endpoint, samples: Option<&Samples>
 }
 
 /// The pattern of an ISO 8601 date or date-time that the service accepts.
-const TIME_PATTERN: &str =
-    "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?([Zz]|[+-][0-9]{2}(:?[0-9]{2})?)?)?$";
+const TIME_PATTERN: &str = "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?([Zz]|[+-][0-9]{2}(:?[0-9]{2})?)?)?$";
 
 fn parameters(contract: &Contract) -> Value {
-    let declared = contract.endpoints.iter().flat_map(|endpoint| endpoint.all_parameters());
+    let declared = contract
+        .endpoints
+        .iter()
+        .flat_map(|endpoint| endpoint.all_parameters());
     object(declared.map(|parameter| (parameter.component, described(parameter))))
 }
 
@@ -142,14 +153,20 @@ fn described(parameter: &Parameter) -> Value {
 fn schema(form: ParameterForm) -> Value {
     match form {
         ParameterForm::Id => component("schemas", "Id"),
-        ParameterForm::Whole(min, max) => json!({"type": "integer", "minimum": min, "maximum": max}),
+        ParameterForm::Whole(min, max) => {
+            json!({"type": "integer", "minimum": min, "maximum": max})
+        }
         ParameterForm::Number => json!({"type": "number", "minimum": 0}),
         ParameterForm::Text => json!({"type": "string", "minLength": 1}),
         ParameterForm::Cursor => component("schemas", "Cursor"),
         ParameterForm::SyncToken => component("schemas", "SyncToken"),
-        ParameterForm::Length(min, max) => json!({"type": "string", "minLength": min, "maxLength": max}),
+        ParameterForm::Length(min, max) => {
+            json!({"type": "string", "minLength": min, "maxLength": max})
+        }
         ParameterForm::Date => json!({"type": "string", "format": "date"}),
-        ParameterForm::Time => json!({"type": "string", "pattern": TIME_PATTERN, "examples": TIME_EXAMPLES}),
+        ParameterForm::Time => {
+            json!({"type": "string", "pattern": TIME_PATTERN, "examples": TIME_EXAMPLES})
+        }
         ParameterForm::Choice(values) => json!({"type": "string", "enum": values}),
         ParameterForm::ETags => json!({"type": "string"}),
     }

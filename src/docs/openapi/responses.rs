@@ -10,20 +10,52 @@ use crate::docs::samples::{Samples, problem_example};
 use crate::model::Dataset;
 
 /// The headers of every response. Their component names are their own names.
-const EVERY: [&str; 4] = ["X-Request-Id", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"];
+const EVERY: [&str; 4] = [
+    "X-Request-Id",
+    "RateLimit-Limit",
+    "RateLimit-Remaining",
+    "RateLimit-Reset",
+];
 
 const SECONDS_TO_WAIT: &str = "Seconds to wait before the next request";
 
 /// The headers that identify a file, also where its bytes are not sent.
-pub const FILE_HEADERS: [&str; 5] = ["ETag", "X-Sync-Token", "X-Record-Count", "Repr-Digest", "X-Records-Digest"];
+pub const FILE_HEADERS: [&str; 5] = [
+    "ETag",
+    "X-Sync-Token",
+    "X-Record-Count",
+    "Repr-Digest",
+    "X-Records-Digest",
+];
 
 pub fn headers() -> Value {
     object([
-        ("X-Request-Id", header("Identifies the request; always chosen by the server", string())),
-        ("RateLimit-Limit", header("Requests allowed per minute", count())),
-        ("RateLimit-Remaining", header("Requests left in the current minute", count())),
-        ("RateLimit-Reset", header("Seconds until the minute resets", count())),
-        ("ETag", header("Changes exactly when the content does; send it back in `If-None-Match`", string())),
+        (
+            "X-Request-Id",
+            header(
+                "Identifies the request; always chosen by the server",
+                string(),
+            ),
+        ),
+        (
+            "RateLimit-Limit",
+            header("Requests allowed per minute", count()),
+        ),
+        (
+            "RateLimit-Remaining",
+            header("Requests left in the current minute", count()),
+        ),
+        (
+            "RateLimit-Reset",
+            header("Seconds until the minute resets", count()),
+        ),
+        (
+            "ETag",
+            header(
+                "Changes exactly when the content does; send it back in `If-None-Match`",
+                string(),
+            ),
+        ),
         (
             "X-Sync-Token",
             header(
@@ -31,8 +63,14 @@ pub fn headers() -> Value {
                 component("schemas", "SyncToken"),
             ),
         ),
-        ("X-Record-Count", header("Number of records in the file", count())),
-        ("Repr-Digest", digest("SHA-256 of the whole file as it is sent, also with a part of it (RFC 9530)")),
+        (
+            "X-Record-Count",
+            header("Number of records in the file", count()),
+        ),
+        (
+            "Repr-Digest",
+            digest("SHA-256 of the whole file as it is sent, also with a part of it (RFC 9530)"),
+        ),
         (
             "X-Records-Digest",
             digest(
@@ -40,9 +78,27 @@ pub fn headers() -> Value {
                  record's JSON unchanged: hash the records in the order of ids, each followed by a line feed",
             ),
         ),
-        ("Content-Disposition", header("A name for the file, with the dataset and the date", string())),
-        ("Accept-Ranges", header("Parts of the file can be requested", json!({"type": "string", "const": "bytes"}))),
-        ("Content-Range", header("The range of these bytes, and the size of the file", string())),
+        (
+            "Content-Disposition",
+            header(
+                "A name for the file, with the dataset and the date",
+                string(),
+            ),
+        ),
+        (
+            "Accept-Ranges",
+            header(
+                "Parts of the file can be requested",
+                json!({"type": "string", "const": "bytes"}),
+            ),
+        ),
+        (
+            "Content-Range",
+            header(
+                "The range of these bytes, and the size of the file",
+                string(),
+            ),
+        ),
         ("Retry-After", header(SECONDS_TO_WAIT, count())),
         (
             "WWW-Authenticate",
@@ -51,19 +107,45 @@ pub fn headers() -> Value {
                 json!({"type": "string", "examples": [INVALID_TOKEN_CHALLENGE]}),
             ),
         ),
-        ("Allow", header("The methods that the endpoint answers", json!({"type": "string", "const": ALLOWED_METHODS}))),
+        (
+            "Allow",
+            header(
+                "The methods that the endpoint answers",
+                json!({"type": "string", "const": ALLOWED_METHODS}),
+            ),
+        ),
     ])
 }
 
 /// Returns the document's responses, except 200 and 400, which differ between endpoints.
 pub fn all(contract: &Contract) -> Value {
-    let mut beyond = problem(StatusCode::BAD_REQUEST, [Code::InvalidRequest.info()].into_iter());
+    let mut beyond = problem(
+        StatusCode::BAD_REQUEST,
+        [Code::InvalidRequest.info()].into_iter(),
+    );
     beyond["description"] = json!("The range lies beyond the end of the file");
     beyond["headers"] = header_refs(&[&FILE_HEADERS[..], &["Content-Range"]].concat());
-    let statuses = contract.codes.iter().map(|info| info.status).filter(|status| *status != StatusCode::BAD_REQUEST);
-    let problems = statuses.map(|status| (response_name(status), problem(status, contract.codes.iter())));
-    let others = [(StatusCode::NOT_MODIFIED, not_modified(&["ETag"])), (StatusCode::RANGE_NOT_SATISFIABLE, beyond)];
-    object(others.map(|(status, response)| (response_name(status), response)).into_iter().chain(problems))
+    let statuses = contract
+        .codes
+        .iter()
+        .map(|info| info.status)
+        .filter(|status| *status != StatusCode::BAD_REQUEST);
+    let problems = statuses.map(|status| {
+        (
+            response_name(status),
+            problem(status, contract.codes.iter()),
+        )
+    });
+    let others = [
+        (StatusCode::NOT_MODIFIED, not_modified(&["ETag"])),
+        (StatusCode::RANGE_NOT_SATISFIABLE, beyond),
+    ];
+    object(
+        others
+            .map(|(status, response)| (response_name(status), response))
+            .into_iter()
+            .chain(problems),
+    )
 }
 
 /// Returns the response 304.
@@ -76,15 +158,19 @@ pub fn not_modified(headers: &[&str]) -> Value {
 
 /// Returns the component name of a status's response.
 pub fn response_name(status: StatusCode) -> String {
-    status.canonical_reason().unwrap_or("Error").replace(' ', "")
+    status
+        .canonical_reason()
+        .unwrap_or("Error")
+        .replace(' ', "")
 }
 
 pub fn examples(contract: &Contract, public_url: &str) -> Value {
-    object(
-        contract.codes.iter().map(|info| {
-            (info.name, json!({"summary": info.title, "value": problem_example(contract, info, public_url)}))
-        }),
-    )
+    object(contract.codes.iter().map(|info| {
+        (
+            info.name,
+            json!({"summary": info.title, "value": problem_example(contract, info, public_url)}),
+        )
+    }))
 }
 
 /// Returns a dataset's names in tags and in schemas.
@@ -103,10 +189,16 @@ pub fn ok(resource: Resource, samples: Option<&Samples>) -> Value {
         Resource::TherapyAreas => ("All therapy areas", "TherapyAreaList".to_owned()),
         Resource::Tags => ("All tags", "TagList".to_owned()),
         Resource::Organizations => ("All organizations", "OrganizationList".to_owned()),
-        Resource::Status | Resource::Docs | Resource::Explorer => ("The service is up", "Status".to_owned()),
+        Resource::Status | Resource::Docs | Resource::Explorer => {
+            ("The service is up", "Status".to_owned())
+        }
         Resource::Export => return file(false, samples),
     };
-    let more_headers: &[&str] = if resource.is_revalidatable() { &["ETag"] } else { &[] };
+    let more_headers: &[&str] = if resource.is_revalidatable() {
+        &["ETag"]
+    } else {
+        &[]
+    };
     let mut content = json!({"schema": component("schemas", &schema)});
     if let Some(answer) = samples.and_then(|samples| samples.answer(resource)) {
         content["example"] = serde_json::from_slice(&answer).unwrap_or_default();
@@ -120,14 +212,26 @@ pub fn ok(resource: Resource, samples: Option<&Samples>) -> Value {
 
 /// Returns the response with a file, or with a part of it (status 206).
 pub fn file(is_part: bool, samples: Option<&Samples>) -> Value {
-    let description = if is_part { "The part that was requested with `Range`" } else { "The whole file" };
+    let description = if is_part {
+        "The part that was requested with `Range`"
+    } else {
+        "The whole file"
+    };
     let examples = Dataset::ALL.map(|dataset| {
-        let csv = samples.and_then(|samples| samples.csv(dataset)).unwrap_or_default();
-        (dataset.as_str(), json!({"summary": names(dataset).0, "value": csv}))
+        let csv = samples
+            .and_then(|samples| samples.csv(dataset))
+            .unwrap_or_default();
+        (
+            dataset.as_str(),
+            json!({"summary": names(dataset).0, "value": csv}),
+        )
     });
     let of_body = ["Accept-Ranges", "Content-Disposition"];
-    let headers: Vec<&str> =
-        FILE_HEADERS.into_iter().chain(of_body).chain(is_part.then_some("Content-Range")).collect();
+    let headers: Vec<&str> = FILE_HEADERS
+        .into_iter()
+        .chain(of_body)
+        .chain(is_part.then_some("Content-Range"))
+        .collect();
     json!({
         "description": description,
         "headers": header_refs(&headers),
@@ -144,7 +248,10 @@ pub fn file(is_part: bool, samples: Option<&Samples>) -> Value {
 /// Returns the response of a status, with those of `codes` that have it.
 pub fn problem(status: StatusCode, codes: impl Iterator<Item = &'static CodeInfo>) -> Value {
     let codes: Vec<&CodeInfo> = codes.filter(|info| info.status == status).collect();
-    let descriptions: Vec<String> = codes.iter().map(|info| format!("`{}`: {}", info.name, info.title)).collect();
+    let descriptions: Vec<String> = codes
+        .iter()
+        .map(|info| format!("`{}`: {}", info.name, info.title))
+        .collect();
     let more_headers: &[&str] = match status {
         StatusCode::UNAUTHORIZED => &["WWW-Authenticate"],
         StatusCode::METHOD_NOT_ALLOWED => &["Allow"],
@@ -163,13 +270,19 @@ pub fn problem(status: StatusCode, codes: impl Iterator<Item = &'static CodeInfo
     });
     if status == StatusCode::SERVICE_UNAVAILABLE {
         // Sent where another try may help.
-        response["headers"]["Retry-After"] = json!({"description": SECONDS_TO_WAIT, "schema": count()});
+        response["headers"]["Retry-After"] =
+            json!({"description": SECONDS_TO_WAIT, "schema": count()});
     }
     response
 }
 
 fn header_refs(more: &[&str]) -> Value {
-    object(EVERY.iter().chain(more).map(|name| (*name, component("headers", name))))
+    object(
+        EVERY
+            .iter()
+            .chain(more)
+            .map(|name| (*name, component("headers", name))),
+    )
 }
 
 fn header(description: &str, schema: Value) -> Value {

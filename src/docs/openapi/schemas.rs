@@ -5,7 +5,9 @@ use strum::{EnumMessage, VariantNames};
 
 use crate::docs::fields::{FieldDoc, record_fields, reference_fields};
 use crate::model::field::{JsonNode, NodeContent};
-use crate::model::{ConferenceFields, Dataset, DateStatus, Fields, Id, JournalFields, OrganizationFields, TagFields};
+use crate::model::{
+    ConferenceFields, Dataset, DateStatus, Fields, Id, JournalFields, OrganizationFields, TagFields,
+};
 
 pub fn all() -> Value {
     let mut schemas = vec![
@@ -14,29 +16,63 @@ pub fn all() -> Value {
         ("SyncToken", opaque("A position in a change feed")),
         ("Timestamp", timestamp()),
         ("DateStatus", date_status()),
-        ("Organization", row::<OrganizationFields>("An organization", &reference_fields::<OrganizationFields>())),
-        ("Tag", row::<TagFields>("A tag", &reference_fields::<TagFields>())),
-        ("Conference", row::<ConferenceFields>("A conference edition", &record_fields::<ConferenceFields>())),
-        ("Journal", row::<JournalFields>("A journal", &record_fields::<JournalFields>())),
+        (
+            "Organization",
+            row::<OrganizationFields>("An organization", &reference_fields::<OrganizationFields>()),
+        ),
+        (
+            "Tag",
+            row::<TagFields>("A tag", &reference_fields::<TagFields>()),
+        ),
+        (
+            "Conference",
+            row::<ConferenceFields>("A conference edition", &record_fields::<ConferenceFields>()),
+        ),
+        (
+            "Journal",
+            row::<JournalFields>("A journal", &record_fields::<JournalFields>()),
+        ),
         ("Tombstone", tombstone()),
-        ("OrganizationItem", item("Organization", "Number of visible records linked to the organization")),
-        ("TagItem", item("Tag", "Number of visible records that carry the tag")),
+        (
+            "OrganizationItem",
+            item(
+                "Organization",
+                "Number of visible records linked to the organization",
+            ),
+        ),
+        (
+            "TagItem",
+            item("Tag", "Number of visible records that carry the tag"),
+        ),
         ("TherapyAreaItem", therapy_area_item()),
         ("Status", status()),
         ("Problem", problem()),
     ];
     for (page, single, changes, record) in [
-        ("ConferencePage", "ConferenceSingle", "ConferenceChanges", "Conference"),
+        (
+            "ConferencePage",
+            "ConferenceSingle",
+            "ConferenceChanges",
+            "Conference",
+        ),
         ("JournalPage", "JournalSingle", "JournalChanges", "Journal"),
     ] {
         schemas.push((page, page_of(record)));
-        schemas.push((single, whole_object(json!({"data": component("schemas", record)}))));
+        schemas.push((
+            single,
+            whole_object(json!({"data": component("schemas", record)})),
+        ));
         schemas.push((changes, changes_of(record)));
     }
-    for (list, item) in
-        [("TherapyAreaList", "TherapyAreaItem"), ("TagList", "TagItem"), ("OrganizationList", "OrganizationItem")]
-    {
-        schemas.push((list, whole_object(json!({"data": {"type": "array", "items": component("schemas", item)}}))));
+    for (list, item) in [
+        ("TherapyAreaList", "TherapyAreaItem"),
+        ("TagList", "TagItem"),
+        ("OrganizationList", "OrganizationItem"),
+    ] {
+        schemas.push((
+            list,
+            whole_object(json!({"data": {"type": "array", "items": component("schemas", item)}})),
+        ));
     }
     object(schemas)
 }
@@ -65,7 +101,12 @@ fn timestamp() -> Value {
 }
 
 fn date_status() -> Value {
-    let meaning = |status: DateStatus| format!("- `{status}`: {}", status.get_documentation().unwrap_or_default());
+    let meaning = |status: DateStatus| {
+        format!(
+            "- `{status}`: {}",
+            status.get_documentation().unwrap_or_default()
+        )
+    };
     json!({
         "type": "string",
         "enum": DateStatus::VARIANTS,
@@ -79,7 +120,14 @@ fn row<F: Fields>(description: &str, fields: &[FieldDoc]) -> Value {
     let (id, others) = fields.split_at(1);
     let (own, more) = others.split_at(F::table().fields.len());
     let of_table = nested(&F::table().nodes, own);
-    object_of(description, id.iter().map(plain).chain(of_table).chain(more.iter().map(plain)).collect())
+    object_of(
+        description,
+        id.iter()
+            .map(plain)
+            .chain(of_table)
+            .chain(more.iter().map(plain))
+            .collect(),
+    )
 }
 
 fn nested(nodes: &[JsonNode], fields: &[FieldDoc]) -> Vec<(&'static str, Value)> {
@@ -116,7 +164,11 @@ fn make_nullable(schema: &mut Value) {
 
 /// An object with required properties. Others may be added within v1.
 fn whole_object(properties: Value) -> Value {
-    let required: Vec<&String> = properties.as_object().into_iter().flat_map(Map::keys).collect();
+    let required: Vec<&String> = properties
+        .as_object()
+        .into_iter()
+        .flat_map(Map::keys)
+        .collect();
     json!({"type": "object", "required": required, "properties": properties})
 }
 
@@ -156,7 +208,8 @@ fn tombstone() -> Value {
         "changed_at": component("schemas", "Timestamp"),
     }));
     schema["description"] =
-        "A record that was removed or left the license. Ignore it if you never had the record".into();
+        "A record that was removed or left the license. Ignore it if you never had the record"
+            .into();
     schema
 }
 
@@ -209,7 +262,12 @@ fn problem() -> Value {
 }
 
 pub fn object<K: Into<String>>(members: impl IntoIterator<Item = (K, Value)>) -> Value {
-    Value::Object(members.into_iter().map(|(key, value)| (key.into(), value)).collect())
+    Value::Object(
+        members
+            .into_iter()
+            .map(|(key, value)| (key.into(), value))
+            .collect(),
+    )
 }
 
 pub fn component(section: &str, name: &str) -> Value {

@@ -9,7 +9,9 @@ use crate::contract::CONTRACT;
 use crate::docs::openapi::responses::FILE_HEADERS;
 use crate::model::reference::References;
 use crate::model::time::parse_time;
-use crate::model::{ConferenceFields, Curated, DateStatus, Fields, Id, JournalFields, Timestamp, json as render};
+use crate::model::{
+    ConferenceFields, Curated, DateStatus, Fields, Id, JournalFields, Timestamp, json as render,
+};
 
 fn sample() -> Value {
     document(&CONTRACT, "https://feed.example.org")
@@ -18,12 +20,27 @@ fn sample() -> Value {
 /// The statuses in the contract's table for an endpoint.
 const STATUSES: [(&str, &[&str]); 11] = [
     ("/conferences", &["200", "304", "400", "401", "403", "429"]),
-    ("/conferences/{id}", &["200", "304", "401", "403", "404", "429"]),
-    ("/conferences/changes", &["200", "400", "401", "403", "410", "429"]),
+    (
+        "/conferences/{id}",
+        &["200", "304", "401", "403", "404", "429"],
+    ),
+    (
+        "/conferences/changes",
+        &["200", "400", "401", "403", "410", "429"],
+    ),
     ("/journals", &["200", "304", "400", "401", "403", "429"]),
-    ("/journals/{id}", &["200", "304", "401", "403", "404", "429"]),
-    ("/journals/changes", &["200", "400", "401", "403", "410", "429"]),
-    ("/exports/{dataset}", &["200", "206", "304", "400", "401", "403", "416", "429"]),
+    (
+        "/journals/{id}",
+        &["200", "304", "401", "403", "404", "429"],
+    ),
+    (
+        "/journals/changes",
+        &["200", "400", "401", "403", "410", "429"],
+    ),
+    (
+        "/exports/{dataset}",
+        &["200", "206", "304", "400", "401", "403", "416", "429"],
+    ),
     ("/reference/therapy-areas", &["200", "401", "403"]),
     ("/reference/tags", &["200", "400", "401", "403"]),
     ("/reference/organizations", &["200", "400", "401", "403"]),
@@ -48,13 +65,25 @@ fn paths_and_statuses_are_those_of_the_contract() {
             expected.insert("304");
         }
         let responses = item["get"]["responses"].as_object().unwrap();
-        assert_eq!(responses.keys().map(String::as_str).collect::<BTreeSet<_>>(), expected, "{path}");
+        assert_eq!(
+            responses
+                .keys()
+                .map(String::as_str)
+                .collect::<BTreeSet<_>>(),
+            expected,
+            "{path}"
+        );
     }
 }
 
 #[test]
 fn responses_have_the_headers_of_their_status() {
-    let every = ["X-Request-Id", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"];
+    let every = [
+        "X-Request-Id",
+        "RateLimit-Limit",
+        "RateLimit-Remaining",
+        "RateLimit-Reset",
+    ];
     let file = [
         "ETag",
         "Accept-Ranges",
@@ -84,8 +113,17 @@ fn responses_have_the_headers_of_their_status() {
                 "429" | "503" => vec!["Retry-After"],
                 _ => Vec::new(),
             };
-            let named: BTreeSet<&str> = response["headers"].as_object().unwrap().keys().map(String::as_str).collect();
-            assert_eq!(named, every.into_iter().chain(more).collect(), "{path} {status}");
+            let named: BTreeSet<&str> = response["headers"]
+                .as_object()
+                .unwrap()
+                .keys()
+                .map(String::as_str)
+                .collect();
+            assert_eq!(
+                named,
+                every.into_iter().chain(more).collect(),
+                "{path} {status}"
+            );
         }
     }
 }
@@ -104,11 +142,17 @@ fn parameters_are_documented_as_required_or_with_a_default() {
     ];
     for (name, parameter) in document["components"]["parameters"].as_object().unwrap() {
         let listed = expected.iter().find(|(listed, ..)| listed == name);
-        let (required, default) = listed.map_or((false, &Value::Null), |(_, required, default)| (*required, default));
+        let (required, default) = listed.map_or((false, &Value::Null), |(_, required, default)| {
+            (*required, default)
+        });
         assert_eq!(parameter["required"] == json!(true), required, "{name}");
         assert_eq!(parameter["schema"]["default"], *default, "{name}");
     }
-    assert!(expected.iter().all(|(name, ..)| document["components"]["parameters"].get(name).is_some()));
+    assert!(
+        expected
+            .iter()
+            .all(|(name, ..)| document["components"]["parameters"].get(name).is_some())
+    );
 }
 
 #[test]
@@ -119,11 +163,17 @@ fn parameters_are_those_of_the_contract() {
             "limit cursor updated_since q year start_date_from start_date_to country therapy_area If-None-Match",
         ),
         ("/conferences/{id}", "id If-None-Match"),
-        ("/conferences/changes", "since updated_since limit wait resync"),
+        (
+            "/conferences/changes",
+            "since updated_since limit wait resync",
+        ),
         ("/journals", "limit cursor updated_since q If-None-Match"),
         ("/journals/{id}", "id If-None-Match"),
         ("/journals/changes", "since updated_since limit wait resync"),
-        ("/exports/{dataset}", "dataset format If-None-Match Range If-Range"),
+        (
+            "/exports/{dataset}",
+            "dataset format If-None-Match Range If-Range",
+        ),
         ("/reference/therapy-areas", "If-None-Match"),
         ("/reference/tags", "dataset type If-None-Match"),
         ("/reference/organizations", "dataset If-None-Match"),
@@ -131,10 +181,16 @@ fn parameters_are_those_of_the_contract() {
     ];
     let document = sample();
     for (path, names) in expected {
-        let parameters = document["paths"][path]["get"]["parameters"].as_array().unwrap();
+        let parameters = document["paths"][path]["get"]["parameters"]
+            .as_array()
+            .unwrap();
         let named: Vec<&str> = parameters
             .iter()
-            .map(|parameter| resolve(&document, parameter["$ref"].as_str().unwrap())["name"].as_str().unwrap())
+            .map(|parameter| {
+                resolve(&document, parameter["$ref"].as_str().unwrap())["name"]
+                    .as_str()
+                    .unwrap()
+            })
             .collect();
         assert_eq!(named.join(" "), names, "{path}");
     }
@@ -157,7 +213,12 @@ fn every_reference_resolves_and_every_component_is_used() {
         assert!(!resolve(&document, reference).is_null(), "{reference}");
     }
     for (section, components) in document["components"].as_object().unwrap() {
-        for name in components.as_object().unwrap().keys().filter(|_| section != "securitySchemes") {
+        for name in components
+            .as_object()
+            .unwrap()
+            .keys()
+            .filter(|_| section != "securitySchemes")
+        {
             let reference = format!("#/components/{section}/{name}");
             assert!(references.contains(&reference), "{reference} is not used");
         }
@@ -177,15 +238,24 @@ fn examples_of_problems_are_problems() {
 fn examples_of_answers_fit_their_schemas() {
     let document = sample();
     for (path, item) in document["paths"].as_object().unwrap() {
-        let content = item["get"]["responses"]["200"]["content"].as_object().unwrap();
+        let content = item["get"]["responses"]["200"]["content"]
+            .as_object()
+            .unwrap();
         if path == "/exports/{dataset}" {
             for dataset in ["conferences", "journals"] {
-                let csv = content["text/csv"]["examples"][dataset]["value"].as_str().unwrap();
-                assert!(csv.starts_with("\u{feff}id,name,abbv,") && csv.lines().count() == 2, "{csv}");
+                let csv = content["text/csv"]["examples"][dataset]["value"]
+                    .as_str()
+                    .unwrap();
+                assert!(
+                    csv.starts_with("\u{feff}id,name,abbv,") && csv.lines().count() == 2,
+                    "{csv}"
+                );
             }
             continue;
         }
-        let schema = content["application/json"]["schema"]["$ref"].as_str().unwrap();
+        let schema = content["application/json"]["schema"]["$ref"]
+            .as_str()
+            .unwrap();
         let example = &content["application/json"]["example"];
         assert!(!example.is_null(), "{path}");
         assert_valid(&document, schema.rsplit('/').next().unwrap(), example);
@@ -201,8 +271,16 @@ fn patterns_accept_tokens_and_cursors_of_any_length_without_escapes() {
     assert_valid(&document, "SyncToken", &json!(token));
     assert_valid(&document, "Cursor", &json!(cursor));
     for schema in ["SyncToken", "Cursor"] {
-        for wrong in [token.replace(&token[5..6], "+"), format!("{token}="), format!("{cursor}&"), String::new()] {
-            assert!(!validator(&document, schema).is_valid(&json!(wrong)), "{schema} {wrong}");
+        for wrong in [
+            token.replace(&token[5..6], "+"),
+            format!("{token}="),
+            format!("{cursor}&"),
+            String::new(),
+        ] {
+            assert!(
+                !validator(&document, schema).is_valid(&json!(wrong)),
+                "{schema} {wrong}"
+            );
         }
         // The length is not promised.
         for other in ["A".to_owned(), token[1..].to_owned(), token.repeat(9)] {
@@ -234,7 +312,11 @@ fn the_time_pattern_accepts_the_times_that_the_service_accepts() {
         "2026-3-5",
         "",
     ] {
-        assert_eq!(pattern.is_valid(&json!(text)), parse_time(text).is_ok(), "{text:?}");
+        assert_eq!(
+            pattern.is_valid(&json!(text)),
+            parse_time(text).is_ok(),
+            "{text:?}"
+        );
     }
 }
 
@@ -250,7 +332,10 @@ fn rows_without_values_fit_their_schemas() {
         late_breaking_due_date_status: status,
         ..Default::default()
     };
-    let journal = JournalFields { name: Some("Bare".to_owned()), ..Default::default() };
+    let journal = JournalFields {
+        name: Some("Bare".to_owned()),
+        ..Default::default()
+    };
     assert_valid(&document, "Conference", &rendered(conference));
     assert_valid(&document, "Journal", &rendered(journal));
 }
@@ -258,8 +343,12 @@ fn rows_without_values_fit_their_schemas() {
 #[test]
 fn invalid_records_do_not_fit_the_schema() {
     let document = sample();
-    let record: Value =
-        serde_json::from_slice(&Samples::new().unwrap().record(crate::model::Dataset::Conferences)).unwrap();
+    let record: Value = serde_json::from_slice(
+        &Samples::new()
+            .unwrap()
+            .record(crate::model::Dataset::Conferences),
+    )
+    .unwrap();
     assert_valid(&document, "Conference", &record);
     let changes: [fn(&mut Value); 7] = [
         |record| record["name"] = Value::Null,
@@ -273,7 +362,10 @@ fn invalid_records_do_not_fit_the_schema() {
     for change in changes {
         let mut broken = record.clone();
         change(&mut broken);
-        assert!(!validator(&document, "Conference").is_valid(&broken), "{broken}");
+        assert!(
+            !validator(&document, "Conference").is_valid(&broken),
+            "{broken}"
+        );
     }
     let mut widened = record;
     widened["a_field_of_tomorrow"] = json!(1);
@@ -302,7 +394,10 @@ fn ids_have_the_bounds_of_the_model() {
 
 fn validator(document: &Value, schema: &str) -> jsonschema::Validator {
     let root = json!({"$ref": format!("#/components/schemas/{schema}"), "components": document["components"]});
-    jsonschema::options().should_validate_formats(true).build(&root).unwrap()
+    jsonschema::options()
+        .should_validate_formats(true)
+        .build(&root)
+        .unwrap()
 }
 
 fn assert_valid(document: &Value, schema: &str, value: &Value) {
@@ -314,7 +409,9 @@ fn assert_valid(document: &Value, schema: &str, value: &Value) {
 }
 
 fn resolve<'a>(document: &'a Value, reference: &str) -> &'a Value {
-    document.pointer(reference.strip_prefix('#').unwrap()).unwrap_or(&Value::Null)
+    document
+        .pointer(reference.strip_prefix('#').unwrap())
+        .unwrap_or(&Value::Null)
 }
 
 fn collect_references(value: &Value, found: &mut BTreeSet<String>) {
@@ -327,13 +424,19 @@ fn collect_references(value: &Value, found: &mut BTreeSet<String>) {
                 }
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| collect_references(item, found)),
+        Value::Array(items) => items
+            .iter()
+            .for_each(|item| collect_references(item, found)),
         _ => {}
     }
 }
 
 fn rendered<F: Fields>(fields: F) -> Value {
     let row = Curated::new(Id::MIN, fields).unwrap();
-    let json = render::render_record(&row, Timestamp::from_unix_s(1_773_567_000), &References::default());
+    let json = render::render_record(
+        &row,
+        Timestamp::from_unix_s(1_773_567_000),
+        &References::default(),
+    );
     serde_json::from_slice(&json).unwrap()
 }

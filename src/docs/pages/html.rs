@@ -19,7 +19,11 @@ pub fn inline(text: &str) -> String {
     let pieces = text.split('`').enumerate().map(|(at, piece)| {
         let piece = escape(piece);
         // Every second piece was between two backticks.
-        if at % 2 == 1 { format!("<code>{piece}</code>") } else { piece }
+        if at % 2 == 1 {
+            format!("<code>{piece}</code>")
+        } else {
+            piece
+        }
     });
     pieces.collect()
 }
@@ -31,7 +35,9 @@ pub fn fill(template: &str, values: &[(&str, String)]) -> String {
     let mut html = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let named = part.split_once("}}");
-        match named.and_then(|(name, tail)| Some((values.iter().find(|(known, _)| *known == name)?, tail))) {
+        match named
+            .and_then(|(name, tail)| Some((values.iter().find(|(known, _)| *known == name)?, tail)))
+        {
             Some(((_, value), tail)) => html.extend([value.as_str(), tail]),
             None => html.extend(["{{", part]),
         }
@@ -58,7 +64,11 @@ pub fn frame(title: &str, root: &str, body: &str) -> String {
 pub fn fields(fields: &[FieldDoc]) -> String {
     let rows = fields.iter().map(|field| {
         let or_null = if field.nullable { " or null" } else { "" };
-        [code(field.name), escape(field.type_name) + or_null, inline(field.note)]
+        [
+            code(field.name),
+            escape(field.type_name) + or_null,
+            inline(field.note),
+        ]
     });
     table(["Field", "Type", "Notes"], rows)
 }
@@ -66,7 +76,11 @@ pub fn fields(fields: &[FieldDoc]) -> String {
 pub fn date_confidence(statuses: &[DateStatus]) -> String {
     let rows = statuses.iter().map(|status| {
         let meaning = status.get_documentation().unwrap_or_default();
-        [code(status.into()), inline(meaning), escape(status_date(*status))]
+        [
+            code(status.into()),
+            inline(meaning),
+            escape(status_date(*status)),
+        ]
     });
     table(["Value", "Meaning", "The date itself"], rows)
 }
@@ -74,7 +88,11 @@ pub fn date_confidence(statuses: &[DateStatus]) -> String {
 /// Builds the table of error codes, with links to their pages. `folder` is the relative address of those pages.
 pub fn errors(codes: &[CodeInfo], folder: &str) -> String {
     let rows = codes.iter().map(|info| {
-        let link = format!("<a href=\"{1}{0}\"><code>{0}</code></a>", escape(info.name), escape(folder));
+        let link = format!(
+            "<a href=\"{1}{0}\"><code>{0}</code></a>",
+            escape(info.name),
+            escape(folder)
+        );
         [info.status.as_str().to_owned(), link, inline(info.title)]
     });
     table(["Status", "Code", "Condition"], rows)
@@ -98,10 +116,19 @@ pub fn endpoints(contract: &Contract, samples: Option<&Samples>) -> String {
             html.push_str(&table(["Parameter", "In", "Values", "Notes"], rows));
         }
         let statuses = contract.statuses_of(endpoint);
-        let statuses: Vec<String> = statuses.iter().map(|status| code(status.as_str())).collect();
-        html.push_str(&format!("<p class=\"statuses\">Statuses: {}</p>\n", statuses.join(" ")));
+        let statuses: Vec<String> = statuses
+            .iter()
+            .map(|status| code(status.as_str()))
+            .collect();
+        html.push_str(&format!(
+            "<p class=\"statuses\">Statuses: {}</p>\n",
+            statuses.join(" ")
+        ));
         if let Some(answer) = samples.and_then(|samples| samples.answer(endpoint.resource)) {
-            html.push_str(&format!("<p>An answer:</p>\n{}", listing(&indented(&answer))));
+            html.push_str(&format!(
+                "<p>An answer:</p>\n{}",
+                listing(&indented(&answer))
+            ));
         }
         html.push_str("</details>\n");
     }
@@ -116,7 +143,12 @@ fn parameter(parameter: &Parameter) -> [String; 4] {
         WhenAbsent::Default(text) => values.push_str(&format!("; default {}", code(text))),
         WhenAbsent::Optional => {}
     }
-    [name, parameter.location.to_string(), values, inline(parameter.note)]
+    [
+        name,
+        parameter.location.to_string(),
+        values,
+        inline(parameter.note),
+    ]
 }
 
 pub fn listing(text: &str) -> String {
@@ -128,13 +160,20 @@ fn code(text: &str) -> String {
 }
 
 /// Builds a table. On narrow screens each row becomes a card, and its cells show the column titles.
-pub fn table<const N: usize>(titles: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
-    let head: String = titles.iter().map(|title| format!("<th scope=\"col\">{}</th>", escape(title))).collect();
+pub fn table<const N: usize>(
+    titles: [&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> String {
+    let head: String = titles
+        .iter()
+        .map(|title| format!("<th scope=\"col\">{}</th>", escape(title)))
+        .collect();
     let mut html = format!("<table><thead><tr>{head}</tr></thead><tbody>\n");
     for row in rows {
         let titled = titles.iter().zip(&row);
-        let cells: String =
-            titled.map(|(title, cell)| format!("<td data-label=\"{}\">{cell}</td>", escape(title))).collect();
+        let cells: String = titled
+            .map(|(title, cell)| format!("<td data-label=\"{}\">{cell}</td>", escape(title)))
+            .collect();
         html.push_str(&format!("<tr>{cells}</tr>\n"));
     }
     html + "</tbody></table>\n"
@@ -146,8 +185,14 @@ mod tests {
 
     #[test]
     fn texts_are_escaped() {
-        assert_eq!(escape("<a href=\"x\">&'"), "&lt;a href=&quot;x&quot;&gt;&amp;&apos;");
-        assert_eq!(inline("send `<key>` & wait"), "send <code>&lt;key&gt;</code> &amp; wait");
+        assert_eq!(
+            escape("<a href=\"x\">&'"),
+            "&lt;a href=&quot;x&quot;&gt;&amp;&apos;"
+        );
+        assert_eq!(
+            inline("send `<key>` & wait"),
+            "send <code>&lt;key&gt;</code> &amp; wait"
+        );
     }
 
     #[test]

@@ -9,7 +9,9 @@ use self::html::{escape, fill, frame, inline};
 use super::fields::{record_fields, reference_fields};
 use crate::contract::{CodeInfo, Contract};
 use crate::docs::samples::{Samples, indented, problem_example};
-use crate::model::{ConferenceFields, Dataset, DateStatus, JournalFields, OrganizationFields, TagFields};
+use crate::model::{
+    ConferenceFields, Dataset, DateStatus, JournalFields, OrganizationFields, TagFields,
+};
 
 /// The client in the reference page. Tests run it.
 pub const CLIENT: &str = include_str!("../../../examples/follow.py");
@@ -24,20 +26,48 @@ pub fn reference(contract: &Contract, public_url: &str) -> String {
         ("base_url", escape(&base_url)),
         ("public_url", escape(public_url)),
         ("client", html::listing(CLIENT)),
-        ("tombstone", escape(&String::from_utf8_lossy(&sample(Samples::tombstone)))),
-        ("conference_example", indented(|samples| samples.record(Dataset::Conferences))),
-        ("journal_example", indented(|samples| samples.record(Dataset::Journals))),
-        ("dlt", html::listing(include_str!("../../../examples/dlt/medfeed_dlt.py"))),
-        ("airbyte", html::listing(include_str!("../../../examples/airbyte/manifest.yaml"))),
+        (
+            "tombstone",
+            escape(&String::from_utf8_lossy(&sample(Samples::tombstone))),
+        ),
+        (
+            "conference_example",
+            indented(|samples| samples.record(Dataset::Conferences)),
+        ),
+        (
+            "journal_example",
+            indented(|samples| samples.record(Dataset::Journals)),
+        ),
+        (
+            "dlt",
+            html::listing(include_str!("../../../examples/dlt/medfeed_dlt.py")),
+        ),
+        (
+            "airbyte",
+            html::listing(include_str!("../../../examples/airbyte/manifest.yaml")),
+        ),
         ("endpoints", html::endpoints(contract, samples.as_ref())),
-        ("conference_fields", html::fields(&record_fields::<ConferenceFields>())),
-        ("journal_fields", html::fields(&record_fields::<JournalFields>())),
-        ("organization_fields", html::fields(&reference_fields::<OrganizationFields>())),
+        (
+            "conference_fields",
+            html::fields(&record_fields::<ConferenceFields>()),
+        ),
+        (
+            "journal_fields",
+            html::fields(&record_fields::<JournalFields>()),
+        ),
+        (
+            "organization_fields",
+            html::fields(&reference_fields::<OrganizationFields>()),
+        ),
         ("tag_fields", html::fields(&reference_fields::<TagFields>())),
         ("date_confidence", html::date_confidence(&DateStatus::ALL)),
         ("errors", html::errors(contract.codes, "docs/errors/")),
     ];
-    frame("medfeed: guide and reference", "./", &fill(include_str!("reference.html"), &values))
+    frame(
+        "medfeed: guide and reference",
+        "./",
+        &fill(include_str!("reference.html"), &values),
+    )
 }
 
 /// `/docs/errors`: all error codes.
@@ -69,8 +99,10 @@ pub fn error(contract: &Contract, info: &CodeInfo, public_url: &str) -> String {
         condition = inline(info.condition),
         remedy = inline(info.remedy),
         request = escape(info.request),
-        example =
-            escape(&serde_json::to_string_pretty(&problem_example(contract, info, public_url)).unwrap_or_default()),
+        example = escape(
+            &serde_json::to_string_pretty(&problem_example(contract, info, public_url))
+                .unwrap_or_default()
+        ),
     );
     frame(&format!("medfeed: {}", info.name), "../../", &body)
 }

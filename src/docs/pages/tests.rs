@@ -9,19 +9,40 @@ use crate::docs::{fields, find_page};
 const PUBLIC_URL: &str = "https://feed.example.org";
 
 fn all(public_url: &str) -> Vec<String> {
-    let mut pages = vec![reference(&CONTRACT, public_url), error_index(&CONTRACT), not_found("/a/b\"><script>")];
-    pages.extend(CONTRACT.codes.iter().map(|info| error(&CONTRACT, info, public_url)));
+    let mut pages = vec![
+        reference(&CONTRACT, public_url),
+        error_index(&CONTRACT),
+        not_found("/a/b\"><script>"),
+    ];
+    pages.extend(
+        CONTRACT
+            .codes
+            .iter()
+            .map(|info| error(&CONTRACT, info, public_url)),
+    );
     pages
 }
 
 #[test]
 fn pages_load_only_one_script() {
     for page in all(PUBLIC_URL) {
-        let scripts: Vec<&str> =
-            page.split("<script").skip(1).filter_map(|rest| rest.split_once('>')).map(|(tag, _)| tag).collect();
+        let scripts: Vec<&str> = page
+            .split("<script")
+            .skip(1)
+            .filter_map(|rest| rest.split_once('>'))
+            .map(|(tag, _)| tag)
+            .collect();
         assert_eq!(scripts.len(), 1, "{page}");
-        let path = scripts[0].strip_prefix(" src=\"").and_then(|rest| rest.strip_suffix("docs/page.js\" defer"));
-        assert!(path.unwrap().split("../").all(|rest| rest.is_empty() || rest == "./"), "{}", scripts[0]);
+        let path = scripts[0]
+            .strip_prefix(" src=\"")
+            .and_then(|rest| rest.strip_suffix("docs/page.js\" defer"));
+        assert!(
+            path.unwrap()
+                .split("../")
+                .all(|rest| rest.is_empty() || rest == "./"),
+            "{}",
+            scripts[0]
+        );
         assert!(page.contains(" defer></script>"), "the element is empty");
         let page = page.replacen("<script src=", "", 1);
         for forbidden in [
@@ -39,7 +60,10 @@ fn pages_load_only_one_script() {
             assert!(!page.contains(forbidden), "{forbidden} in\n{page}");
         }
         // The only `<link>` is the icon.
-        assert!(page.matches("<link").count() == 1 && page.contains("favicon.svg\">"), "{page}");
+        assert!(
+            page.matches("<link").count() == 1 && page.contains("favicon.svg\">"),
+            "{page}"
+        );
     }
 }
 
@@ -47,7 +71,12 @@ fn pages_load_only_one_script() {
 fn elements_are_closed_in_order() {
     for page in all(PUBLIC_URL) {
         let mut open: Vec<&str> = Vec::new();
-        for tag in page.split('<').skip(1).filter_map(|rest| rest.split_once('>')).map(|(tag, _)| tag) {
+        for tag in page
+            .split('<')
+            .skip(1)
+            .filter_map(|rest| rest.split_once('>'))
+            .map(|(tag, _)| tag)
+        {
             let name = tag.split([' ', '\n']).next().unwrap();
             match name.strip_prefix('/') {
                 Some(closed) => assert_eq!(open.pop(), Some(closed), "{page}"),
@@ -67,10 +96,18 @@ fn every_placeholder_of_the_template_is_filled() {
         assert!(!page.contains(&format!("{{{{{name}}}}}")), "{name}");
     }
     assert!(page.contains("https://feed.example.org/v1/conferences?year=2026&amp;country=Germany"));
-    assert!(page.contains("python3 follow.py &#39;https://feed.example.org&#39;".replace("&#39;", "'").as_str()));
-    for text in
-        ["&quot;id&quot;: 4711,", "&quot;impact_factor&quot;: 37.6,", "{&quot;id&quot;:4685,&quot;deleted&quot;:true,"]
-    {
+    assert!(
+        page.contains(
+            "python3 follow.py &#39;https://feed.example.org&#39;"
+                .replace("&#39;", "'")
+                .as_str()
+        )
+    );
+    for text in [
+        "&quot;id&quot;: 4711,",
+        "&quot;impact_factor&quot;: 37.6,",
+        "{&quot;id&quot;:4685,&quot;deleted&quot;:true,",
+    ] {
         assert!(page.contains(text), "{text}");
     }
 }
@@ -80,12 +117,22 @@ fn every_link_of_the_docs_has_a_target() {
     let mut pages = vec![("/docs".to_owned(), reference(&CONTRACT, PUBLIC_URL))];
     pages.push(("/docs/errors".to_owned(), error_index(&CONTRACT)));
     for info in CONTRACT.codes {
-        pages.push((format!("/docs/errors/{}", info.name), error(&CONTRACT, info, PUBLIC_URL)));
+        pages.push((
+            format!("/docs/errors/{}", info.name),
+            error(&CONTRACT, info, PUBLIC_URL),
+        ));
     }
     pages.extend(["/x", "/x/", "/x/y/z", "//x"].map(|path| (path.to_owned(), not_found(path))));
     for (path, page) in pages {
-        let ids: BTreeSet<&str> = page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
-        let targets = page.split(" href=\"").chain(page.split(" src=\"").skip(1)).skip(1);
+        let ids: BTreeSet<&str> = page
+            .split(" id=\"")
+            .skip(1)
+            .filter_map(|rest| rest.split('"').next())
+            .collect();
+        let targets = page
+            .split(" href=\"")
+            .chain(page.split(" src=\"").skip(1))
+            .skip(1);
         for target in targets.filter_map(|rest| rest.split('"').next()) {
             match target.strip_prefix('#') {
                 Some(id) => assert!(ids.contains(id), "{target} in {path}"),
@@ -93,7 +140,10 @@ fn every_link_of_the_docs_has_a_target() {
                     let found = followed(&path, target);
                     // The explorer serves the start page and the icon.
                     let is_explorer = found == "/" || found == "/favicon.svg";
-                    assert!(is_explorer || find_page(&CONTRACT, &found, PUBLIC_URL).is_some(), "{target} in {path}")
+                    assert!(
+                        is_explorer || find_page(&CONTRACT, &found, PUBLIC_URL).is_some(),
+                        "{target} in {path}"
+                    )
                 }
             }
         }
@@ -113,17 +163,40 @@ fn every_field_parameter_and_code_is_on_the_reference_page() {
     let conference = fields::record_fields::<ConferenceFields>();
     let journal = fields::record_fields::<JournalFields>();
     for field in conference.iter().chain(&journal) {
-        assert!(page.contains(&format!("<td data-label=\"Field\"><code>{}</code></td>", field.name)), "{}", field.name);
+        assert!(
+            page.contains(&format!(
+                "<td data-label=\"Field\"><code>{}</code></td>",
+                field.name
+            )),
+            "{}",
+            field.name
+        );
     }
     for status in DateStatus::ALL {
-        assert!(page.contains(&format!("<td data-label=\"Value\"><code>{status}</code></td>")), "{status}");
+        assert!(
+            page.contains(&format!(
+                "<td data-label=\"Value\"><code>{status}</code></td>"
+            )),
+            "{status}"
+        );
     }
     for info in CONTRACT.codes {
-        assert!(page.contains(&format!("href=\"docs/errors/{}\"", info.name)), "{}", info.name);
-    }
-    for parameter in CONTRACT.endpoints.iter().flat_map(|endpoint| endpoint.all_parameters()) {
         assert!(
-            page.contains(&format!("<td data-label=\"Parameter\"><code>{}</code>", parameter.name)),
+            page.contains(&format!("href=\"docs/errors/{}\"", info.name)),
+            "{}",
+            info.name
+        );
+    }
+    for parameter in CONTRACT
+        .endpoints
+        .iter()
+        .flat_map(|endpoint| endpoint.all_parameters())
+    {
+        assert!(
+            page.contains(&format!(
+                "<td data-label=\"Parameter\"><code>{}</code>",
+                parameter.name
+            )),
             "{}",
             parameter.name
         );
@@ -141,16 +214,28 @@ fn operator_settings_are_escaped() {
 fn every_code_is_in_the_index_and_on_its_page() {
     let index = error_index(&CONTRACT);
     for info in CONTRACT.codes {
-        assert!(index.contains(&format!("href=\"errors/{}\"", info.name)), "{}", info.name);
+        assert!(
+            index.contains(&format!("href=\"errors/{}\"", info.name)),
+            "{}",
+            info.name
+        );
         let page = error(&CONTRACT, info, PUBLIC_URL);
-        assert!(page.contains(info.name) && page.contains(info.status.as_str()), "{}", info.name);
+        assert!(
+            page.contains(info.name) && page.contains(info.status.as_str()),
+            "{}",
+            info.name
+        );
     }
 }
 
 #[test]
 fn an_error_page_shows_a_problem() {
     let page = error(&CONTRACT, Code::ResyncRequired.info(), PUBLIC_URL);
-    for text in ["410 Gone", "&quot;status&quot;: 410", "https://feed.example.org/docs/errors/resync_required"] {
+    for text in [
+        "410 Gone",
+        "&quot;status&quot;: 410",
+        "https://feed.example.org/docs/errors/resync_required",
+    ] {
         assert!(page.contains(text), "{text} is missing in\n{page}");
     }
 }

@@ -34,7 +34,11 @@ const MAX_COMPARED: usize = 20;
 
 /// Describes a row in a message about another row.
 fn describe(kind: &str, id: u64, location: &RowLocation) -> String {
-    format!("{} {id} {}", kind.trim_end_matches('s'), location.describe())
+    format!(
+        "{} {id} {}",
+        kind.trim_end_matches('s'),
+        location.describe()
+    )
 }
 
 impl Duplicates {
@@ -51,18 +55,35 @@ impl Duplicates {
         let is_unchanged = before == Some(fields);
         let own_identity = OnceCell::new();
         let identity = || own_identity.get_or_init(|| fields.identity());
-        let known = before.filter(|_| !is_unchanged).map(F::match_keys).unwrap_or_default();
+        let known = before
+            .filter(|_| !is_unchanged)
+            .map(F::match_keys)
+            .unwrap_or_default();
         let mut found = None;
-        for MatchKey { rule, field, value, key, also, message } in fields.match_keys() {
+        for MatchKey {
+            rule,
+            field,
+            value,
+            key,
+            also,
+            message,
+        } in fields.match_keys()
+        {
             let is_known = || {
-                known.iter().any(|known| known.rule == rule && known.key == key)
-                    && (also.is_none() || before.is_some_and(|before| before.identity() == *identity()))
+                known
+                    .iter()
+                    .any(|known| known.rule == rule && known.key == key)
+                    && (also.is_none()
+                        || before.is_some_and(|before| before.identity() == *identity()))
             };
             let is_brought = is_imported && !is_unchanged && !is_known();
             let others = self.holders.entry((F::STEM, rule, key)).or_default();
             let is_duplicate = |other: &&KeyHolder| {
                 let holds = |condition: fn(&Identity, &Identity) -> bool| {
-                    other.identity.as_ref().is_none_or(|other| condition(identity(), other))
+                    other
+                        .identity
+                        .as_ref()
+                        .is_none_or(|other| condition(identity(), other))
                 };
                 (is_brought || other.is_brought) && also.is_none_or(holds)
             };
@@ -74,15 +95,32 @@ impl Duplicates {
                     at.finding(rule, field, Some(value), message(&twin))
                 };
                 found = Some(if is_brought {
-                    finding(location, field, &value, describe(F::STEM, other.id, &other.location))
+                    finding(
+                        location,
+                        field,
+                        &value,
+                        describe(F::STEM, other.id, &other.location),
+                    )
                 } else {
-                    finding(&other.location, other.field, &other.value, describe(F::STEM, id, location))
+                    finding(
+                        &other.location,
+                        other.field,
+                        &other.value,
+                        describe(F::STEM, id, location),
+                    )
                 });
             }
             if is_imported && others.len() < if also.is_some() { MAX_COMPARED } else { 1 } {
                 let identity = also.map(|_| Box::new(fields.identity()));
                 let (location, value) = (location.clone(), value.into());
-                others.push(KeyHolder { location, id, field, value, identity, is_brought });
+                others.push(KeyHolder {
+                    location,
+                    id,
+                    field,
+                    value,
+                    identity,
+                    is_brought,
+                });
             }
         }
         found

@@ -34,19 +34,32 @@ pub(in crate::import) struct Identity {
 
 impl Identity {
     pub fn of_issns(issns: Vec<String>) -> Identity {
-        Identity { issns, ..Identity::default() }
+        Identity {
+            issns,
+            ..Identity::default()
+        }
     }
 
     pub fn new(name: &str, abbv: Option<&str>) -> Identity {
         let abbv = abbv.map(comparable).filter(|abbv| abbv.len() > 2);
-        let words: Vec<String> = name.split([' ', '-']).map(comparable).filter(|word| word.len() > 2).collect();
-        Identity { name: comparable(name), words: words.join(" "), abbv, issns: Vec::new() }
+        let words: Vec<String> = name
+            .split([' ', '-'])
+            .map(comparable)
+            .filter(|word| word.len() > 2)
+            .collect();
+        Identity {
+            name: comparable(name),
+            words: words.join(" "),
+            abbv,
+            issns: Vec::new(),
+        }
     }
 
     /// Returns true if the names are similar, the abbreviations are equal, or one name contains the other abbreviation.
     pub fn has_similar_name(&self, other: &Identity) -> bool {
         let names = |of: &Identity, abbv: &Option<String>| {
-            abbv.as_ref().is_some_and(|abbv| of.words.split(' ').any(|word| word == abbv))
+            abbv.as_ref()
+                .is_some_and(|abbv| of.words.split(' ').any(|word| word == abbv))
         };
         self.abbv.is_some() && self.abbv == other.abbv
             || names(self, &other.abbv)
@@ -63,12 +76,22 @@ impl Identity {
 
 /// Returns a name without case, diacritics, blanks and punctuation.
 pub(super) fn comparable(name: &str) -> String {
-    fold(name).replace('&', "and").chars().filter(|letter| letter.is_alphanumeric()).collect()
+    fold(name)
+        .replace('&', "and")
+        .chars()
+        .filter(|letter| letter.is_alphanumeric())
+        .collect()
 }
 
 /// Returns true if two comparable names differ in a few letters at most.
 fn are_similar(one: &str, other: &str) -> bool {
-    one == other || distance(one, other, one.chars().count().max(other.chars().count()) / 10).is_some()
+    one == other
+        || distance(
+            one,
+            other,
+            one.chars().count().max(other.chars().count()) / 10,
+        )
+        .is_some()
 }
 
 /// The maximum length, in bytes, of texts that are compared.
@@ -78,8 +101,14 @@ pub(super) const MAX_BYTES: usize = 200;
 /// counts as one edit.
 pub(super) fn distance(one: &str, other: &str, max: usize) -> Option<usize> {
     // The difference of the lengths is a cheap lower bound.
-    let is_far = one.chars().count().abs_diff(other.chars().count()) > max || one.len().max(other.len()) > MAX_BYTES;
-    if is_far || !one.bytes().filter(u8::is_ascii_digit).eq(other.bytes().filter(u8::is_ascii_digit)) {
+    let is_far = one.chars().count().abs_diff(other.chars().count()) > max
+        || one.len().max(other.len()) > MAX_BYTES;
+    if is_far
+        || !one
+            .bytes()
+            .filter(u8::is_ascii_digit)
+            .eq(other.bytes().filter(u8::is_ascii_digit))
+    {
         return None;
     }
     Some(strsim::damerau_levenshtein(one, other)).filter(|distance| *distance <= max)
@@ -106,18 +135,38 @@ mod tests {
             (("Annual Meeting", ""), ("Hematology Days", ""), false),
         ];
         for (one, other, expected) in cases {
-            assert_eq!(of(one).has_similar_name(&of(other)), expected, "{one:?} {other:?}");
-            assert_eq!(of(other).has_similar_name(&of(one)), expected, "{other:?} {one:?}");
+            assert_eq!(
+                of(one).has_similar_name(&of(other)),
+                expected,
+                "{one:?} {other:?}"
+            );
+            assert_eq!(
+                of(other).has_similar_name(&of(one)),
+                expected,
+                "{other:?} {one:?}"
+            );
         }
     }
 
     #[test]
     fn names_that_differ_by_a_slip_are_alike() {
         let cases = [
-            ("European Society of Cardiology Congress", "Europaen Society of Cardiology Congress", true),
-            ("European Society of Cardiology Congress", "EUROPEAN SOCIETY OF CARDIOLOGY - CONGRESS", true),
+            (
+                "European Society of Cardiology Congress",
+                "Europaen Society of Cardiology Congress",
+                true,
+            ),
+            (
+                "European Society of Cardiology Congress",
+                "EUROPEAN SOCIETY OF CARDIOLOGY - CONGRESS",
+                true,
+            ),
             ("Heart & Lung Congress", "Heart and Lung Congress", true),
-            ("ASCO Annual Meeting 2026", "ASCO Annual Meeting 2025", false),
+            (
+                "ASCO Annual Meeting 2026",
+                "ASCO Annual Meeting 2025",
+                false,
+            ),
             ("ESMO Breast Cancer", "ESMO Lung Cancer", false),
             ("Asia Pacific Forum 1", "Asia Pacific Forum 2", false),
             ("", "A", false),
@@ -132,7 +181,11 @@ mod tests {
         ];
         for (one, other, expected) in cases {
             let [first, second] = [one, other].map(comparable);
-            assert_eq!(are_similar(&first, &second), expected, "{one:?} and {other:?}");
+            assert_eq!(
+                are_similar(&first, &second),
+                expected,
+                "{one:?} and {other:?}"
+            );
         }
     }
 
@@ -164,7 +217,11 @@ mod tests {
 
     #[test]
     fn texts_are_compared_up_to_their_longest_length() {
-        for (bytes, expected) in [(MAX_BYTES - 1, Some(1)), (MAX_BYTES, Some(1)), (MAX_BYTES + 1, None)] {
+        for (bytes, expected) in [
+            (MAX_BYTES - 1, Some(1)),
+            (MAX_BYTES, Some(1)),
+            (MAX_BYTES + 1, None),
+        ] {
             let long = "x".repeat(bytes);
             let shorter = "x".repeat(bytes - 1);
             assert_eq!(distance(&long, &shorter, 1), expected, "{bytes}");

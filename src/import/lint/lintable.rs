@@ -32,8 +32,15 @@ pub(in crate::import) trait Lintable: Fields {
 
     /// Returns the words of a vocabulary. Licenses and filters compare them exactly.
     fn words_of(&self, vocabulary: &Vocabulary) -> Vec<&str> {
-        let field = Self::table().fields.iter().position(|field| field.name == vocabulary.field);
-        field.map_or(&[][..], |field| self.values()[field].texts()).iter().map(String::as_str).collect()
+        let field = Self::table()
+            .fields
+            .iter()
+            .position(|field| field.name == vocabulary.field);
+        field
+            .map_or(&[][..], |field| self.values()[field].texts())
+            .iter()
+            .map(String::as_str)
+            .collect()
     }
 }
 
@@ -67,9 +74,15 @@ impl Lintable for ConferenceFields {
     }
 
     fn match_keys(&self) -> Vec<MatchKey<'_>> {
-        let year = self.year.map_or("without a year".to_owned(), |year| year.to_string());
+        let year = self
+            .year
+            .map_or("without a year".to_owned(), |year| year.to_string());
         // Editions without a year have equal keys only if they start on the same day.
-        let start = if self.year.is_none() { self.start_date.map(|date| date.to_string()) } else { None };
+        let start = if self.year.is_none() {
+            self.start_date.map(|date| date.to_string())
+        } else {
+            None
+        };
         let name = name_key(
             "same_name_and_year",
             self.name().into(),
@@ -105,15 +118,22 @@ impl Lintable for JournalFields {
     const RULES: &[RowRule<Self>] = JOURNAL_RULES;
 
     fn identity(&self) -> Identity {
-        let issns = self.issns().filter_map(|(field, issn)| valid_issn(field, issn));
+        let issns = self
+            .issns()
+            .filter_map(|(field, issn)| valid_issn(field, issn));
         Identity::of_issns(issns.collect())
     }
 
     fn match_keys(&self) -> Vec<MatchKey<'_>> {
         let mut match_keys: Vec<MatchKey<'_>> = Vec::with_capacity(3);
-        for (field, issn) in self.issns().filter(|(field, issn)| !is_placeholder(field, issn)) {
+        for (field, issn) in self
+            .issns()
+            .filter(|(field, issn)| !is_placeholder(field, issn))
+        {
             // A journal may have one ISSN for both editions.
-            let Some(key) = normalized(issn).filter(|key| match_keys.iter().all(|other| other.key != *key)) else {
+            let Some(key) =
+                normalized(issn).filter(|key| match_keys.iter().all(|other| other.key != *key))
+            else {
                 continue;
             };
             match_keys.push(MatchKey {
@@ -128,9 +148,14 @@ impl Lintable for JournalFields {
             });
         }
         let name = name_key("same_name", self.name().into(), "", |other| {
-            message!("is also the name of {other}; write the ISSNs of both, or keep one id if they are one journal")
+            message!(
+                "is also the name of {other}; write the ISSNs of both, or keep one id if they are one journal"
+            )
         });
-        match_keys.extend(name.map(|name| MatchKey { also: Some(Identity::may_be_one_journal), ..name }));
+        match_keys.extend(name.map(|name| MatchKey {
+            also: Some(Identity::may_be_one_journal),
+            ..name
+        }));
         match_keys
     }
 }
@@ -138,8 +163,13 @@ impl Lintable for JournalFields {
 impl JournalFields {
     /// Returns the fields with an ISSN, and their texts.
     fn issns(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let fields = [("issn_print", &self.issn_print), ("issn_online", &self.issn_online)];
-        fields.into_iter().filter_map(|(field, issn)| Some((field, issn.as_deref()?)))
+        let fields = [
+            ("issn_print", &self.issn_print),
+            ("issn_online", &self.issn_online),
+        ];
+        fields
+            .into_iter()
+            .filter_map(|(field, issn)| Some((field, issn.as_deref()?)))
     }
 }
 

@@ -55,7 +55,14 @@ impl Lint {
     pub fn new(checks_all: bool) -> Lint {
         let spellings = [Spellings::new(&AREAS), Spellings::new(&COUNTRIES)];
         let (findings, duplicates) = (Vec::new(), Duplicates::default());
-        Lint { checks_all, findings, duplicates, spellings, days: BTreeMap::new(), changed: BTreeSet::new() }
+        Lint {
+            checks_all,
+            findings,
+            duplicates,
+            spellings,
+            days: BTreeMap::new(),
+            changed: BTreeSet::new(),
+        }
     }
 
     /// Checks an imported row. `before` is the version whose values are not reported again. For a full object in
@@ -84,21 +91,33 @@ impl Lint {
             }
         }
         self.findings.append(&mut hits);
-        self.findings.extend(self.duplicates.compare(location, after, before, true));
+        self.findings
+            .extend(self.duplicates.compare(location, after, before, true));
         for spellings in &mut self.spellings {
-            let known = before.map(|row| row.words_of(spellings.vocabulary)).unwrap_or_default();
-            spellings.add_row(location, after.id(), &fields.words_of(spellings.vocabulary), &known);
+            let known = before
+                .map(|row| row.words_of(spellings.vocabulary))
+                .unwrap_or_default();
+            spellings.add_row(
+                location,
+                after.id(),
+                &fields.words_of(spellings.vocabulary),
+                &known,
+            );
         }
         if let Some(day) = fields.start() {
             let is_brought = before.and_then(F::start) != Some(day);
-            self.days.entry(day).or_default().add(location, after.id(), is_brought);
+            self.days
+                .entry(day)
+                .or_default()
+                .add(location, after.id(), is_brought);
         }
     }
 
     /// Compares a stored row that is not in the import with the imported rows, after all of them were checked.
     pub(in crate::import) fn compare_stored<F: Lintable>(&mut self, row: &Curated<F>) {
         let location = RowLocation::Database(F::STEM, row.id());
-        self.findings.extend(self.duplicates.compare(&location, row, None, false));
+        self.findings
+            .extend(self.duplicates.compare(&location, row, None, false));
     }
 
     /// Compares the imported rows of a dataset with the stored records.
@@ -127,9 +146,18 @@ impl Lint {
 
     /// Checks words and days across all rows. Returns all findings. With `fix`, words that have one right spelling are
     /// returned apart from them.
-    pub(in crate::import) fn finish(self, licenses: &[&Arc<License>], fix: bool) -> (Vec<Finding>, Vec<Respelling>) {
+    pub(in crate::import) fn finish(
+        self,
+        licenses: &[&Arc<License>],
+        fix: bool,
+    ) -> (Vec<Finding>, Vec<Respelling>) {
         let mut respellings = Vec::new();
-        let Lint { mut findings, spellings, days, .. } = self;
+        let Lint {
+            mut findings,
+            spellings,
+            days,
+            ..
+        } = self;
         for words in spellings {
             findings.extend(words.check(licenses, fix.then_some(&mut respellings)));
         }
@@ -145,8 +173,15 @@ pub(in crate::import) fn fix_text(field: &str, text: &str) -> Option<Option<Stri
     const MAX_STEPS: usize = 20;
     let mut fixed: Option<Option<String>> = None;
     for _ in 0..MAX_STEPS {
-        let Some(now) = fixed.as_ref().map_or(Some(text), Option::as_deref) else { break };
-        let Some(right) = texts::RULES.iter().find_map(|rule| (rule.find)(field, now)?.right) else { break };
+        let Some(now) = fixed.as_ref().map_or(Some(text), Option::as_deref) else {
+            break;
+        };
+        let Some(right) = texts::RULES
+            .iter()
+            .find_map(|rule| (rule.find)(field, now)?.right)
+        else {
+            break;
+        };
         fixed = Some(right);
     }
     fixed
@@ -165,7 +200,11 @@ fn hits<F: Lintable>(location: &RowLocation, fields: &F) -> Vec<Finding> {
         }
     }
     hits.extend(F::RULES.iter().filter_map(|rule| {
-        let Fault { field, value, message } = (rule.find)(fields)?;
+        let Fault {
+            field,
+            value,
+            message,
+        } = (rule.find)(fields)?;
         Some(location.finding(rule.name, field, value.as_deref(), message))
     }));
     hits
@@ -176,7 +215,10 @@ pub fn lint_database(snapshot: &Snapshot) -> Result<Vec<Finding>, StoreError> {
     fn check<F: Lintable>(lint: &mut Lint, row: &Curated<F>) {
         lint.check(&RowLocation::Database(F::STEM, row.id()), None, None, row);
     }
-    fn check_records<F: RecordFields + Lintable>(lint: &mut Lint, snapshot: &Snapshot) -> Result<(), StoreError> {
+    fn check_records<F: RecordFields + Lintable>(
+        lint: &mut Lint,
+        snapshot: &Snapshot,
+    ) -> Result<(), StoreError> {
         snapshot.for_each_record::<F, StoreError>(|record, _, _| {
             check(lint, &record);
             Ok(())
@@ -184,8 +226,12 @@ pub fn lint_database(snapshot: &Snapshot) -> Result<Vec<Finding>, StoreError> {
     }
     let mut lint = Lint::new(true);
     let all = snapshot.references()?;
-    all.organizations.values().for_each(|found| check(&mut lint, &found.row));
-    all.tags.values().for_each(|found| check(&mut lint, &found.row));
+    all.organizations
+        .values()
+        .for_each(|found| check(&mut lint, &found.row));
+    all.tags
+        .values()
+        .for_each(|found| check(&mut lint, &found.row));
     check_records::<ConferenceFields>(&mut lint, snapshot)?;
     check_records::<JournalFields>(&mut lint, snapshot)?;
     Ok(lint.finish(&snapshot.list_licenses(), false).0)
@@ -198,7 +244,12 @@ mod tests {
     #[test]
     fn findings_are_listed_by_file_and_line_and_then_by_kind_and_id() {
         use crate::import::findings::FilePosition;
-        let file = |file: &str, line| RowLocation::File(FilePosition { file: file.into(), line });
+        let file = |file: &str, line| {
+            RowLocation::File(FilePosition {
+                file: file.into(),
+                line,
+            })
+        };
         let stored = |kind, id| RowLocation::Database(kind, Id::try_from(id).unwrap());
         let mut lint = Lint::new(true);
         let locations = [
@@ -210,8 +261,16 @@ mod tests {
             file("a.csv", 2),
             stored("conferences", 2),
         ];
-        lint.findings = locations.iter().map(|location| location.finding("blanks", "city", None, "x")).collect();
-        let shown: Vec<String> = lint.finish(&[], false).0.iter().map(ToString::to_string).collect();
+        lint.findings = locations
+            .iter()
+            .map(|location| location.finding("blanks", "city", None, "x"))
+            .collect();
+        let shown: Vec<String> = lint
+            .finish(&[], false)
+            .0
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         let expected = [
             "b.csv:9: city: x",
             "b.csv:10: city: x",
@@ -232,7 +291,13 @@ mod tests {
             .iter()
             .map(|rule| rule.name)
             .chain(row_rules::JOURNAL_RULES.iter().map(|rule| rule.name));
-        let compared = ["same_name_and_year", "same_name", "same_meeting", "issn_twice", row_rules::CROWDED_DAY];
+        let compared = [
+            "same_name_and_year",
+            "same_name",
+            "same_meeting",
+            "issn_twice",
+            row_rules::CROWDED_DAY,
+        ];
         let words = [AREAS.rules, COUNTRIES.rules].concat();
         for rule in texts.chain(rows).chain(compared).chain(words) {
             assert_eq!(manual.matches(&format!("`{rule}`")).count(), 1, "{rule}");

@@ -58,7 +58,9 @@ fn is_plausible(text: &str) -> bool {
             | 'Ș'..='ț'
             | 'ə'
             | '\u{300}'..='\u{36f}'
-            | '\u{1e00}'..='\u{2bff}' => before.is_uppercase() && letter.is_lowercase() && after.is_uppercase(),
+            | '\u{1e00}'..='\u{2bff}' => {
+                before.is_uppercase() && letter.is_lowercase() && after.is_uppercase()
+            }
             // Greek letters: `TGFβ`.
             '\u{370}'..='\u{3ff}' => before.is_ascii_lowercase() || after.is_ascii_lowercase(),
             _ => {
@@ -78,7 +80,11 @@ fn decode(text: &str, encoding: &'static Encoding) -> Option<String> {
     let bytes = encode(text, encoding)?;
     let (mut decoded, mut count, mut lost) = (String::with_capacity(text.len()), 0, 0);
     for chunk in bytes.utf8_chunks() {
-        count += chunk.valid().chars().filter(|letter| !letter.is_ascii()).count();
+        count += chunk
+            .valid()
+            .chars()
+            .filter(|letter| !letter.is_ascii())
+            .count();
         decoded.push_str(chunk.valid());
         let (kept, _) = encoding.decode_without_bom_handling(chunk.invalid());
         // A dash or quotation mark may have come later.
@@ -93,7 +99,9 @@ pub(super) fn repair(text: &str) -> Option<String> {
     let mut repaired: Option<String> = None;
     for _ in 0..MAX_LAYERS {
         let text = repaired.as_deref().unwrap_or(text);
-        let Some(better) = ENCODINGS.iter().find_map(|encoding| decode(text, encoding)) else { break };
+        let Some(better) = ENCODINGS.iter().find_map(|encoding| decode(text, encoding)) else {
+            break;
+        };
         repaired = Some(better);
     }
     repaired.filter(|text| !text.chars().any(is_control))
@@ -104,7 +112,9 @@ pub(super) mod samples {
     /// Returns real names of journals and societies in many languages.
     pub fn real_names() -> Vec<&'static str> {
         let lines = include_str!("../../../fixtures/names.txt").lines();
-        lines.filter(|line| !line.is_empty() && !line.starts_with(['#', '['])).collect()
+        lines
+            .filter(|line| !line.is_empty() && !line.starts_with(['#', '[']))
+            .collect()
     }
 }
 
@@ -135,8 +145,17 @@ mod tests {
             ("(", "»…"),
         ];
         let typographic = name.replace('\'', "’");
-        let cases = [name, &name.to_uppercase(), &typographic, &typographic.to_uppercase()].map(str::to_owned);
-        cases.iter().flat_map(|name| AROUND.map(|(before, after)| format!("{before}{name}{after}"))).collect()
+        let cases = [
+            name,
+            &name.to_uppercase(),
+            &typographic,
+            &typographic.to_uppercase(),
+        ]
+        .map(str::to_owned);
+        cases
+            .iter()
+            .flat_map(|name| AROUND.map(|(before, after)| format!("{before}{name}{after}")))
+            .collect()
     }
 
     #[test]
@@ -146,8 +165,16 @@ mod tests {
         }
         // A capital at the end and a sign after it may be one letter: `AMANHÃ…`.
         let variants: Vec<String> = real_names().into_iter().flat_map(variants).collect();
-        let wrong: Vec<&String> = variants.iter().filter(|text| repair(text).is_some()).collect();
-        assert!(wrong.len() * 500 <= variants.len(), "{} of {}: {wrong:?}", wrong.len(), variants.len());
+        let wrong: Vec<&String> = variants
+            .iter()
+            .filter(|text| repair(text).is_some())
+            .collect();
+        assert!(
+            wrong.len() * 500 <= variants.len(),
+            "{} of {}: {wrong:?}",
+            wrong.len(),
+            variants.len()
+        );
     }
 
     #[test]
@@ -216,16 +243,30 @@ mod tests {
             repair(&spoiled).as_ref() == Some(*text)
         };
         let (repaired, missed): (Vec<&String>, Vec<&String>) = texts.iter().partition(is_repaired);
-        println!("{}: {} repaired, missed {missed:?}", encoding.name(), repaired.len());
+        println!(
+            "{}: {} repaired, missed {missed:?}",
+            encoding.name(),
+            repaired.len()
+        );
         100.0 * repaired.len() as f64 / texts.len() as f64
     }
 
     #[test]
     fn nearly_all_spoiled_names_are_repaired() {
-        let is_special = |text: &&str| text.chars().any(|letter| letter.is_alphabetic() && !letter.is_ascii());
-        let all: Vec<String> = real_names().into_iter().filter(is_special).map(str::to_owned).collect();
-        let capitals: Vec<String> =
-            all.iter().map(|text| text.to_uppercase()).filter(|text| !text.is_ascii()).collect();
+        let is_special = |text: &&str| {
+            text.chars()
+                .any(|letter| letter.is_alphabetic() && !letter.is_ascii())
+        };
+        let all: Vec<String> = real_names()
+            .into_iter()
+            .filter(is_special)
+            .map(str::to_owned)
+            .collect();
+        let capitals: Vec<String> = all
+            .iter()
+            .map(|text| text.to_uppercase())
+            .filter(|text| !text.is_ascii())
+            .collect();
         assert!(all.len() > 300, "{}", all.len());
         for encoding in ENCODINGS {
             for texts in [&all, &capitals] {

@@ -11,13 +11,34 @@ use crate::model::message::message;
 use crate::model::{ConferenceFields, Fault, JournalFields};
 
 pub(super) const CONFERENCE_RULES: &[RowRule<ConferenceFields>] = &[
-    RowRule { name: "year_far_from_dates", find: year_far_from_dates },
-    RowRule { name: "year_in_name", find: year_in_name },
-    RowRule { name: "unlikely_date", find: unlikely_date },
-    RowRule { name: "long_meeting", find: long_meeting },
-    RowRule { name: "deadline_after_start", find: deadline_after_start },
-    RowRule { name: "year_missing", find: year_missing },
-    RowRule { name: "country_in_city", find: country_in_city },
+    RowRule {
+        name: "year_far_from_dates",
+        find: year_far_from_dates,
+    },
+    RowRule {
+        name: "year_in_name",
+        find: year_in_name,
+    },
+    RowRule {
+        name: "unlikely_date",
+        find: unlikely_date,
+    },
+    RowRule {
+        name: "long_meeting",
+        find: long_meeting,
+    },
+    RowRule {
+        name: "deadline_after_start",
+        find: deadline_after_start,
+    },
+    RowRule {
+        name: "year_missing",
+        find: year_missing,
+    },
+    RowRule {
+        name: "country_in_city",
+        find: country_in_city,
+    },
 ];
 
 /// The rule about days on which many conferences start.
@@ -41,31 +62,55 @@ fn days(from: Date, to: Date) -> i32 {
 fn year_far_from_dates(conference: &ConferenceFields) -> Option<Fault> {
     let (year, start) = (conference.year?, conference.start_date?);
     let far = (i32::from(year) - i32::from(start.year())).abs() > 1;
-    far.then(|| Fault::of_value("year", year, message!("is far from the start_date {start}; correct one of them")))
+    far.then(|| {
+        Fault::of_value(
+            "year",
+            year,
+            message!("is far from the start_date {start}; correct one of them"),
+        )
+    })
 }
 
 /// Finds a name that was probably copied from another edition.
 fn year_in_name(conference: &ConferenceFields) -> Option<Fault> {
     let year = conference.year?;
     let name = conference.name.as_deref()?;
-    let is_year = |word: &&str| word.len() == 4 && (word.starts_with("19") || word.starts_with("20"));
+    let is_year =
+        |word: &&str| word.len() == 4 && (word.starts_with("19") || word.starts_with("20"));
     let named: Vec<u16> = name
         .split(|letter: char| !letter.is_alphanumeric())
         .filter(is_year)
         .filter_map(|word| word.parse().ok())
         .collect();
     // A postponed edition keeps its name, and some names contain a distant year.
-    let start = conference.start_date.and_then(|start| u16::try_from(start.year()).ok());
-    let fits = named.iter().any(|named| *named == year || Some(*named) == start);
-    let first = named.first().filter(|named| !fits && named.abs_diff(year) <= 5)?;
-    Some(Fault::of_value("name", name, message!("contains {first}, but the year is {year}; correct one of them")))
+    let start = conference
+        .start_date
+        .and_then(|start| u16::try_from(start.year()).ok());
+    let fits = named
+        .iter()
+        .any(|named| *named == year || Some(*named) == start);
+    let first = named
+        .first()
+        .filter(|named| !fits && named.abs_diff(year) <= 5)?;
+    Some(Fault::of_value(
+        "name",
+        name,
+        message!("contains {first}, but the year is {year}; correct one of them"),
+    ))
 }
 
 fn unlikely_date(conference: &ConferenceFields) -> Option<Fault> {
-    let (field, date) = dates(conference)
-        .into_iter()
-        .find_map(|(field, date)| Some((field, date.filter(|date| !(1900..=2100).contains(&date.year()))?)))?;
-    Some(Fault::of_value(field, date, "is not between 1900 and 2100; correct its year"))
+    let (field, date) = dates(conference).into_iter().find_map(|(field, date)| {
+        Some((
+            field,
+            date.filter(|date| !(1900..=2100).contains(&date.year()))?,
+        ))
+    })?;
+    Some(Fault::of_value(
+        field,
+        date,
+        "is not between 1900 and 2100; correct its year",
+    ))
 }
 
 fn long_meeting(conference: &ConferenceFields) -> Option<Fault> {
@@ -86,13 +131,28 @@ fn deadline_after_start(conference: &ConferenceFields) -> Option<Fault> {
     let (field, due) = dates(conference)
         .into_iter()
         .skip(2)
-        .find_map(|(field, due)| Some((field, due.filter(|due| *due > start || days(*due, start) > 3 * 366)?)))?;
-    let where_ = if due > start { "is after" } else { "is years before" };
-    Some(Fault::of_value(field, due, message!("{where_} the start_date {start}; check month and year of both")))
+        .find_map(|(field, due)| {
+            Some((
+                field,
+                due.filter(|due| *due > start || days(*due, start) > 3 * 366)?,
+            ))
+        })?;
+    let where_ = if due > start {
+        "is after"
+    } else {
+        "is years before"
+    };
+    Some(Fault::of_value(
+        field,
+        due,
+        message!("{where_} the start_date {start}; check month and year of both"),
+    ))
 }
 
 fn year_missing(conference: &ConferenceFields) -> Option<Fault> {
-    let start = conference.start_date.filter(|_| conference.year.is_none())?;
+    let start = conference
+        .start_date
+        .filter(|_| conference.year.is_none())?;
     let message = message!(
         "is missing, though the start_date is {start}; write the year of the edition, such as {}",
         start.year()
@@ -101,13 +161,20 @@ fn year_missing(conference: &ConferenceFields) -> Option<Fault> {
 }
 
 fn country_in_city(conference: &ConferenceFields) -> Option<Fault> {
-    let text = conference.city.as_deref().filter(|_| conference.country.is_none())?;
+    let text = conference
+        .city
+        .as_deref()
+        .filter(|_| conference.country.is_none())?;
     let (city, last) = text.rsplit_once([',', '('])?;
     let (city, last) = (city.trim(), last.trim_end_matches(')'));
-    let country = COUNTRIES.into_iter().flatten().find(|country| same_country(country, last))?;
+    let country = COUNTRIES
+        .into_iter()
+        .flatten()
+        .find(|country| same_country(country, last))?;
     // Georgia is also a state: Atlanta, Georgia.
     let is_clear = !city.is_empty() && *country != "Georgia";
-    let message = message!("ends with a country; write `{city}` as the city, and `{country}` as the country");
+    let message =
+        message!("ends with a country; write `{city}` as the city, and `{country}` as the country");
     is_clear.then(|| Fault::of_value("city", text, message))
 }
 
@@ -128,8 +195,14 @@ pub(super) fn crowded_days(days: &BTreeMap<Date, Uses>) -> impl Iterator<Item = 
 }
 
 pub(super) const JOURNAL_RULES: &[RowRule<JournalFields>] = &[
-    RowRule { name: "unlikely_number", find: unlikely_number },
-    RowRule { name: "weeks_reversed", find: weeks_reversed },
+    RowRule {
+        name: "unlikely_number",
+        find: unlikely_number,
+    },
+    RowRule {
+        name: "weeks_reversed",
+        find: weeks_reversed,
+    },
 ];
 
 /// Finds a lost decimal point, or a value in the wrong column. The highest impact factor ever was about 500.
@@ -140,32 +213,64 @@ fn unlikely_number(journal: &JournalFields) -> Option<Fault> {
         ("sjr", journal.sjr, 500.0),
         ("publishing.apc_usd", journal.publishing.apc_usd, 50_000.0),
     ];
-    let high =
-        metrics.into_iter().find_map(|(field, value, most)| Some((field, value.filter(|value| value.get() > most)?)));
+    let high = metrics
+        .into_iter()
+        .find_map(|(field, value, most)| Some((field, value.filter(|value| value.get() > most)?)));
     if let Some((field, value)) = high {
-        return Some(Fault::of_value(field, value, "is too high for any journal; check for a lost decimal point"));
+        return Some(Fault::of_value(
+            field,
+            value,
+            "is too high for any journal; check for a lost decimal point",
+        ));
     }
     const LEAST_PRICE: f64 = 10.0;
-    let price = journal.publishing.apc_usd.filter(|price| price.get() > 0.0 && price.get() < LEAST_PRICE);
+    let price = journal
+        .publishing
+        .apc_usd
+        .filter(|price| price.get() > 0.0 && price.get() < LEAST_PRICE);
     if let Some(price) = price {
         let message = "is too low for any journal; check for a point that groups digits, as in 2.500 for 2500";
         return Some(Fault::of_value("publishing.apc_usd", price, message));
     }
-    let year = journal.impact_factor_year.filter(|year| !(1960..=2100).contains(year))?;
-    Some(Fault::of_value("impact_factor_year", year, "is not the year of an impact factor; write one such as 2025"))
+    let year = journal
+        .impact_factor_year
+        .filter(|year| !(1960..=2100).contains(year))?;
+    Some(Fault::of_value(
+        "impact_factor_year",
+        year,
+        "is not the year of an impact factor; write one such as 2025",
+    ))
 }
 
 fn weeks_reversed(journal: &JournalFields) -> Option<Fault> {
     let timelines = &journal.timelines;
     let steps = [
-        ("timelines.submit_to_first_decision.min_weeks", &timelines.submit_to_first_decision),
-        ("timelines.online_submit_to_accept.min_weeks", &timelines.online_submit_to_accept),
-        ("timelines.accept_to_online.min_weeks", &timelines.accept_to_online),
-        ("timelines.accept_to_print.min_weeks", &timelines.accept_to_print),
+        (
+            "timelines.submit_to_first_decision.min_weeks",
+            &timelines.submit_to_first_decision,
+        ),
+        (
+            "timelines.online_submit_to_accept.min_weeks",
+            &timelines.online_submit_to_accept,
+        ),
+        (
+            "timelines.accept_to_online.min_weeks",
+            &timelines.accept_to_online,
+        ),
+        (
+            "timelines.accept_to_print.min_weeks",
+            &timelines.accept_to_print,
+        ),
     ];
     steps.into_iter().find_map(|(field, weeks)| {
         let (min, max) = (weeks.min_weeks?, weeks.max_weeks?);
-        (min > max).then(|| Fault::of_value(field, min, message!("is more than its max_weeks, {max}; swap them")))
+        (min > max).then(|| {
+            Fault::of_value(
+                field,
+                min,
+                message!("is more than its max_weeks, {max}; swap them"),
+            )
+        })
     })
 }
 
@@ -176,7 +281,12 @@ mod tests {
     use crate::model::{Id, Number};
 
     fn conference(name: &str, year: u16, dates: [&str; 4]) -> ConferenceFields {
-        let [start_date, end_date, abstract_due_date, late_breaking_due_date] = dates.map(|date| date.parse().ok());
+        let [
+            start_date,
+            end_date,
+            abstract_due_date,
+            late_breaking_due_date,
+        ] = dates.map(|date| date.parse().ok());
         ConferenceFields {
             name: Some(name.to_owned()),
             year: Some(year).filter(|year| *year > 0),
@@ -192,7 +302,11 @@ mod tests {
     fn the_date_that_does_not_fit_is_named() {
         type Find = fn(&ConferenceFields) -> Option<Fault>;
         let cases: [(Find, [&str; 4], &str); 5] = [
-            (unlikely_date, ["2026-05-29", "2101-01-01", "2102-01-01", ""], "end_date `2101-01-01` is not between"),
+            (
+                unlikely_date,
+                ["2026-05-29", "2101-01-01", "2102-01-01", ""],
+                "end_date `2101-01-01` is not between",
+            ),
             (
                 long_meeting,
                 ["2025-12-31", "2026-02-28", "", ""],
@@ -216,7 +330,12 @@ mod tests {
         ];
         for (find, dates, expected) in cases {
             let fault = find(&conference("ASCO", 2026, dates)).unwrap();
-            let shown = format!("{} `{}` {}", fault.field, fault.value.unwrap(), fault.message);
+            let shown = format!(
+                "{} `{}` {}",
+                fault.field,
+                fault.value.unwrap(),
+                fault.message
+            );
             assert!(shown.starts_with(expected), "{shown}");
         }
     }
@@ -224,30 +343,80 @@ mod tests {
     #[test]
     fn dates_that_do_not_fit_are_found() {
         let cases = [
-            ("ASCO", 2026, ["2026-05-29", "2026-06-02", "2026-01-27", "2026-03-10"], ""),
+            (
+                "ASCO",
+                2026,
+                ["2026-05-29", "2026-06-02", "2026-01-27", "2026-03-10"],
+                "",
+            ),
             ("ASCO", 2026, ["", "", "2026-01-27", ""], ""),
             ("ASCO", 2026, ["2025-12-29", "2026-01-02", "", ""], ""),
-            ("ASCO", 2026, ["2024-05-29", "", "", ""], "year_far_from_dates"),
-            ("ASCO", 2062, ["2026-05-29", "", "", ""], "year_far_from_dates"),
+            (
+                "ASCO",
+                2026,
+                ["2024-05-29", "", "", ""],
+                "year_far_from_dates",
+            ),
+            (
+                "ASCO",
+                2062,
+                ["2026-05-29", "", "", ""],
+                "year_far_from_dates",
+            ),
             ("ASCO 2026", 2026, ["2026-05-29", "", "", ""], ""),
-            ("ASCO 2025", 2026, ["2026-05-29", "", "", ""], "year_in_name"),
+            (
+                "ASCO 2025",
+                2026,
+                ["2026-05-29", "", "", ""],
+                "year_in_name",
+            ),
             ("ASCO 2025", 2026, ["2025-12-29", "", "", ""], ""),
             ("ASCO 2025/2026", 2026, ["", "", "", ""], ""),
             ("ASCO", 0, ["2026-05-29", "", "", ""], "year_missing"),
             ("ASCO", 0, ["", "", "2026-01-27", ""], ""),
             ("Congress on Agenda 2050", 2026, ["", "", "", ""], ""),
             ("Room 2001", 2026, ["", "", "", ""], ""),
-            ("ASCO", 2026, ["0206-05-29", "", "", ""], "year_far_from_dates unlikely_date"),
+            (
+                "ASCO",
+                2026,
+                ["0206-05-29", "", "", ""],
+                "year_far_from_dates unlikely_date",
+            ),
             ("ASCO", 2026, ["2026-05-29", "2026-06-29", "", ""], ""),
-            ("ASCO", 2026, ["2026-05-29", "2026-07-02", "", ""], "long_meeting"),
+            (
+                "ASCO",
+                2026,
+                ["2026-05-29", "2026-07-02", "", ""],
+                "long_meeting",
+            ),
             ("ASCO", 2026, ["2026-05-29", "", "2026-05-29", ""], ""),
-            ("ASCO", 2026, ["2026-05-29", "", "2026-06-29", ""], "deadline_after_start"),
-            ("ASCO", 2026, ["2026-05-29", "", "", "2027-01-29"], "deadline_after_start"),
-            ("ASCO", 2026, ["2026-05-29", "", "2016-01-27", ""], "deadline_after_start"),
+            (
+                "ASCO",
+                2026,
+                ["2026-05-29", "", "2026-06-29", ""],
+                "deadline_after_start",
+            ),
+            (
+                "ASCO",
+                2026,
+                ["2026-05-29", "", "", "2027-01-29"],
+                "deadline_after_start",
+            ),
+            (
+                "ASCO",
+                2026,
+                ["2026-05-29", "", "2016-01-27", ""],
+                "deadline_after_start",
+            ),
             // The boundaries of each rule.
             ("ASCO", 2026, ["2025-01-01", "", "", ""], ""),
             ("ASCO", 2026, ["2027-12-31", "", "", ""], ""),
-            ("ASCO", 2026, ["2028-01-01", "", "", ""], "year_far_from_dates"),
+            (
+                "ASCO",
+                2026,
+                ["2028-01-01", "", "", ""],
+                "year_far_from_dates",
+            ),
             ("ASCO 2021", 2026, ["", "", "", ""], "year_in_name"),
             ("ASCO 2020", 2026, ["", "", "", ""], ""),
             ("ASCO 2031", 2026, ["", "", "", ""], "year_in_name"),
@@ -259,14 +428,34 @@ mod tests {
             ("ASCO", 2100, ["2100-12-31", "", "", ""], ""),
             ("ASCO", 2100, ["2101-01-01", "", "", ""], "unlikely_date"),
             ("ASCO", 2100, ["", "", "", "2101-01-01"], "unlikely_date"),
-            ("ASCO", 2026, ["2026-05-29", "2026-06-30", "", ""], "long_meeting"),
+            (
+                "ASCO",
+                2026,
+                ["2026-05-29", "2026-06-30", "", ""],
+                "long_meeting",
+            ),
             ("ASCO", 2024, ["2024-01-31", "2024-03-02", "", ""], ""),
-            ("ASCO", 2024, ["2024-01-31", "2024-03-03", "", ""], "long_meeting"),
+            (
+                "ASCO",
+                2024,
+                ["2024-01-31", "2024-03-03", "", ""],
+                "long_meeting",
+            ),
             ("ASCO", 2025, ["2025-12-01", "2026-01-01", "", ""], ""),
-            ("ASCO", 2026, ["2026-05-29", "", "2026-05-30", ""], "deadline_after_start"),
+            (
+                "ASCO",
+                2026,
+                ["2026-05-29", "", "2026-05-30", ""],
+                "deadline_after_start",
+            ),
             ("ASCO", 2026, ["2026-05-29", "", "", "2026-05-29"], ""),
             ("ASCO", 2026, ["2026-05-29", "", "", "2023-05-27"], ""),
-            ("ASCO", 2026, ["2026-05-29", "", "", "2023-05-26"], "deadline_after_start"),
+            (
+                "ASCO",
+                2026,
+                ["2026-05-29", "", "", "2023-05-26"],
+                "deadline_after_start",
+            ),
         ];
         for (name, year, dates, expected) in cases {
             let conference = conference(name, year, dates);
@@ -282,9 +471,21 @@ mod tests {
     #[test]
     fn a_country_in_the_city_is_found() {
         let cases = [
-            ("Rome, Italy", "", "write `Rome` as the city, and `Italy` as the country"),
-            ("Rome (Italia)", "", "write `Rome` as the city, and `Italy` as the country"),
-            ("Washington, DC, USA", "", "write `Washington, DC` as the city, and `United States` as the country"),
+            (
+                "Rome, Italy",
+                "",
+                "write `Rome` as the city, and `Italy` as the country",
+            ),
+            (
+                "Rome (Italia)",
+                "",
+                "write `Rome` as the city, and `Italy` as the country",
+            ),
+            (
+                "Washington, DC, USA",
+                "",
+                "write `Washington, DC` as the city, and `United States` as the country",
+            ),
             ("Rome, Italy", "Italy", ""),
             ("Rome", "", ""),
             ("Singapore", "", ""),
@@ -293,8 +494,13 @@ mod tests {
             ("Atlanta, Georgia", "", ""),
         ];
         for (city, country, expected) in cases {
-            let [city, country] = [city, country].map(|text| Some(text.to_owned()).filter(|text| !text.is_empty()));
-            let fault = country_in_city(&ConferenceFields { city, country, ..ConferenceFields::default() });
+            let [city, country] =
+                [city, country].map(|text| Some(text.to_owned()).filter(|text| !text.is_empty()));
+            let fault = country_in_city(&ConferenceFields {
+                city,
+                country,
+                ..ConferenceFields::default()
+            });
             let message = fault.map(|fault| fault.message).unwrap_or_default();
             assert_eq!(message.is_empty(), expected.is_empty(), "{message}");
             assert!(message.ends_with(expected), "{message}");
@@ -304,16 +510,29 @@ mod tests {
     #[test]
     fn a_day_is_crowded_by_its_share() {
         let location = RowLocation::Database("conferences", Id::MIN);
-        for (on_one_day, others, is_found) in
-            [(19, 0, false), (20, 0, true), (20, 479, true), (20, 480, false), (400, 9_599, true), (400, 9_600, false)]
-        {
+        for (on_one_day, others, is_found) in [
+            (19, 0, false),
+            (20, 0, true),
+            (20, 479, true),
+            (20, 480, false),
+            (400, 9_599, true),
+            (400, 9_600, false),
+        ] {
             let mut days: BTreeMap<Date, Uses> = BTreeMap::new();
             let first = Date::constant(2026, 1, 1);
             for at in 0..on_one_day + others {
-                let day = if at < on_one_day { first } else { first + jiff::Span::new().days(at) };
+                let day = if at < on_one_day {
+                    first
+                } else {
+                    first + jiff::Span::new().days(at)
+                };
                 days.entry(day).or_default().add(&location, Id::MIN, true);
             }
-            assert_eq!(crowded_days(&days).count(), usize::from(is_found), "{on_one_day} {others}");
+            assert_eq!(
+                crowded_days(&days).count(),
+                usize::from(is_found),
+                "{on_one_day} {others}"
+            );
         }
     }
 
@@ -324,11 +543,36 @@ mod tests {
             Number::try_from(value).ok()
         }
         let cases: [(Set, f64, f64, &str); 5] = [
-            (|journal, value| journal.impact_factor = number(value), 1_000.0, 1_000.001, "impact_factor"),
-            (|journal, value| journal.citescore = number(value), 2_000.0, 2_001.0, "citescore"),
-            (|journal, value| journal.sjr = number(value), 500.0, 500.5, "sjr"),
-            (|journal, value| journal.publishing.apc_usd = number(value), 50_000.0, 50_001.0, "publishing.apc_usd"),
-            (|journal, value| journal.publishing.apc_usd = number(value), 10.0, 9.99, "publishing.apc_usd"),
+            (
+                |journal, value| journal.impact_factor = number(value),
+                1_000.0,
+                1_000.001,
+                "impact_factor",
+            ),
+            (
+                |journal, value| journal.citescore = number(value),
+                2_000.0,
+                2_001.0,
+                "citescore",
+            ),
+            (
+                |journal, value| journal.sjr = number(value),
+                500.0,
+                500.5,
+                "sjr",
+            ),
+            (
+                |journal, value| journal.publishing.apc_usd = number(value),
+                50_000.0,
+                50_001.0,
+                "publishing.apc_usd",
+            ),
+            (
+                |journal, value| journal.publishing.apc_usd = number(value),
+                10.0,
+                9.99,
+                "publishing.apc_usd",
+            ),
         ];
         for (set, right, wrong, field) in cases {
             let found = |value: f64| {
@@ -337,10 +581,17 @@ mod tests {
                 unlikely_number(&journal).map(|fault| (fault.field, fault.value.unwrap()))
             };
             assert_eq!(found(right), None, "{field} {right}");
-            assert_eq!(found(wrong), Some((field, number(wrong).unwrap().to_string())), "{field} {wrong}");
+            assert_eq!(
+                found(wrong),
+                Some((field, number(wrong).unwrap().to_string())),
+                "{field} {wrong}"
+            );
         }
         for (year, is_found) in [(1_959, true), (1_960, false), (2_100, false), (2_101, true)] {
-            let journal = JournalFields { impact_factor_year: Some(year), ..JournalFields::default() };
+            let journal = JournalFields {
+                impact_factor_year: Some(year),
+                ..JournalFields::default()
+            };
             assert_eq!(unlikely_number(&journal).is_some(), is_found, "{year}");
         }
     }
@@ -361,7 +612,11 @@ mod tests {
                     &mut timelines.accept_to_online,
                     &mut timelines.accept_to_print,
                 ][at] = weeks(min, max);
-                assert_eq!(weeks_reversed(&journal).is_some(), is_found, "{at} {min} {max}");
+                assert_eq!(
+                    weeks_reversed(&journal).is_some(),
+                    is_found,
+                    "{at} {min} {max}"
+                );
             }
         }
     }
@@ -371,14 +626,54 @@ mod tests {
         let number = |value: f64| Number::try_from(value).ok();
         type Set = fn(&mut JournalFields, Option<Number>);
         let cases: [(&str, Set, f64, &str); 9] = [
-            ("free", |journal, value| journal.publishing.apc_usd = value, 0.0, ""),
-            ("a group of digits", |journal, value| journal.publishing.apc_usd = value, 2.917, "unlikely_number"),
-            ("usual", |journal, value| journal.impact_factor = value, 503.1, ""),
-            ("a lost point", |journal, value| journal.impact_factor = value, 4_250.0, "unlikely_number"),
-            ("cents", |journal, value| journal.publishing.apc_usd = value, 385_000.0, "unlikely_number"),
-            ("dear", |journal, value| journal.publishing.apc_usd = value, 12_690.0, ""),
-            ("a metric as year", |journal, _| journal.impact_factor_year = Some(42), 0.0, "unlikely_number"),
-            ("weeks", |journal, value| journal.timelines.accept_to_print.min_weeks = value, 4.0, ""),
+            (
+                "free",
+                |journal, value| journal.publishing.apc_usd = value,
+                0.0,
+                "",
+            ),
+            (
+                "a group of digits",
+                |journal, value| journal.publishing.apc_usd = value,
+                2.917,
+                "unlikely_number",
+            ),
+            (
+                "usual",
+                |journal, value| journal.impact_factor = value,
+                503.1,
+                "",
+            ),
+            (
+                "a lost point",
+                |journal, value| journal.impact_factor = value,
+                4_250.0,
+                "unlikely_number",
+            ),
+            (
+                "cents",
+                |journal, value| journal.publishing.apc_usd = value,
+                385_000.0,
+                "unlikely_number",
+            ),
+            (
+                "dear",
+                |journal, value| journal.publishing.apc_usd = value,
+                12_690.0,
+                "",
+            ),
+            (
+                "a metric as year",
+                |journal, _| journal.impact_factor_year = Some(42),
+                0.0,
+                "unlikely_number",
+            ),
+            (
+                "weeks",
+                |journal, value| journal.timelines.accept_to_print.min_weeks = value,
+                4.0,
+                "",
+            ),
             (
                 "weeks exchanged",
                 |journal, value| {
@@ -392,8 +687,11 @@ mod tests {
         for (name, set, value, expected) in cases {
             let mut journal = JournalFields::default();
             set(&mut journal, number(value));
-            let found: Vec<&str> =
-                JOURNAL_RULES.iter().filter(|rule| (rule.find)(&journal).is_some()).map(|rule| rule.name).collect();
+            let found: Vec<&str> = JOURNAL_RULES
+                .iter()
+                .filter(|rule| (rule.find)(&journal).is_some())
+                .map(|rule| rule.name)
+                .collect();
             assert_eq!(found.join(" "), expected, "{name}");
         }
     }

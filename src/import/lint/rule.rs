@@ -43,12 +43,19 @@ impl RowLocation {
         message: impl Into<Message>,
     ) -> Finding {
         let finding = match self {
-            RowLocation::File(position) => Finding::new(position, Some(field), value, message.into()),
-            RowLocation::Database(kind, id) => {
-                Finding { kind: Some(kind), id: Some(*id), ..Finding::about(Some(field), value, message.into()) }
+            RowLocation::File(position) => {
+                Finding::new(position, Some(field), value, message.into())
             }
+            RowLocation::Database(kind, id) => Finding {
+                kind: Some(kind),
+                id: Some(*id),
+                ..Finding::about(Some(field), value, message.into())
+            },
         };
-        Finding { rule: Some(rule), ..finding }
+        Finding {
+            rule: Some(rule),
+            ..finding
+        }
     }
 }
 

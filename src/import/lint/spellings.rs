@@ -77,7 +77,10 @@ impl Candidate<'_> {
 
 impl Spellings {
     pub fn new(vocabulary: &'static Vocabulary) -> Spellings {
-        Spellings { vocabulary, seen: BTreeMap::new() }
+        Spellings {
+            vocabulary,
+            seen: BTreeMap::new(),
+        }
     }
 
     /// Adds the words of a row of the import. `known` are those that are not reported.
@@ -89,7 +92,9 @@ impl Spellings {
 
     /// Adds the words of a record of the database. `is_kept` says that the import neither sets nor removes it.
     pub fn add_stored(&mut self, words: &[&str], is_kept: bool) {
-        words.iter().for_each(|word| self.uses(word).add_stored(is_kept));
+        words
+            .iter()
+            .for_each(|word| self.uses(word).add_stored(is_kept));
     }
 
     fn uses(&mut self, word: &str) -> &mut Uses {
@@ -98,26 +103,50 @@ impl Spellings {
 
     /// Checks the words that the import brings. Each finding has the location of the first row with the word. Words
     /// with one right spelling are added to `respellings` instead, if it is given.
-    pub fn check(&self, licenses: &[&Arc<License>], mut respellings: Option<&mut Vec<Respelling>>) -> Vec<Finding> {
+    pub fn check(
+        &self,
+        licenses: &[&Arc<License>],
+        mut respellings: Option<&mut Vec<Respelling>>,
+    ) -> Vec<Finding> {
         if self.seen.values().all(|uses| uses.brought.is_empty()) {
             return Vec::new();
         }
         let (mut findings, field) = (Vec::new(), self.vocabulary.field);
         let checker = WordChecker::new(self, licenses);
-        for (word, uses) in self.seen.iter().filter(|(word, _)| !is_placeholder(field, word)) {
+        for (word, uses) in self
+            .seen
+            .iter()
+            .filter(|(word, _)| !is_placeholder(field, word))
+        {
             let Some(first) = &uses.first else { continue };
             // A right word may break another rule. Rules do not undo each other.
             let max_steps = if respellings.is_some() { 10 } else { 0 };
             let (mut right, mut fault) = (word.clone(), checker.find_fault(word, uses));
             for _ in 0..max_steps {
-                let Some((_, Message { right: Some(Some(next)), .. })) = &fault else { break };
+                let Some((
+                    _,
+                    Message {
+                        right: Some(Some(next)),
+                        ..
+                    },
+                )) = &fault
+                else {
+                    break;
+                };
                 right.clone_from(next);
                 fault = checker.find_fault(&right, uses);
             }
-            findings.extend(fault.map(|(rule, message)| first.finding(rule, field, Some(&right), message)));
+            findings.extend(
+                fault.map(|(rule, message)| first.finding(rule, field, Some(&right), message)),
+            );
             if let Some(respellings) = respellings.as_mut().filter(|_| right != *word) {
                 let (word, rows) = (word.clone(), uses.brought.clone());
-                respellings.push(Respelling { field, word, right, rows });
+                respellings.push(Respelling {
+                    field,
+                    word,
+                    right,
+                    rows,
+                });
             }
         }
         let count = self.seen.len();
@@ -125,7 +154,10 @@ impl Spellings {
             let message = message!(
                 "{count} different values are too many to look for misspellings; check that the column is the right one"
             );
-            findings.push(Finding { rule: Some("not_compared"), ..Finding::about(Some(field), None, message) });
+            findings.push(Finding {
+                rule: Some("not_compared"),
+                ..Finding::about(Some(field), None, message)
+            });
         }
         findings
     }
@@ -160,7 +192,9 @@ impl<'a> WordChecker<'a> {
         let mut licensed: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         let mut restricted = Vec::new();
         for license in licenses {
-            let Some(words) = (vocabulary.of_scope)(&license.scope) else { continue };
+            let Some(words) = (vocabulary.of_scope)(&license.scope) else {
+                continue;
+            };
             restricted.push(license.name.as_str());
             for word in words {
                 licensed.entry(word).or_default().push(&license.name);
@@ -168,39 +202,75 @@ impl<'a> WordChecker<'a> {
         }
         let known = || vocabulary.known.iter().copied().flatten().copied();
         let unseen = known().map(|word| {
-            let candidate = Candidate { is_licensed: false, is_stored: false, total: 0, is_known: true, word };
+            let candidate = Candidate {
+                is_licensed: false,
+                is_stored: false,
+                total: 0,
+                is_known: true,
+                word,
+            };
             (comparable(word), (candidate, true))
         });
         let mut best: HashMap<String, (Candidate<'_>, bool)> = unseen.collect();
         let mut known_count = 0;
         let mut stored = HashSet::new();
-        for word in seen.keys().map(String::as_str).chain(licensed.keys().copied()) {
+        for word in seen
+            .keys()
+            .map(String::as_str)
+            .chain(licensed.keys().copied())
+        {
             let form = comparable(word);
             let uses = seen.get(word);
             let is_stored = uses.is_some_and(|uses| uses.is_stored);
             if is_stored {
                 stored.insert(form.clone());
             }
-            let (is_licensed, is_known) = (licensed.contains_key(word), known().any(|known| known == word));
+            let (is_licensed, is_known) = (
+                licensed.contains_key(word),
+                known().any(|known| known == word),
+            );
             let total = uses.map_or(0, |uses| uses.total);
-            known_count += usize::from(uses.is_some() && best.get(&form).is_some_and(|(_, is_known)| *is_known));
+            known_count += usize::from(
+                uses.is_some() && best.get(&form).is_some_and(|(_, is_known)| *is_known),
+            );
             // A word that the import removes from all rows corrects no other word, unless it is known to be right.
             let may_be_right = total > 0 || is_licensed || is_known;
-            let is_right = is_licensed || tidied(word) == word && !word.contains(['[', ']', '{', '}']);
+            let is_right =
+                is_licensed || tidied(word) == word && !word.contains(['[', ']', '{', '}']);
             if may_be_right && is_right {
-                let candidate = Candidate { is_licensed, is_stored, total, is_known, word };
+                let candidate = Candidate {
+                    is_licensed,
+                    is_stored,
+                    total,
+                    is_known,
+                    word,
+                };
                 let (best, _) = best.entry(form).or_insert((candidate, false));
                 *best = candidate.max(*best);
             }
         }
         let seeks_misspellings = seen.len() <= MAX_WORDS;
         let mostly_known = known_count * 2 > seen.len();
-        WordChecker { vocabulary, licensed, restricted, stored, best, seeks_misspellings, mostly_known }
+        WordChecker {
+            vocabulary,
+            licensed,
+            restricted,
+            stored,
+            best,
+            seeks_misspellings,
+            mostly_known,
+        }
     }
 
     /// Returns the rule that a word breaks, and the message.
     fn find_fault(&self, word: &str, uses: &Uses) -> Option<(&'static str, Message)> {
-        let Vocabulary { kind, remedy, rules: [spelling, list, unknown], comparable, .. } = self.vocabulary;
+        let Vocabulary {
+            kind,
+            remedy,
+            rules: [spelling, list, unknown],
+            comparable,
+            ..
+        } = self.vocabulary;
         let form = comparable(word);
         let best = self.best.get(&form);
         let is_licensed = self.licensed.contains_key(word);
@@ -208,7 +278,11 @@ impl<'a> WordChecker<'a> {
         if let Some(parts) = self.parts(word, uses).filter(|_| !is_known) {
             let message = message!(
                 "lists several in one text: {}{}{}; in CSV write `{}`, in JSON one text each",
-                parts.iter().map(|part| format!("`{part}`")).collect::<Vec<_>>().join(", "),
+                parts
+                    .iter()
+                    .map(|part| format!("`{part}`"))
+                    .collect::<Vec<_>>()
+                    .join(", "),
                 rows(uses),
                 self.consequence(&parts),
                 parts.join("; ")
@@ -221,15 +295,27 @@ impl<'a> WordChecker<'a> {
         }
         let tidied = tidied(word);
         if tidied != word && !is_licensed {
-            let message = message!("has unneeded blanks or punctuation{}; write `{tidied}`", rows(uses));
-            return Some((spelling, message.with(Remedy::OfValue).corrected_by(Some(tidied))));
+            let message = message!(
+                "has unneeded blanks or punctuation{}; write `{tidied}`",
+                rows(uses)
+            );
+            return Some((
+                spelling,
+                message.with(Remedy::OfValue).corrected_by(Some(tidied)),
+            ));
         }
         if is_known {
             return None;
         }
         if let Some((meant, is_sure)) = self.nearest(&form, best.map(|(best, _)| *best)) {
             let message = self.message("looks like a misspelling of", meant, uses);
-            return Some((spelling, Message { right: is_sure.then(|| Some(meant.to_owned())), ..message }));
+            return Some((
+                spelling,
+                Message {
+                    right: is_sure.then(|| Some(meant.to_owned())),
+                    ..message
+                },
+            ));
         }
         // An empty database allows no comparison. Countries are compared with the known ones.
         let is_unexpected = match self.vocabulary.separators {
@@ -240,10 +326,15 @@ impl<'a> WordChecker<'a> {
             return None;
         }
         let blind = match self.names(&self.restricted) {
-            Some(names) => format!("; no license names it, so licenses with other ones ({names}) do not match it"),
+            Some(names) => format!(
+                "; no license names it, so licenses with other ones ({names}) do not match it"
+            ),
             None => String::new(),
         };
-        Some((unknown, message!("is not a known {kind}{}{blind}; {remedy}", rows(uses))))
+        Some((
+            unknown,
+            message!("is not a known {kind}{}{blind}; {remedy}", rows(uses)),
+        ))
     }
 
     /// Returns the message for a word with a correction.
@@ -257,10 +348,16 @@ impl<'a> WordChecker<'a> {
 
     /// Names the licenses that miss records because of the wrong word.
     fn consequence(&self, meant: &[String]) -> String {
-        let names: BTreeSet<&str> =
-            meant.iter().filter_map(|word| self.licensed.get(word.as_str())).flatten().copied().collect();
+        let names: BTreeSet<&str> = meant
+            .iter()
+            .filter_map(|word| self.licensed.get(word.as_str()))
+            .flatten()
+            .copied()
+            .collect();
         match self.names(&names.into_iter().collect::<Vec<_>>()) {
-            Some(names) => format!("; licenses that name the right one ({names}) do not match this one"),
+            Some(names) => {
+                format!("; licenses that name the right one ({names}) do not match this one")
+            }
             None => String::new(),
         }
     }
@@ -277,21 +374,34 @@ impl<'a> WordChecker<'a> {
         if word.len() > MAX_BYTES {
             return None;
         }
-        for separator in self.vocabulary.separators.iter().filter(|separator| word.contains(**separator)) {
-            let parts = word.split(separator).map(|part| part.trim_matches(|sign| " []'\"".contains(sign)));
+        for separator in self
+            .vocabulary
+            .separators
+            .iter()
+            .filter(|separator| word.contains(**separator))
+        {
+            let parts = word
+                .split(separator)
+                .map(|part| part.trim_matches(|sign| " []'\"".contains(sign)));
             let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
             let mut meant = Vec::with_capacity(parts.len());
             let mut known = 0;
             for part in &parts {
-                let best = self.best.get(&(self.vocabulary.comparable)(part)).map(|(best, _)| best);
+                let best = self
+                    .best
+                    .get(&(self.vocabulary.comparable)(part))
+                    .map(|(best, _)| best);
                 let best = best.filter(|best| best.word != word);
                 // A text that occurs more often than its parts is a single word.
-                let is_frequent =
-                    |best: &&Candidate<'_>| best.is_licensed || best.is_unseen() || best.total >= uses.total;
+                let is_frequent = |best: &&Candidate<'_>| {
+                    best.is_licensed || best.is_unseen() || best.total >= uses.total
+                };
                 known += usize::from(best.is_some_and(|best| is_frequent(&best)));
                 meant.push(best.map_or(*part, |best| best.word).to_owned());
             }
-            if known > 0 && (known == parts.len() && parts.len() > 1 || UNAMBIGUOUS.contains(separator)) {
+            if known > 0
+                && (known == parts.len() && parts.len() > 1 || UNAMBIGUOUS.contains(separator))
+            {
                 return Some(meant);
             }
         }
@@ -310,12 +420,12 @@ impl<'a> WordChecker<'a> {
         let own_total = own.map_or(0, |own| own.total);
         let may_be_meant = |candidate: &Candidate<'_>, is_known: bool| {
             // A frequent word is not a typo of a word that no row has.
-            (is_known || own.is_none_or(|own| *candidate > own)) && !(candidate.is_unseen() && own_total >= 10)
+            (is_known || own.is_none_or(|own| *candidate > own))
+                && !(candidate.is_unseen() && own_total >= 10)
         };
-        let others = self
-            .best
-            .iter()
-            .filter(|(other, (candidate, is_known))| other.as_str() != form && may_be_meant(candidate, *is_known));
+        let others = self.best.iter().filter(|(other, (candidate, is_known))| {
+            other.as_str() != form && may_be_meant(candidate, *is_known)
+        });
         let near = others.filter_map(|(other, (candidate, is_known))| {
             Some((Reverse(distance(form, other, max)?), *candidate, *is_known))
         });
@@ -480,12 +590,19 @@ mod tests {
 
     #[test]
     fn too_many_words_are_not_searched() {
-        for (count, expected) in [(MAX_WORDS, ["area_spelling"]), (MAX_WORDS + 1, ["not_compared"])] {
+        for (count, expected) in [
+            (MAX_WORDS, ["area_spelling"]),
+            (MAX_WORDS + 1, ["not_compared"]),
+        ] {
             let mut spellings = Spellings::new(&AREAS);
             for at in 0..count {
                 let location = RowLocation::Database("conferences", Id::MIN);
                 // Words of four letters are no misspellings.
-                let word = if at == 0 { "Cardiolgoy".to_owned() } else { format!("{at:04}") };
+                let word = if at == 0 {
+                    "Cardiolgoy".to_owned()
+                } else {
+                    format!("{at:04}")
+                };
                 spellings.add_row(&location, Id::MIN, &[&word], &[]);
             }
             let found = spellings.check(&[], None);

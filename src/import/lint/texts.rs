@@ -10,27 +10,59 @@ use crate::model::fold::fold;
 use crate::model::message::{Message, message};
 
 pub(super) const RULES: &[TextRule] = &[
-    TextRule { name: "wrong_encoding", find: wrong_encoding },
-    TextRule { name: "html_escape", find: html_escape },
-    TextRule { name: "placeholder", find: placeholder },
-    TextRule { name: "blanks", find: blanks },
-    TextRule { name: "formula", find: formula },
-    TextRule { name: "no_address", find: no_address },
-    TextRule { name: "issn_form", find: issn_form },
-    TextRule { name: "issn_check_digit", find: issn_check_digit },
+    TextRule {
+        name: "wrong_encoding",
+        find: wrong_encoding,
+    },
+    TextRule {
+        name: "html_escape",
+        find: html_escape,
+    },
+    TextRule {
+        name: "placeholder",
+        find: placeholder,
+    },
+    TextRule {
+        name: "blanks",
+        find: blanks,
+    },
+    TextRule {
+        name: "formula",
+        find: formula,
+    },
+    TextRule {
+        name: "no_address",
+        find: no_address,
+    },
+    TextRule {
+        name: "issn_form",
+        find: issn_form,
+    },
+    TextRule {
+        name: "issn_check_digit",
+        find: issn_check_digit,
+    },
 ];
 
 /// Returns true for invisible characters that no name needs. Joiners in Indic and Persian words are needed.
 fn is_invisible(letter: char) -> bool {
     // Control characters from U+0080 on are reported as a wrong encoding.
     letter.is_ascii_control()
-        || matches!(letter, '\u{200b}' | '\u{2060}' | '\u{feff}' | '\u{ad}' | '\u{2028}' | '\u{2029}')
+        || matches!(
+            letter,
+            '\u{200b}' | '\u{2060}' | '\u{feff}' | '\u{ad}' | '\u{2028}' | '\u{2029}'
+        )
 }
 
 /// Returns the text with single blanks, without blanks at its ends, and without invisible characters.
 pub(super) fn tidy(text: &str) -> String {
-    let words = text.split_whitespace().map(|word| word.replace(is_invisible, ""));
-    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+    let words = text
+        .split_whitespace()
+        .map(|word| word.replace(is_invisible, ""));
+    words
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn wrong_encoding(field: &str, text: &str) -> Option<Message> {
@@ -45,16 +77,21 @@ fn wrong_encoding(field: &str, text: &str) -> Option<Message> {
         );
     }
     if let Some(meant) = mojibake::repair(text) {
-        let message = message!("was read in the wrong encoding; write `{meant}`, and save the file as UTF-8");
+        let message =
+            message!("was read in the wrong encoding; write `{meant}`, and save the file as UTF-8");
         return Some(message.corrected_by(Some(meant)));
     }
     if text.chars().any(mojibake::is_control) {
         return Some("contains control characters of another encoding; correct it, and save the file as UTF-8".into());
     }
     let letters: Vec<char> = text.chars().collect();
-    let is_lost = |around: &[char]| around[1] == '?' && around[0].is_alphabetic() && around[2].is_lowercase();
+    let is_lost =
+        |around: &[char]| around[1] == '?' && around[0].is_alphabetic() && around[2].is_lowercase();
     if field != "url" && letters.windows(3).any(is_lost) {
-        return Some("contains a `?` within a word, probably for a lost letter; correct it from its source".into());
+        return Some(
+            "contains a `?` within a word, probably for a lost letter; correct it from its source"
+                .into(),
+        );
     }
     None
 }
@@ -65,7 +102,9 @@ fn html_escape(_field: &str, text: &str) -> Option<Message> {
     const MAX_ROUNDS: usize = 100;
     let mut decoded = text.to_owned();
     for _ in 0..MAX_ROUNDS {
-        let Some((escape, meant)) = first_escape(&decoded) else { break };
+        let Some((escape, meant)) = first_escape(&decoded) else {
+            break;
+        };
         decoded = decoded.replace(escape, &meant);
     }
     let message = message!("contains `{escape}`, which is HTML; write `{meant}` instead");
@@ -90,7 +129,9 @@ fn first_escape(text: &str) -> Option<(&str, String)> {
         return None;
     }
     let named = ESCAPES.iter().find(|(escape, _)| text.contains(escape));
-    named.map(|(escape, meant)| (*escape, (*meant).to_owned())).or_else(|| numeric_escape(text))
+    named
+        .map(|(escape, meant)| (*escape, (*meant).to_owned()))
+        .or_else(|| numeric_escape(text))
 }
 
 /// Returns the first numeric character reference, such as `&#xE7;`, and its character.
@@ -109,8 +150,15 @@ fn numeric_escape(text: &str) -> Option<(&str, String)> {
 
 /// Returns true for numbers that stand for an unknown ISSN, such as 0000-0000.
 fn is_filler(field: &str, text: &str) -> bool {
-    let digits = || text.chars().filter(|sign| sign.is_ascii_digit()).collect::<String>();
-    field.starts_with("issn_") && ["0000000", "9999999"].iter().any(|filler| digits().starts_with(filler))
+    let digits = || {
+        text.chars()
+            .filter(|sign| sign.is_ascii_digit())
+            .collect::<String>()
+    };
+    field.starts_with("issn_")
+        && ["0000000", "9999999"]
+            .iter()
+            .any(|filler| digits().starts_with(filler))
 }
 
 /// Returns true for placeholder words, filler ISSNs, spreadsheet errors and texts without letters or digits.
@@ -140,7 +188,9 @@ pub(in crate::import) fn is_placeholder(field: &str, text: &str) -> bool {
         "tobedetermined",
     ];
     // The error values of spreadsheets.
-    const ERRORS: &[&str] = &["#n/a", "#ref!", "#name?", "#value!", "#div/0!", "#null!", "#num!", "#error!"];
+    const ERRORS: &[&str] = &[
+        "#n/a", "#ref!", "#name?", "#value!", "#div/0!", "#null!", "#num!", "#error!",
+    ];
     // Longer texts, even with punctuation around a word, are not in the lists. Skip the folding.
     const MAX_BYTES: usize = 40;
     if text.trim().len() > MAX_BYTES {
@@ -158,8 +208,10 @@ fn placeholder(field: &str, text: &str) -> Option<Message> {
     }
     Some(match field {
         "name" => "is not a name; give the real one, or leave the row out until it is known".into(),
-        _ => Message::from("is a placeholder; leave the cell empty (in JSON: null) until the value is known")
-            .corrected_by(None),
+        _ => Message::from(
+            "is a placeholder; leave the cell empty (in JSON: null) until the value is known",
+        )
+        .corrected_by(None),
     })
 }
 
@@ -174,13 +226,16 @@ fn blanks(field: &str, text: &str) -> Option<Message> {
         return None;
     }
     let tidied = tidy(text);
-    let message = message!("has blanks at an end, double blanks or invisible characters; write `{tidied}`");
+    let message =
+        message!("has blanks at an end, double blanks or invisible characters; write `{tidied}`");
     Some(message.corrected_by(Some(tidied)))
 }
 
 fn formula(field: &str, text: &str) -> Option<Message> {
     let is_one = field == "name" && looks_like_formula(text) && !is_placeholder(field, text);
-    is_one.then(|| "starts like a formula, so the CSV export puts a `'` before it; check the name".into())
+    is_one.then(|| {
+        "starts like a formula, so the CSV export puts a `'` before it; check the name".into()
+    })
 }
 
 fn no_address(field: &str, text: &str) -> Option<Message> {
@@ -190,17 +245,24 @@ fn no_address(field: &str, text: &str) -> Option<Message> {
         return None;
     }
     let with_scheme = format!("https://{}", text.trim_start_matches('/'));
-    Some(if !text.contains("://") && !text.contains('@') && is_website(&with_scheme) {
-        message!("is not a complete address; write `{with_scheme}`")
-    } else {
-        "is not a website address; write one, such as https://www.example.org, or leave the cell empty".into()
-    })
+    Some(
+        if !text.contains("://") && !text.contains('@') && is_website(&with_scheme) {
+            message!("is not a complete address; write `{with_scheme}`")
+        } else {
+            "is not a website address; write one, such as https://www.example.org, or leave the cell empty".into()
+        },
+    )
 }
 
 /// Returns true if the text is one absolute http or https URL with a public host name or an IP address.
 fn is_website(text: &str) -> bool {
     let folded = text.to_ascii_lowercase();
-    let Some(rest) = folded.strip_prefix("https://").or_else(|| folded.strip_prefix("http://")) else { return false };
+    let Some(rest) = folded
+        .strip_prefix("https://")
+        .or_else(|| folded.strip_prefix("http://"))
+    else {
+        return false;
+    };
     // The URL parser accepts and changes blanks and additional slashes.
     if rest.starts_with('/')
         || text.contains(char::is_whitespace)
@@ -210,7 +272,10 @@ fn is_website(text: &str) -> bool {
     }
     match Url::parse(text).ok().as_ref().and_then(Url::host) {
         Some(Host::Domain(domain)) => {
-            let last = domain.trim_end_matches('.').rsplit_once('.').map(|(_, last)| last);
+            let last = domain
+                .trim_end_matches('.')
+                .rsplit_once('.')
+                .map(|(_, last)| last);
             last.is_some_and(|last| last.len() > 1 && !domain.contains(".."))
         }
         Some(Host::Ipv4(_) | Host::Ipv6(_)) => true,
@@ -225,7 +290,10 @@ fn is_issn_field(field: &str, text: &str) -> bool {
 
 /// Returns the eight characters of an ISSN without hyphens and blanks. The last one may be `X`, for ten.
 pub(super) fn normalized(text: &str) -> Option<String> {
-    let bare: String = text.chars().filter(|sign| !sign.is_whitespace() && !"-‐‑–—".contains(*sign)).collect();
+    let bare: String = text
+        .chars()
+        .filter(|sign| !sign.is_whitespace() && !"-‐‑–—".contains(*sign))
+        .collect();
     let bare = bare.to_ascii_uppercase();
     let (digits, last) = bare.split_at_checked(7)?;
     let is_one = digits.bytes().all(|digit| digit.is_ascii_digit())
@@ -237,12 +305,16 @@ pub(super) fn normalized(text: &str) -> Option<String> {
 pub(in crate::import) fn valid_issn(field: &str, text: &str) -> Option<String> {
     let signs = normalized(text).filter(|_| is_issn_field(field, text))?;
     let (digits, last) = signs.split_at(7);
-    last.starts_with(check_digit_of(digits)).then(|| format!("{}-{}", &digits[..4], &signs[4..]))
+    last.starts_with(check_digit_of(digits))
+        .then(|| format!("{}-{}", &digits[..4], &signs[4..]))
 }
 
 /// Computes the check digit of seven digits: modulus 11, weights 8 to 2 (ISO 3297, annex A).
 fn check_digit_of(digits: &str) -> char {
-    let weighted = digits.chars().filter_map(|digit| digit.to_digit(10)).zip((2..=8).rev());
+    let weighted = digits
+        .chars()
+        .filter_map(|digit| digit.to_digit(10))
+        .zip((2..=8).rev());
     let rest = weighted.map(|(digit, weight)| digit * weight).sum::<u32>() % 11;
     match (11 - rest) % 11 {
         10 => 'X',
@@ -262,8 +334,14 @@ fn issn_form(field: &str, text: &str) -> Option<Message> {
         None => {
             let digits = text.chars().filter(char::is_ascii_digit).count();
             let lost = matches!(text.len(), 5..=7) && digits == text.len();
-            let hint = if lost { "; a spreadsheet may have dropped zeros at its beginning" } else { "" };
-            Some(message!("is not an ISSN; write four digits, a hyphen, and four more, such as 0028-4793{hint}"))
+            let hint = if lost {
+                "; a spreadsheet may have dropped zeros at its beginning"
+            } else {
+                ""
+            };
+            Some(message!(
+                "is not an ISSN; write four digits, a hyphen, and four more, such as 0028-4793{hint}"
+            ))
         }
     }
 }
@@ -289,7 +367,10 @@ mod tests {
     #[test]
     fn real_names_have_no_finding() {
         for text in real_names() {
-            let found: Vec<Message> = RULES.iter().filter_map(|rule| (rule.find)("name", text)).collect();
+            let found: Vec<Message> = RULES
+                .iter()
+                .filter_map(|rule| (rule.find)("name", text))
+                .collect();
             assert!(found.is_empty(), "{text}: {found:?}");
         }
     }
@@ -307,10 +388,18 @@ mod tests {
                 texts.extend(columns.iter().map(|column| row[*column].to_owned()));
             }
         }
-        for line in std::fs::read_to_string(folder.join("conferences.jsonl")).unwrap().lines() {
+        for line in std::fs::read_to_string(folder.join("conferences.jsonl"))
+            .unwrap()
+            .lines()
+        {
             let row: serde_json::Value = serde_json::from_str(line).unwrap();
             let fields = ["name", "acronym", "city", "country", "venue", "place_text"];
-            texts.extend(fields.iter().filter_map(|field| row[field].as_str()).map(str::to_owned));
+            texts.extend(
+                fields
+                    .iter()
+                    .filter_map(|field| row[field].as_str())
+                    .map(str::to_owned),
+            );
         }
         texts.retain(|text| !text.is_empty());
         texts.sort();
@@ -327,7 +416,9 @@ mod tests {
         let mut false_alarms = Vec::new();
         for text in real_texts(&folder) {
             for rule in RULES {
-                let Some(message) = (rule.find)("name", &text) else { continue };
+                let Some(message) = (rule.find)("name", &text) else {
+                    continue;
+                };
                 let is_right = match rule.name {
                     "html_escape" => text.contains("&#"),
                     "blanks" => text.trim() != text || text.contains("  "),
@@ -396,8 +487,11 @@ mod tests {
             ("name", "ASCO Annual Meeting", ""),
         ];
         for (field, text, expected) in cases {
-            let found: Vec<&str> =
-                RULES.iter().filter(|rule| (rule.find)(field, text).is_some()).map(|rule| rule.name).collect();
+            let found: Vec<&str> = RULES
+                .iter()
+                .filter(|rule| (rule.find)(field, text).is_some())
+                .map(|rule| rule.name)
+                .collect();
             assert_eq!(found.join(" "), expected, "{field} {text:?}");
         }
     }
@@ -405,18 +499,51 @@ mod tests {
     #[test]
     fn every_html_escape_is_reported_with_its_character() {
         let cases = [
-            ("Men&apos;s", Some("contains `&apos;`, which is HTML; write `'` instead")),
-            ("Men&#39;s", Some("contains `&#39;`, which is HTML; write `'` instead")),
-            ("Men&#x27;s", Some("contains `&#x27;`, which is HTML; write `'` instead")),
-            ("Men&#X2019;s", Some("contains `&#X2019;`, which is HTML; write `’` instead")),
-            ("&quot;A&quot;", Some("contains `&quot;`, which is HTML; write `\"` instead")),
-            ("a &lt; b", Some("contains `&lt;`, which is HTML; write `<` instead")),
-            ("a &gt; b", Some("contains `&gt;`, which is HTML; write `>` instead")),
-            ("a&nbsp;b", Some("contains `&nbsp;`, which is HTML; write ` ` instead")),
-            ("a<br />b", Some("contains `<br />`, which is HTML; write ` ` instead")),
+            (
+                "Men&apos;s",
+                Some("contains `&apos;`, which is HTML; write `'` instead"),
+            ),
+            (
+                "Men&#39;s",
+                Some("contains `&#39;`, which is HTML; write `'` instead"),
+            ),
+            (
+                "Men&#x27;s",
+                Some("contains `&#x27;`, which is HTML; write `'` instead"),
+            ),
+            (
+                "Men&#X2019;s",
+                Some("contains `&#X2019;`, which is HTML; write `’` instead"),
+            ),
+            (
+                "&quot;A&quot;",
+                Some("contains `&quot;`, which is HTML; write `\"` instead"),
+            ),
+            (
+                "a &lt; b",
+                Some("contains `&lt;`, which is HTML; write `<` instead"),
+            ),
+            (
+                "a &gt; b",
+                Some("contains `&gt;`, which is HTML; write `>` instead"),
+            ),
+            (
+                "a&nbsp;b",
+                Some("contains `&nbsp;`, which is HTML; write ` ` instead"),
+            ),
+            (
+                "a<br />b",
+                Some("contains `<br />`, which is HTML; write ` ` instead"),
+            ),
             // The first sound one of several.
-            ("A<B &#999999999999; &amp;", Some("contains `&amp;`, which is HTML; write `&` instead")),
-            ("&#; &#231;&#227;", Some("contains `&#231;`, which is HTML; write `ç` instead")),
+            (
+                "A<B &#999999999999; &amp;",
+                Some("contains `&amp;`, which is HTML; write `&` instead"),
+            ),
+            (
+                "&#; &#231;&#227;",
+                Some("contains `&#231;`, which is HTML; write `ç` instead"),
+            ),
             ("&#0; &#10;", None),
             ("Men's \"A\" < B & C", None),
         ];
@@ -430,7 +557,11 @@ mod tests {
     fn long_texts_are_no_placeholders() {
         for (blanks, is_one) in [(0, true), (30, true), (60, true)] {
             // Blanks at both ends do not count as length.
-            let text = format!("{}to be announced{}", " ".repeat(blanks), " ".repeat(blanks));
+            let text = format!(
+                "{}to be announced{}",
+                " ".repeat(blanks),
+                " ".repeat(blanks)
+            );
             assert_eq!(is_placeholder("name", &text), is_one, "{text:?}");
         }
         for (text, is_one) in [
@@ -485,7 +616,10 @@ mod tests {
             ("https://asco", Some("is not a website address")),
             ("https://https://asco.org", Some("is not a website address")),
             ("https://asco..org", Some("is not a website address")),
-            ("https://asco.org, https://esmo.org", Some("is not a website address")),
+            (
+                "https://asco.org, https://esmo.org",
+                Some("is not a website address"),
+            ),
             ("ftp://asco.org", Some("is not a website address")),
             ("mailto:info@asco.org", Some("is not a website address")),
             ("info@asco.org", Some("is not a website address")),
@@ -496,7 +630,10 @@ mod tests {
             match expected {
                 None => assert_eq!(found, None, "{text}"),
                 Some(expected) => {
-                    assert!(found.as_ref().is_some_and(|found| found.contains(expected)), "{text}: {found:?}")
+                    assert!(
+                        found.as_ref().is_some_and(|found| found.contains(expected)),
+                        "{text}: {found:?}"
+                    )
                 }
             }
         }
@@ -536,17 +673,31 @@ mod tests {
             ("'0028-4793", "issn_form"),
         ];
         for (text, expected) in cases {
-            let found: Vec<&str> =
-                RULES.iter().filter(|rule| (rule.find)("issn_print", text).is_some()).map(|rule| rule.name).collect();
-            let found: Vec<&str> = found.into_iter().filter(|name| name.starts_with("issn_")).collect();
+            let found: Vec<&str> = RULES
+                .iter()
+                .filter(|rule| (rule.find)("issn_print", text).is_some())
+                .map(|rule| rule.name)
+                .collect();
+            let found: Vec<&str> = found
+                .into_iter()
+                .filter(|name| name.starts_with("issn_"))
+                .collect();
             assert_eq!(found.join(" "), expected, "{text:?}");
         }
         assert!(issn_form("name", "x").is_none());
-        for (text, is_likely) in
-            [("4793", false), ("84793", true), ("0284793", true), ("28479311", false), ("28-793", false)]
-        {
+        for (text, is_likely) in [
+            ("4793", false),
+            ("84793", true),
+            ("0284793", true),
+            ("28479311", false),
+            ("28-793", false),
+        ] {
             let message = issn_form("issn_online", text).unwrap_or_default();
-            assert_eq!(message.contains("dropped zeros"), is_likely, "{text}: {message}");
+            assert_eq!(
+                message.contains("dropped zeros"),
+                is_likely,
+                "{text}: {message}"
+            );
         }
     }
 }

@@ -36,15 +36,27 @@ fn is_complete(values: &[String]) -> bool {
 impl MatchSet<'_> {
     /// Returns the quoted names of fields.
     fn names(&self, is_named: &dyn Fn(usize) -> bool) -> String {
-        let names = self.fields.iter().enumerate().filter(|(at, _)| is_named(*at)).map(|(_, (name, _))| *name);
+        let names = self
+            .fields
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| is_named(*at))
+            .map(|(_, (name, _))| *name);
         format!("`{}`", names.collect::<Vec<_>>().join("`, `"))
     }
 
     fn add(&mut self, id: Id, choices: Vec<Vec<String>>) {
         for values in choices {
-            for (field, value) in values.iter().enumerate().filter(|(_, value)| !value.is_empty()) {
+            for (field, value) in values
+                .iter()
+                .enumerate()
+                .filter(|(_, value)| !value.is_empty())
+            {
                 let key = (is_complete(&values), field, value.clone());
-                self.by_value.entry(key).or_default().push(self.records.len());
+                self.by_value
+                    .entry(key)
+                    .or_default()
+                    .push(self.records.len());
             }
             self.by_values.entry(values.clone()).or_default().push(id);
             self.records.push((id, values));
@@ -55,28 +67,47 @@ impl MatchSet<'_> {
     /// the row counts, as long as no other record agrees with it.
     fn find_equal(&self, values: &[String], is_only: bool) -> &[Id] {
         let equal = self.by_values.get(values).map_or(&[][..], Vec::as_slice);
-        let is_clear = is_complete(values) || is_only && self.find_partial(values).all(|(id, _)| equal == [*id]);
+        let is_clear = is_complete(values)
+            || is_only && self.find_partial(values).all(|(id, _)| equal == [*id]);
         if is_clear { equal } else { &[] }
     }
 
     /// Returns the records that agree with a row in some fields, where the others are empty in the row or in the
     /// record.
-    fn find_partial<'r>(&'r self, values: &'r [String]) -> impl Iterator<Item = &'r (Id, Vec<String>)> {
-        let kinds = if is_complete(values) { &[false][..] } else { &[false, true] };
-        let differ = |one: &String, other: &String| one != other && !one.is_empty() && !other.is_empty();
+    fn find_partial<'r>(
+        &'r self,
+        values: &'r [String],
+    ) -> impl Iterator<Item = &'r (Id, Vec<String>)> {
+        let kinds = if is_complete(values) {
+            &[false][..]
+        } else {
+            &[false, true]
+        };
+        let differ =
+            |one: &String, other: &String| one != other && !one.is_empty() && !other.is_empty();
         let fields = values.iter().enumerate();
         let lists = fields.flat_map(move |(field, value)| {
-            kinds.iter().filter_map(move |kind| self.by_value.get(&(*kind, field, value.clone())))
+            kinds
+                .iter()
+                .filter_map(move |kind| self.by_value.get(&(*kind, field, value.clone())))
         });
         let sharing = lists.flatten().map(|at| &self.records[*at]);
-        sharing.filter(move |(_, other)| !values.iter().zip(other).any(|(one, other)| differ(one, other)))
+        sharing.filter(move |(_, other)| {
+            !values
+                .iter()
+                .zip(other)
+                .any(|(one, other)| differ(one, other))
+        })
     }
 }
 
 fn add_to<F: RecordFields>(sets: &mut [MatchSet<'_>], id: Id, fields: &F) {
     let values = fields.values();
     for set in sets {
-        set.add(id, match_values::<F>(&set.fields, &|at| values[at].to_csv(&())));
+        set.add(
+            id,
+            match_values::<F>(&set.fields, &|at| values[at].to_csv(&())),
+        );
     }
 }
 
@@ -99,8 +130,13 @@ pub(super) fn identify<F: RecordFields>(
     for row in rows.iter() {
         let Some(id) = row.id else { continue };
         positions.entry(id).or_insert_with(|| row.position.clone());
-        let RowEdit::Set(statement) = &row.edit else { continue };
-        let mut fields = state.find_stored::<F>(id)?.map(Curated::into_fields).unwrap_or_default();
+        let RowEdit::Set(statement) = &row.edit else {
+            continue;
+        };
+        let mut fields = state
+            .find_stored::<F>(id)?
+            .map(Curated::into_fields)
+            .unwrap_or_default();
         statement.clone().apply_to(&mut fields);
         add_to(&mut sets, id, &fields);
     }
@@ -111,21 +147,32 @@ pub(super) fn identify<F: RecordFields>(
         Ok(())
     })?;
     let imported = positions.keys().max().copied();
-    let mut largest = state.largest_id(F::DATASET)?.max(imported).map_or(0, Id::get);
+    let mut largest = state
+        .largest_id(F::DATASET)?
+        .max(imported)
+        .map_or(0, Id::get);
     let one = F::STEM.trim_end_matches('s');
     let mut assigned = Vec::new();
     for row in rows.iter_mut().filter(|row| row.id.is_none()) {
         let RowEdit::Set(statement) = &row.edit else {
-            bad.push(&row.position, Some("id"), None, "is missing; a row that removes a record needs its id");
+            bad.push(
+                &row.position,
+                Some("id"),
+                None,
+                "is missing; a row that removes a record needs its id",
+            );
             continue;
         };
-        let choices_of = |set: &MatchSet<'_>| match_values::<F>(&set.fields, &|at| statement.value(at));
+        let choices_of =
+            |set: &MatchSet<'_>| match_values::<F>(&set.fields, &|at| statement.value(at));
         let filled = |set: &&MatchSet<'_>| is_complete(&choices_of(set)[0]);
         let begun = |set: &&MatchSet<'_>| choices_of(set)[0].iter().any(|value| !value.is_empty());
         let Some(set) = sets.iter().find(filled).or_else(|| sets.iter().find(begun)) else {
             let names: Vec<String> = sets.iter().map(|set| set.names(&|_| true)).collect();
-            let message =
-                message!("is missing, and so are the fields of --match ({}); fill them in", names.join(" or "));
+            let message = message!(
+                "is missing, and so are the fields of --match ({}); fill them in",
+                names.join(" or ")
+            );
             // The fault of a bad row is already reported.
             if !row.is_bad {
                 bad.push(&row.position, Some("id"), None, message);
@@ -134,8 +181,14 @@ pub(super) fn identify<F: RecordFields>(
         };
         let (choices, all_names) = (choices_of(set), set.names(&|_| true));
         let is_only = choices.len() == 1;
-        let equal: BTreeSet<Id> = choices.iter().flat_map(|values| set.find_equal(values, is_only)).copied().collect();
-        let partial = choices.iter().find_map(|values| Some((values, set.find_partial(values).next()?)));
+        let equal: BTreeSet<Id> = choices
+            .iter()
+            .flat_map(|values| set.find_equal(values, is_only))
+            .copied()
+            .collect();
+        let partial = choices
+            .iter()
+            .find_map(|values| Some((values, set.find_partial(values).next()?)));
         let message = match (equal.first().copied(), equal.last().copied(), partial) {
             (Some(one), Some(other), _) if one != other => message!(
                 "is missing, and {all_names} match both {one} and {other} of {}; give the id, or --match more fields",
@@ -143,8 +196,15 @@ pub(super) fn identify<F: RecordFields>(
             ),
             (Some(id), ..) => {
                 let record = state.find_stored::<F>(id)?;
-                let of_record = record.as_ref().map(|record| record.fields().values()).unwrap_or_default();
-                let of_record = |at: usize| of_record.get(at).map_or(Cow::Borrowed(""), |value| value.to_csv(&()));
+                let of_record = record
+                    .as_ref()
+                    .map(|record| record.fields().values())
+                    .unwrap_or_default();
+                let of_record = |at: usize| {
+                    of_record
+                        .get(at)
+                        .map_or(Cow::Borrowed(""), |value| value.to_csv(&()))
+                };
                 let of_record = valid_issns::<F>(&issn_columns, &of_record);
                 let of_row = valid_issns::<F>(&issn_columns, &|at| statement.value(at));
                 if let Some(first) = positions.get(&id) {
@@ -169,7 +229,10 @@ pub(super) fn identify<F: RecordFields>(
             (None, _, Some((values, (id, other)))) => {
                 let record = state.find_stored::<F>(*id)?;
                 let (candidate, remedy) = match (&record, positions.get(id)) {
-                    (None, Some(position)) => (format!("the same as {position}"), "write ids in both rows".to_owned()),
+                    (None, Some(position)) => (
+                        format!("the same as {position}"),
+                        "write ids in both rows".to_owned(),
+                    ),
                     _ => (
                         described(F::DATASET, *id, record.as_ref()),
                         format!("write {id} as the id if it does, or a new id"),
@@ -177,7 +240,9 @@ pub(super) fn identify<F: RecordFields>(
                 };
                 let lacks = [("the row has no", values), ("the other has no", other)];
                 let lacks = lacks.into_iter().filter(|(_, values)| !is_complete(values));
-                let lacks = lacks.map(|(who, values)| format!("{who} {}", set.names(&|at| values[at].is_empty())));
+                let lacks = lacks.map(|(who, values)| {
+                    format!("{who} {}", set.names(&|at| values[at].is_empty()))
+                });
                 message!(
                     "is missing, and the row may mean {candidate}: {} agrees, but {}; {remedy}, or fill in what is missing",
                     set.names(&|at| !values[at].is_empty() && !other[at].is_empty()),
@@ -213,21 +278,38 @@ pub(super) fn identify<F: RecordFields>(
 /// Returns the match sets of a dataset. Fields of the other dataset identify nothing here.
 fn match_sets<F: RecordFields>(matching: &[Vec<String>]) -> Vec<MatchSet<'_>> {
     let sets = matching.iter().map(|names| {
-        let fields = names.iter().map(|name| (name.as_str(), column_indexes::<F>(&columns_of(name))));
+        let fields = names
+            .iter()
+            .map(|name| (name.as_str(), column_indexes::<F>(&columns_of(name))));
         let fields = fields.filter(|(_, columns)| !columns.is_empty()).collect();
-        MatchSet { fields, records: Vec::new(), by_values: HashMap::new(), by_value: HashMap::new() }
+        MatchSet {
+            fields,
+            records: Vec::new(),
+            by_values: HashMap::new(),
+            by_value: HashMap::new(),
+        }
     });
     sets.filter(|set| !set.fields.is_empty()).collect()
 }
 
 /// Returns the indexes of the columns that the dataset has.
 fn column_indexes<F: RecordFields>(names: &[&str]) -> Vec<usize> {
-    names.iter().filter_map(|name| F::table().fields.iter().position(|field| field.column == *name)).collect()
+    names
+        .iter()
+        .filter_map(|name| {
+            F::table()
+                .fields
+                .iter()
+                .position(|field| field.column == *name)
+        })
+        .collect()
 }
 
 /// Describes a record by its id and name.
 fn described<F: RecordFields>(dataset: Dataset, id: Id, record: Option<&Curated<F>>) -> String {
-    let name = record.map(|record| shortened(record.fields().name())).unwrap_or_default();
+    let name = record
+        .map(|record| shortened(record.fields().name()))
+        .unwrap_or_default();
     format!("{} {id} `{name}`", dataset.as_str().trim_end_matches('s'))
 }
 
@@ -238,16 +320,22 @@ fn match_values<'v, F: RecordFields>(
     value: &dyn Fn(usize) -> Cow<'v, str>,
 ) -> Vec<Vec<String>> {
     let comparable = |at: &usize| comparable_value(&F::table().fields[*at], &value(*at));
-    fields.iter().fold(vec![Vec::new()], |choices, (_, columns)| {
-        let mut values: BTreeSet<String> = columns.iter().map(comparable).collect();
-        if values.len() > 1 {
-            values.remove("");
-        }
-        choices
-            .iter()
-            .flat_map(|chosen| values.iter().map(|value| [&chosen[..], std::slice::from_ref(value)].concat()))
-            .collect()
-    })
+    fields
+        .iter()
+        .fold(vec![Vec::new()], |choices, (_, columns)| {
+            let mut values: BTreeSet<String> = columns.iter().map(comparable).collect();
+            if values.len() > 1 {
+                values.remove("");
+            }
+            choices
+                .iter()
+                .flat_map(|chosen| {
+                    values
+                        .iter()
+                        .map(|value| [&chosen[..], std::slice::from_ref(value)].concat())
+                })
+                .collect()
+        })
 }
 
 /// Returns the value as `q` compares it. The spelling of an ISSN does not count, nor the order of a list.
@@ -263,18 +351,30 @@ fn comparable_value(field: &Field, csv: &str) -> String {
 }
 
 /// Returns the valid ISSN of each edition of a journal. `value` returns a column in CSV form.
-fn valid_issns<'v, F: RecordFields>(columns: &[usize], value: &dyn Fn(usize) -> Cow<'v, str>) -> Vec<Option<String>> {
-    columns.iter().map(|at| valid_issn(&F::table().fields[*at].column, &value(*at))).collect()
+fn valid_issns<'v, F: RecordFields>(
+    columns: &[usize],
+    value: &dyn Fn(usize) -> Cow<'v, str>,
+) -> Vec<Option<String>> {
+    columns
+        .iter()
+        .map(|at| valid_issn(&F::table().fields[*at].column, &value(*at)))
+        .collect()
 }
 
 /// Returns two valid ISSNs of the same edition that differ, unless one of the journals has all ISSNs of the other.
 fn contradiction(one: &[Option<String>], other: &[Option<String>]) -> Option<(String, String)> {
     let has_all = |of: &[Option<String>], issns: &[Option<String>]| {
-        issns.iter().flatten().all(|issn| of.contains(&Some(issn.clone())))
+        issns
+            .iter()
+            .flatten()
+            .all(|issn| of.contains(&Some(issn.clone())))
     };
     if has_all(one, other) || has_all(other, one) {
         return None;
     }
-    let mut editions = one.iter().zip(other).filter_map(|(one, other)| Some((one.clone()?, other.clone()?)));
+    let mut editions = one
+        .iter()
+        .zip(other)
+        .filter_map(|(one, other)| Some((one.clone()?, other.clone()?)));
     editions.find(|(one, other)| one != other)
 }

@@ -25,7 +25,8 @@ fn licensed_database() -> TestDatabase {
     apply(&database, merged.batch);
     database.edit(|edit| {
         edit.set_license("acme", scope("Oncology"), None).unwrap();
-        edit.set_license("heart", scope("Cardiology"), None).unwrap();
+        edit.set_license("heart", scope("Cardiology"), None)
+            .unwrap();
     });
     database
 }
@@ -44,7 +45,10 @@ fn likely_mistakes_are_warned_of() {
             "200,A,2026,oncology,France,,",
             "therapy_areas: `oncology` - is another spelling of `Oncology` (1 row); licenses that name the right one (acme)",
         ),
-        ("200,A,2026,Oncology ,France,,", "therapy_areas: `Oncology ` - is another spelling of `Oncology`"),
+        (
+            "200,A,2026,Oncology ,France,,",
+            "therapy_areas: `Oncology ` - is another spelling of `Oncology`",
+        ),
         (
             "200,A,2026,Haematology,France,,",
             "`Haematology` - is another spelling of `Hematology` (1 row); licenses and filters treat them as different",
@@ -58,17 +62,32 @@ fn likely_mistakes_are_warned_of() {
             "200,A,2026,Cardiolgy,France,,",
             "`Cardiolgy` - looks like a misspelling of `Cardiology` (1 row); licenses that name the right one (heart)",
         ),
-        ("200,A,2026,CARDIOLOGY,France,,", "`CARDIOLOGY` - is another spelling of `Cardiology`"),
+        (
+            "200,A,2026,CARDIOLOGY,France,,",
+            "`CARDIOLOGY` - is another spelling of `Cardiology`",
+        ),
         ("200,A,2026,Hepatology,France,,", ""),
-        ("200,A,2026,Hepatolgy,France,,", "`Hepatolgy` - looks like a misspelling of `Hepatology`"),
+        (
+            "200,A,2026,Hepatolgy,France,,",
+            "`Hepatolgy` - looks like a misspelling of `Hepatology`",
+        ),
         (
             "200,A,2026,\"Oncology, Hematology\",France,,",
             "`Oncology, Hematology` - lists several in one text: `Oncology`, `Hematology` (1 row); licenses that name \
              the right one (acme) do not match this one; in CSV write `Oncology; Hematology`",
         ),
-        ("200,A,2026,Oncology;Hematology,France,,", "lists several in one text: `Oncology`, `Hematology`"),
-        ("200,A,2026,Oncology / hematology,France,,", "lists several in one text: `Oncology`, `Hematology`"),
-        ("200,A,2026,Oncology and Hematology,France,,", "lists several in one text"),
+        (
+            "200,A,2026,Oncology;Hematology,France,,",
+            "lists several in one text: `Oncology`, `Hematology`",
+        ),
+        (
+            "200,A,2026,Oncology / hematology,France,,",
+            "lists several in one text: `Oncology`, `Hematology`",
+        ),
+        (
+            "200,A,2026,Oncology and Hematology,France,,",
+            "lists several in one text",
+        ),
         ("200,A,2026,Obstetrics and Gynecology,France,,", ""),
         ("200,A,2026,\"Ear, Nose and Throat\",France,,", ""),
         (
@@ -76,13 +95,31 @@ fn likely_mistakes_are_warned_of() {
             "`Balneology` - is not a known therapy area (1 row); no license names it, so licenses with other ones \
              (acme, heart) do not match it; check its spelling",
         ),
-        ("200,A,2026,N/A,France,,", "therapy_areas: `N/A` - is a placeholder"),
-        ("200,A,2026,Oncology,Frnace,,", "country: `Frnace` - looks like a misspelling of `France`"),
-        ("200,A,2026,Oncology,Germny,,", "country: `Germny` - looks like a misspelling of `Germany`"),
+        (
+            "200,A,2026,N/A,France,,",
+            "therapy_areas: `N/A` - is a placeholder",
+        ),
+        (
+            "200,A,2026,Oncology,Frnace,,",
+            "country: `Frnace` - looks like a misspelling of `France`",
+        ),
+        (
+            "200,A,2026,Oncology,Germny,,",
+            "country: `Germny` - looks like a misspelling of `Germany`",
+        ),
         ("200,A,2026,Oncology,Germany,,", ""),
-        ("200,A,2026,Oncology,Austria,,\n201,B,2026,Oncology,Australia,,\n202,C,2026,Oncology,Australia,,", ""),
-        ("200,A,2026,Oncology,Atlantis,,", "country: `Atlantis` - is not a known country (1 row)"),
-        ("200,A,2026,Oncology,TBD,,", "country: `TBD` - is a placeholder"),
+        (
+            "200,A,2026,Oncology,Austria,,\n201,B,2026,Oncology,Australia,,\n202,C,2026,Oncology,Australia,,",
+            "",
+        ),
+        (
+            "200,A,2026,Oncology,Atlantis,,",
+            "country: `Atlantis` - is not a known country (1 row)",
+        ),
+        (
+            "200,A,2026,Oncology,TBD,,",
+            "country: `TBD` - is a placeholder",
+        ),
         (
             "200,congress 101,2026,Oncology,France,,",
             "name: `congress 101` - is also the name of conference 101 in the database, of the same year; remove one",
@@ -98,7 +135,10 @@ fn likely_mistakes_are_warned_of() {
         ),
         ("200,Another 101,2026,Oncology,France,2026-05-02,Paris", ""),
         // Lint does not repeat warnings about unchanged rows.
-        ("101,Congress 101,2026,Oncology; Hematology,France,2026-05-02,Paris", ""),
+        (
+            "101,Congress 101,2026,Oncology; Hematology,France,2026-05-02,Paris",
+            "",
+        ),
         (
             "101,Congress 102,2026,Oncology; Hematology,France,2026-05-02,Paris",
             "conferences.csv:2: name: `Congress 102` - is also the name of conference 102 in the database",
@@ -106,11 +146,22 @@ fn likely_mistakes_are_warned_of() {
     ];
     let database = licensed_database();
     for (rows, expected) in cases {
-        let rows: String = rows.lines().map(|row| format!("{row},check,check,check\n")).collect();
+        let rows: String = rows
+            .lines()
+            .map(|row| format!("{row},check,check,check\n"))
+            .collect();
         let head = "id,name,year,therapy_areas,country,start_date,city,start_date_status,abstract_due_date_status,late_breaking_due_date_status";
-        let merged = run(&database, &format!("# conferences.csv\n{head}\n{rows}"), MergeOptions::default()).unwrap();
-        let warnings: Vec<String> =
-            merged.warnings.iter().map(|warning| without_folder(&warning.to_string())).collect();
+        let merged = run(
+            &database,
+            &format!("# conferences.csv\n{head}\n{rows}"),
+            MergeOptions::default(),
+        )
+        .unwrap();
+        let warnings: Vec<String> = merged
+            .warnings
+            .iter()
+            .map(|warning| without_folder(&warning.to_string()))
+            .collect();
         if expected.is_empty() {
             assert_eq!(warnings, [""; 0], "{rows}");
         } else {
@@ -121,24 +172,46 @@ fn likely_mistakes_are_warned_of() {
     let journals = [
         ("40,lancet,0028-4793", ""),
         ("40,the Lancet.,0028-4793", ""),
-        ("40,the Lancet.,", "name: `the Lancet.` - is also the name of journal 30 in the database"),
-        ("40,J,01406736", "issn_print: `0140-6736` - is also an ISSN of journal 30 in the database"),
+        (
+            "40,the Lancet.,",
+            "name: `the Lancet.` - is also the name of journal 30 in the database",
+        ),
+        (
+            "40,J,01406736",
+            "issn_print: `0140-6736` - is also an ISSN of journal 30 in the database",
+        ),
         (
             "40,J,01406737",
             "issn_print: `01406737` - is not in the form of an ISSN; write `0140-6737`|its check digit is 7",
         ),
-        ("40,J,0140-6737", "issn_print: `0140-6737` - its check digit is 7, but its other digits require 6"),
+        (
+            "40,J,0140-6737",
+            "issn_print: `0140-6737` - its check digit is 7, but its other digits require 6",
+        ),
         ("30,The Lancet,0140-6736", ""),
     ];
     for (row, expected) in journals {
-        let merged =
-            run(&database, &format!("# journals.csv\nid,name,issn_print\n{row}\n"), MergeOptions::default()).unwrap();
-        let warnings: Vec<String> =
-            merged.warnings.iter().map(|warning| without_folder(&warning.to_string())).collect();
-        let expected: Vec<&str> = expected.split('|').filter(|text| !text.is_empty()).collect();
+        let merged = run(
+            &database,
+            &format!("# journals.csv\nid,name,issn_print\n{row}\n"),
+            MergeOptions::default(),
+        )
+        .unwrap();
+        let warnings: Vec<String> = merged
+            .warnings
+            .iter()
+            .map(|warning| without_folder(&warning.to_string()))
+            .collect();
+        let expected: Vec<&str> = expected
+            .split('|')
+            .filter(|text| !text.is_empty())
+            .collect();
         assert_eq!(warnings.len(), expected.len(), "{row}: {warnings:?}");
         assert!(
-            warnings.iter().zip(&expected).all(|(warnings, expected)| warnings.contains(expected)),
+            warnings
+                .iter()
+                .zip(&expected)
+                .all(|(warnings, expected)| warnings.contains(expected)),
             "{row}: {warnings:?}"
         );
     }
@@ -146,37 +219,64 @@ fn likely_mistakes_are_warned_of() {
 
 /// Removes the folders from the paths in a message.
 fn without_folder(message: &str) -> String {
-    let words = message
-        .split(' ')
-        .map(|word| if word.contains(".csv:") { word.rsplit('/').next().unwrap_or(word) } else { word });
+    let words = message.split(' ').map(|word| {
+        if word.contains(".csv:") {
+            word.rsplit('/').next().unwrap_or(word)
+        } else {
+            word
+        }
+    });
     words.collect::<Vec<_>>().join(" ")
 }
 
 #[test]
 fn the_word_of_the_database_is_preferred_while_a_record_has_it() {
     let database = sample_database();
-    let row =
-        |id: u64, area: &str| format!("{{\"id\":{id},\"name\":\"C{id}\",\"therapy_areas\":[\"{area}\"],{STATUSES}}}\n");
-    let merged =
-        run(&database, &format!("# conferences.jsonl\n{}", row(50, "Balneologgy")), MergeOptions::default()).unwrap();
+    let row = |id: u64, area: &str| {
+        format!("{{\"id\":{id},\"name\":\"C{id}\",\"therapy_areas\":[\"{area}\"],{STATUSES}}}\n")
+    };
+    let merged = run(
+        &database,
+        &format!("# conferences.jsonl\n{}", row(50, "Balneologgy")),
+        MergeOptions::default(),
+    )
+    .unwrap();
     assert_eq!(merged.warnings, []);
     apply(&database, merged.batch);
     let rows = row(51, "Balneology") + &row(52, "Balneology");
     for lints_all in [false, true] {
-        let options = MergeOptions { lints_all, ..MergeOptions::default() };
+        let options = MergeOptions {
+            lints_all,
+            ..MergeOptions::default()
+        };
         let merged = run(&database, &format!("# conferences.jsonl\n{rows}"), options).unwrap();
         let warnings: Vec<String> = merged.warnings.iter().map(ToString::to_string).collect();
-        let expected = "`Balneology` - looks like a misspelling of `Balneologgy` (2 rows, the first is here)";
-        assert!(warnings.len() == 1 && warnings[0].contains(expected), "{warnings:?}");
+        let expected =
+            "`Balneology` - looks like a misspelling of `Balneologgy` (2 rows, the first is here)";
+        assert!(
+            warnings.len() == 1 && warnings[0].contains(expected),
+            "{warnings:?}"
+        );
     }
     // The import removes the only record that has it: with the others, or by itself.
     let removed = "{\"id\":50,\"deleted\":true}\n".to_owned();
     for (rows, replace) in [(rows.clone(), true), (rows + &removed, false)] {
-        let options = MergeOptions { replace, ..MergeOptions::default() };
+        let options = MergeOptions {
+            replace,
+            ..MergeOptions::default()
+        };
         let merged = run(&database, &format!("# conferences.jsonl\n{rows}"), options).unwrap();
-        let words: Vec<_> =
-            merged.warnings.iter().map(|warning| warning.value.as_deref().unwrap_or_default()).collect();
-        assert_eq!(words, ["Balneology"], "only the new word is not known: {:?}", merged.warnings);
+        let words: Vec<_> = merged
+            .warnings
+            .iter()
+            .map(|warning| warning.value.as_deref().unwrap_or_default())
+            .collect();
+        assert_eq!(
+            words,
+            ["Balneology"],
+            "only the new word is not known: {:?}",
+            merged.warnings
+        );
     }
 }
 
@@ -186,21 +286,60 @@ fn a_word_that_the_import_removes_corrects_no_other_word() {
         ids.map(|id| format!("{id},C{id},{area}\n")).collect()
     };
     let cases = [
-        (rows("haematology", 50..=54), rows("Hematology", 50..=54), vec![]),
-        (rows("haematology", 50..=54), rows("Hematology", 50..=60), vec![]),
+        (
+            rows("haematology", 50..=54),
+            rows("Hematology", 50..=54),
+            vec![],
+        ),
+        (
+            rows("haematology", 50..=54),
+            rows("Hematology", 50..=60),
+            vec![],
+        ),
         // The word is neither a known area nor a new one.
-        (rows("balneology", 50..=54), rows("Balneology", 50..=54), vec![]),
-        (rows("Balneology", 50..=54), rows("Balneology", 50..=52) + &rows("Phoniatrics", 53..=54), vec!["Phoniatrics"]),
+        (
+            rows("balneology", 50..=54),
+            rows("Balneology", 50..=54),
+            vec![],
+        ),
+        (
+            rows("Balneology", 50..=54),
+            rows("Balneology", 50..=52) + &rows("Phoniatrics", 53..=54),
+            vec!["Phoniatrics"],
+        ),
         // Some rows keep the stored word.
-        (rows("haematology", 50..=54), rows("Hematology", 50..=52), vec!["Hematology"]),
-        (rows("Balneologgy", 50..=52), rows("Balneology", 51..=53), vec!["Balneology"]),
+        (
+            rows("haematology", 50..=54),
+            rows("Hematology", 50..=52),
+            vec!["Hematology"],
+        ),
+        (
+            rows("Balneologgy", 50..=52),
+            rows("Balneology", 51..=53),
+            vec!["Balneology"],
+        ),
         // The removed word is known to be right.
-        (rows("Hematology", 50..=54), rows("haematology", 50..=54), vec!["haematology"]),
-        (rows("Hematology", 50..=61), rows("Hematolgy", 50..=61), vec!["Hematolgy"]),
+        (
+            rows("Hematology", 50..=54),
+            rows("haematology", 50..=54),
+            vec!["haematology"],
+        ),
+        (
+            rows("Hematology", 50..=61),
+            rows("Hematolgy", 50..=61),
+            vec!["Hematolgy"],
+        ),
     ];
     for (stored, imported, expected) in cases {
-        let warnings = warnings_after(&sample_database(), "id,name,therapy_areas", &[&stored, &imported]);
-        let words: Vec<_> = warnings.iter().filter_map(|warning| warning.split('`').nth(1)).collect();
+        let warnings = warnings_after(
+            &sample_database(),
+            "id,name,therapy_areas",
+            &[&stored, &imported],
+        );
+        let words: Vec<_> = warnings
+            .iter()
+            .filter_map(|warning| warning.split('`').nth(1))
+            .collect();
         assert_eq!(words, expected, "{stored}{imported}: {warnings:?}");
     }
 }
@@ -208,9 +347,16 @@ fn a_word_that_the_import_removes_corrects_no_other_word() {
 #[test]
 fn a_new_word_of_a_stored_record_is_compared_with_those_of_the_database() {
     let stored = "50,A,Balneology\n51,B,Balneology\n52,C,Oncology";
-    let warnings = warnings_after(&sample_database(), "id,name,therapy_areas", &[stored, "52,C,Balneologgy"]);
+    let warnings = warnings_after(
+        &sample_database(),
+        "id,name,therapy_areas",
+        &[stored, "52,C,Balneologgy"],
+    );
     let expected = "conferences.csv:2: therapy_areas: `Balneologgy` - looks like a misspelling of `Balneology` (1 row)";
-    assert!(warnings.len() == 1 && warnings[0].starts_with(expected), "{warnings:?}");
+    assert!(
+        warnings.len() == 1 && warnings[0].starts_with(expected),
+        "{warnings:?}"
+    );
 }
 
 #[test]
@@ -225,20 +371,35 @@ fn rows_of_different_kinds_may_share_a_name() {
     assert_eq!(merged.warnings, []);
     // A second row of a kind is reported, at its own kind.
     let second = "{\"id\":51,\"name\":\"topic: heart\"}\n";
-    let merged = run(&sample_database(), &(files.concat() + second), MergeOptions::default()).unwrap();
+    let merged = run(
+        &sample_database(),
+        &(files.concat() + second),
+        MergeOptions::default(),
+    )
+    .unwrap();
     let warnings: Vec<String> = merged.warnings.iter().map(ToString::to_string).collect();
-    assert!(warnings.len() == 1 && warnings[0].contains("is also the name of journal 50"), "{warnings:?}");
+    assert!(
+        warnings.len() == 1 && warnings[0].contains("is also the name of journal 50"),
+        "{warnings:?}"
+    );
 }
 
 /// Imports the conferences one after another, and returns the warnings about the last file.
 fn warnings_after(database: &TestDatabase, head: &str, files: &[&str]) -> Vec<String> {
     let mut warnings = Vec::new();
     for rows in files {
-        let rows: String = rows.lines().map(|row| format!("{row},check,check,check\n")).collect();
+        let rows: String = rows
+            .lines()
+            .map(|row| format!("{row},check,check,check\n"))
+            .collect();
         let statuses = "start_date_status,abstract_due_date_status,late_breaking_due_date_status";
         let file = format!("# conferences.csv\n{head},{statuses}\n{rows}");
         let merged = run(database, &file, MergeOptions::default()).unwrap();
-        warnings = merged.warnings.iter().map(|warning| without_folder(&warning.to_string())).collect();
+        warnings = merged
+            .warnings
+            .iter()
+            .map(|warning| without_folder(&warning.to_string()))
+            .collect();
         apply(database, merged.batch);
     }
     warnings
@@ -251,10 +412,26 @@ fn a_finding_is_known_by_its_rule_field_value_and_message() {
         // The same finding, though the row changed.
         ("1,A,2026,, Paris,Hall", "1,A,2026,, Paris,Other hall", &[]),
         // Another value of the same field, another field with the same value, and both.
-        ("1,A,2026,, Paris,Hall", "1,A,2026,, Lyon,Hall", &["conferences.csv:2: city: ` Lyon` - has blanks"]),
-        ("1,A,2026,, Paris,Hall", "1,A,2026,, Paris, Paris", &["conferences.csv:2: venue: ` Paris` - has blanks"]),
-        ("1,A,2026,, Paris,Hall", "1,A,2026,,Paris, Hall", &["conferences.csv:2: venue: ` Hall` - has blanks"]),
-        ("1,A,2026,, Paris,Hall", "1, A,2026,, Paris,Hall", &["conferences.csv:2: name: ` A` - has blanks"]),
+        (
+            "1,A,2026,, Paris,Hall",
+            "1,A,2026,, Lyon,Hall",
+            &["conferences.csv:2: city: ` Lyon` - has blanks"],
+        ),
+        (
+            "1,A,2026,, Paris,Hall",
+            "1,A,2026,, Paris, Paris",
+            &["conferences.csv:2: venue: ` Paris` - has blanks"],
+        ),
+        (
+            "1,A,2026,, Paris,Hall",
+            "1,A,2026,,Paris, Hall",
+            &["conferences.csv:2: venue: ` Hall` - has blanks"],
+        ),
+        (
+            "1,A,2026,, Paris,Hall",
+            "1, A,2026,, Paris,Hall",
+            &["conferences.csv:2: name: ` A` - has blanks"],
+        ),
         // Another rule about the same field.
         (
             "1,A,2026,, Paris,Hall",
@@ -264,10 +441,17 @@ fn a_finding_is_known_by_its_rule_field_value_and_message() {
         (
             "1,A,2026,, Paris,Hall",
             "1,A,2026,, &amp;,Hall",
-            &["conferences.csv:2: city: ` &amp;` - contains `&amp;`", "conferences.csv:2: city: ` &amp;` - has blanks"],
+            &[
+                "conferences.csv:2: city: ` &amp;` - contains `&amp;`",
+                "conferences.csv:2: city: ` &amp;` - has blanks",
+            ],
         ),
         // The same value contradicts another one now.
-        ("1,A,2026,2023-05-01,Paris,Hall", "1,A,2026,2023-05-01,Paris,Other hall", &[]),
+        (
+            "1,A,2026,2023-05-01,Paris,Hall",
+            "1,A,2026,2023-05-01,Paris,Other hall",
+            &[],
+        ),
         (
             "1,A,2026,2023-05-01,Paris,Hall",
             "1,A,2026,2022-05-01,Paris,Hall",
@@ -298,7 +482,10 @@ fn a_finding_is_known_by_its_rule_field_value_and_message() {
     for (stored, rows, expected) in cases {
         let warnings = warnings_after(&sample_database(), head, &[stored, rows]);
         assert_eq!(warnings.len(), expected.len(), "{rows}: {warnings:?}");
-        let fit = warnings.iter().zip(expected).all(|(warning, expected)| warning.starts_with(expected));
+        let fit = warnings
+            .iter()
+            .zip(expected)
+            .all(|(warning, expected)| warning.starts_with(expected));
         assert!(fit, "{rows}: {warnings:?}");
     }
 }
@@ -325,20 +512,37 @@ fn a_duplicate_is_known_while_the_names_of_both_stay() {
                 "begins on the same day in the same city as conference 2",
             ],
         ),
-        ("3,Kidney Week,failures,2026,2026-05-02,Paris", &["begins on the same day in the same city as conference 2"]),
+        (
+            "3,Kidney Week,failures,2026,2026-05-02,Paris",
+            &["begins on the same day in the same city as conference 2"],
+        ),
         // Two rules about one row are one warning.
-        ("4,kidney week,,2026,2026-05-02,Paris", &["is also the name of conference 3 in the database"]),
+        (
+            "4,kidney week,,2026,2026-05-02,Paris",
+            &["is also the name of conference 3 in the database"],
+        ),
         // The pair is reported once, at the imported row, though both rows are in the file.
         (
             "5,Liver Days,,2026,2026-06-02,Rome\n6,Liver Days.,,2026,2026-06-02,Rome",
-            &["conferences.csv:3: name: `Liver Days.` - is also the name of conference 5 at conferences.csv:2"],
+            &[
+                "conferences.csv:3: name: `Liver Days.` - is also the name of conference 5 at conferences.csv:2",
+            ],
         ),
-        ("4,Lung Days,,2026,2026-05-02,Paris\n5,Kidney Days,,2026,2026-05-02,Paris", &[]),
+        (
+            "4,Lung Days,,2026,2026-05-02,Paris\n5,Kidney Days,,2026,2026-05-02,Paris",
+            &[],
+        ),
     ];
     for (rows, expected) in cases {
         let warnings = warnings_after(&sample_database(), head, &[stored, rows]);
         assert_eq!(warnings.len(), expected.len(), "{rows}: {warnings:?}");
-        assert!(warnings.iter().zip(expected).all(|(warning, expected)| warning.contains(expected)), "{warnings:?}");
+        assert!(
+            warnings
+                .iter()
+                .zip(expected)
+                .all(|(warning, expected)| warning.contains(expected)),
+            "{warnings:?}"
+        );
     }
 }
 
@@ -349,45 +553,105 @@ fn a_misspelling_is_reported_at_its_first_row_with_their_number() {
     let warnings = warnings_after(&database, "id,name,therapy_areas", &[rows]);
     let expected = "conferences.csv:2: therapy_areas: `Oncolgy` - looks like a misspelling of `Oncology` (3 rows, the \
                     first is here); licenses that name the right one (acme)";
-    assert!(warnings.len() == 1 && warnings[0].starts_with(expected), "{warnings:?}");
+    assert!(
+        warnings.len() == 1 && warnings[0].starts_with(expected),
+        "{warnings:?}"
+    );
     // A row that already had the word is not reported. Other rows are, although the database has the word.
     let rows = "200,A2,Oncolgy\n204,E,Oncolgy\n202,C2,Oncolgy";
     let warnings = warnings_after(&database, "id,name,therapy_areas", &[rows]);
     let expected = "conferences.csv:3: therapy_areas: `Oncolgy` - looks like a misspelling of `Oncology` (1 row)";
-    assert!(warnings.len() == 1 && warnings[0].starts_with(expected), "{warnings:?}");
+    assert!(
+        warnings.len() == 1 && warnings[0].starts_with(expected),
+        "{warnings:?}"
+    );
     // A row that had another word of the field.
-    let warnings = warnings_after(&database, "id,name,therapy_areas", &["201,B,Oncology; Hematolgy"]);
+    let warnings = warnings_after(
+        &database,
+        "id,name,therapy_areas",
+        &["201,B,Oncology; Hematolgy"],
+    );
     let expected = "conferences.csv:2: therapy_areas: `Hematolgy` - looks like a misspelling of `Hematology` (1 row)";
-    assert!(warnings.len() == 1 && warnings[0].starts_with(expected), "{warnings:?}");
+    assert!(
+        warnings.len() == 1 && warnings[0].starts_with(expected),
+        "{warnings:?}"
+    );
 }
 
 #[test]
 fn typos_are_sought_by_the_length_of_the_word() {
     // Ten rows with an odd word make it a word of its own.
-    let odd = |count: usize| (0..count).map(|at| format!("{},C{at},Nephrolgy,\n", 300 + at)).collect::<String>();
+    let odd = |count: usize| {
+        (0..count)
+            .map(|at| format!("{},C{at},Nephrolgy,\n", 300 + at))
+            .collect::<String>()
+    };
     let cases = [
         // Four letters are too few, five to eight may have one wrong letter, more may have two.
-        ("200,A,,Sapin".to_owned(), "country: `Sapin` - looks like a misspelling of `Spain`"),
-        ("200,A,,Irna".to_owned(), "country: `Irna` - is not a known country"),
-        ("200,A,,Germny".to_owned(), "country: `Germny` - looks like a misspelling of `Germany`"),
-        ("200,A,,Grmeny".to_owned(), "country: `Grmeny` - is not a known country"),
-        ("200,A,Cardiolg,".to_owned(), "therapy_areas: `Cardiolg` - is not a known therapy area"),
-        ("200,A,Cardoilgy,".to_owned(), "therapy_areas: `Cardoilgy` - looks like a misspelling of `Cardiology`"),
-        ("200,A,Cardoilggy,".to_owned(), "therapy_areas: `Cardoilggy` - looks like a misspelling of `Cardiology`"),
-        ("200,A,Crdoilgyy,".to_owned(), "therapy_areas: `Crdoilgyy` - is not a known therapy area"),
-        (odd(9), "therapy_areas: `Nephrolgy` - looks like a misspelling of `Nephrology` (9 rows, the first is here)"),
-        (odd(10), "therapy_areas: `Nephrolgy` - is not a known therapy area (10 rows, the first is here)"),
+        (
+            "200,A,,Sapin".to_owned(),
+            "country: `Sapin` - looks like a misspelling of `Spain`",
+        ),
+        (
+            "200,A,,Irna".to_owned(),
+            "country: `Irna` - is not a known country",
+        ),
+        (
+            "200,A,,Germny".to_owned(),
+            "country: `Germny` - looks like a misspelling of `Germany`",
+        ),
+        (
+            "200,A,,Grmeny".to_owned(),
+            "country: `Grmeny` - is not a known country",
+        ),
+        (
+            "200,A,Cardiolg,".to_owned(),
+            "therapy_areas: `Cardiolg` - is not a known therapy area",
+        ),
+        (
+            "200,A,Cardoilgy,".to_owned(),
+            "therapy_areas: `Cardoilgy` - looks like a misspelling of `Cardiology`",
+        ),
+        (
+            "200,A,Cardoilggy,".to_owned(),
+            "therapy_areas: `Cardoilggy` - looks like a misspelling of `Cardiology`",
+        ),
+        (
+            "200,A,Crdoilgyy,".to_owned(),
+            "therapy_areas: `Crdoilgyy` - is not a known therapy area",
+        ),
+        (
+            odd(9),
+            "therapy_areas: `Nephrolgy` - looks like a misspelling of `Nephrology` (9 rows, the first is here)",
+        ),
+        (
+            odd(10),
+            "therapy_areas: `Nephrolgy` - is not a known therapy area (10 rows, the first is here)",
+        ),
     ];
     for (rows, expected) in cases {
-        let warnings = warnings_after(&licensed_database(), "id,name,therapy_areas,country", &[&rows]);
-        assert!(warnings.len() == 1 && warnings[0].contains(expected), "{rows}: {warnings:?}");
+        let warnings = warnings_after(
+            &licensed_database(),
+            "id,name,therapy_areas,country",
+            &[&rows],
+        );
+        assert!(
+            warnings.len() == 1 && warnings[0].contains(expected),
+            "{rows}: {warnings:?}"
+        );
     }
 }
 
 #[test]
 fn three_licenses_are_named_and_more_are_counted() {
     let names = ["acme", "beta", "gamma", "delta", "epsilon"];
-    let expected = ["(acme)", "(acme, beta)", "(acme, beta, gamma)", "(acme, beta, delta and 1 more)", "and 2 more)"];
+    let expected = [
+        "(acme)",
+        "(acme, beta)",
+        "(acme, beta, gamma)",
+        "(acme, beta, delta and 1 more)",
+        "and 2 more)",
+    ];
     for (count, expected) in (1..).zip(expected) {
         let database = licensed_database();
         database.edit(|edit| {
@@ -397,7 +661,10 @@ fn three_licenses_are_named_and_more_are_counted() {
             }
         });
         let warnings = warnings_after(&database, "id,name,therapy_areas", &["200,A,oncology"]);
-        assert!(warnings.len() == 1 && warnings[0].contains(expected), "{expected}: {warnings:?}");
+        assert!(
+            warnings.len() == 1 && warnings[0].contains(expected),
+            "{expected}: {warnings:?}"
+        );
     }
 }
 
@@ -406,7 +673,17 @@ fn words_in_any_set_of_a_license_count() {
     let database = licensed_database();
     // Several sets, of which the words of the countries are the second.
     let countries = Some(["Östland".to_owned()].into());
-    database.edit(|edit| edit.set_license("acme", Scope { countries, ..scope("Oncology") }, None).unwrap());
+    database.edit(|edit| {
+        edit.set_license(
+            "acme",
+            Scope {
+                countries,
+                ..scope("Oncology")
+            },
+            None,
+        )
+        .unwrap()
+    });
     let cases = [
         (
             "200,A,Oncology,Ostland",
@@ -423,7 +700,10 @@ fn words_in_any_set_of_a_license_count() {
     ];
     for (rows, expected) in cases {
         let warnings = warnings_after(&database, "id,name,therapy_areas,country", &[rows]);
-        assert!(warnings.len() == 1 && warnings[0].contains(expected), "{rows}: {warnings:?}");
+        assert!(
+            warnings.len() == 1 && warnings[0].contains(expected),
+            "{rows}: {warnings:?}"
+        );
         let id = "200";
         let removed = run(
             &database,
@@ -438,20 +718,36 @@ fn words_in_any_set_of_a_license_count() {
 fn records_of_two_datasets_with_one_id_are_two_records() {
     // Conference 30 is imported, and journal 30 is in the database; then conference 101 and a journal of that id.
     let conference = |id: u64, name: &str| {
-        format!("# conferences.jsonl\n{{\"id\":{id},\"name\":\"{name}\",\"year\":2026,{STATUSES}}}\n")
+        format!(
+            "# conferences.jsonl\n{{\"id\":{id},\"name\":\"{name}\",\"year\":2026,{STATUSES}}}\n"
+        )
     };
-    let journal = |id: u64, name: &str| format!("# journals.jsonl\n{{\"id\":{id},\"name\":\"{name}\"}}\n");
+    let journal =
+        |id: u64, name: &str| format!("# journals.jsonl\n{{\"id\":{id},\"name\":\"{name}\"}}\n");
     let cases = [
-        (conference(30, "A") + &journal(40, "the Lancet."), "is also the name of journal 30 in the database"),
-        (journal(101, "J") + &conference(200, "congress 101"), "is also the name of conference 101 in the database"),
+        (
+            conference(30, "A") + &journal(40, "the Lancet."),
+            "is also the name of journal 30 in the database",
+        ),
+        (
+            journal(101, "J") + &conference(200, "congress 101"),
+            "is also the name of conference 101 in the database",
+        ),
         (conference(30, "The Lancet"), ""),
         (journal(101, "Congress 101"), ""),
     ];
     for (files, expected) in cases {
         let merged = run(&licensed_database(), &files, MergeOptions::default()).unwrap();
         let warnings: Vec<String> = merged.warnings.iter().map(ToString::to_string).collect();
-        assert_eq!(warnings.len(), usize::from(!expected.is_empty()), "{files}: {warnings:?}");
-        assert!(warnings.iter().all(|warning| warning.contains(expected)), "{files}: {warnings:?}");
+        assert_eq!(
+            warnings.len(),
+            usize::from(!expected.is_empty()),
+            "{files}: {warnings:?}"
+        );
+        assert!(
+            warnings.iter().all(|warning| warning.contains(expected)),
+            "{files}: {warnings:?}"
+        );
     }
 }
 
@@ -478,12 +774,25 @@ fn an_import_reports_what_lint_finds_afterwards() {
          4,Meeting number 4 of hearts,UK,check,check,check\n5,Meeting number 5 of hearts,UK,check,check,check\n\
          6,Sixth event of lungs,United Kingdom,check,check,check\n7,Seventh event,Japan,check,check,check\n"
     );
-    for (second, line) in [("7,United Kingdom", 2), ("1,UK\n7,United Kingdom\n2,UK", 3), ("1,United Kingdom", 2)] {
+    for (second, line) in [
+        ("7,United Kingdom", 2),
+        ("1,UK\n7,United Kingdom\n2,UK", 3),
+        ("1,United Kingdom", 2),
+    ] {
         let second = format!("# conferences.csv\nid,country\n{second}\n");
         let (found, stored) = findings(&[&first, &second], MergeOptions::default());
         let minority = |found: &[Finding]| -> Vec<(Option<&'static str>, Option<String>, String)> {
-            let own = found.iter().filter(|finding| finding.field.as_deref() == Some("country"));
-            own.map(|finding| (finding.rule, finding.value.clone(), finding.message.replace(" (1 row)", ""))).collect()
+            let own = found
+                .iter()
+                .filter(|finding| finding.field.as_deref() == Some("country"));
+            own.map(|finding| {
+                (
+                    finding.rule,
+                    finding.value.clone(),
+                    finding.message.replace(" (1 row)", ""),
+                )
+            })
+            .collect()
         };
         let afterwards = minority(&stored);
         assert_eq!(afterwards.len(), 1, "{stored:?}");
@@ -491,16 +800,28 @@ fn an_import_reports_what_lint_finds_afterwards() {
         assert_eq!(found[0].line, Some(line), "{found:?}");
         let (rule, value, message) = afterwards[0].clone();
         assert_eq!((found[0].rule, found[0].value.clone()), (rule, value));
-        assert_eq!(message.replace(" (2 rows, the first is here)", ""), found[0].message.replace(" (1 row)", ""));
+        assert_eq!(
+            message.replace(" (2 rows, the first is here)", ""),
+            found[0].message.replace(" (1 row)", "")
+        );
     }
     // The second import sets no country.
-    let (found, _) = findings(&[&first, "# conferences.csv\nid,city\n6,London\n"], MergeOptions::default());
+    let (found, _) = findings(
+        &[&first, "# conferences.csv\nid,city\n6,London\n"],
+        MergeOptions::default(),
+    );
     assert_eq!(found, []);
 }
 
 #[test]
 fn no_spelling_with_brackets_is_recommended() {
-    let areas = ["[Cardiology]", "[Balneology]", "[Balneology]", "Balneology.", "Oncology;[Hydrology]"];
+    let areas = [
+        "[Cardiology]",
+        "[Balneology]",
+        "[Balneology]",
+        "Balneology.",
+        "Oncology;[Hydrology]",
+    ];
     let rows: String = (1..)
         .zip(areas)
         .map(|(id, area)| {
@@ -508,16 +829,27 @@ fn no_spelling_with_brackets_is_recommended() {
             format!("{{\"id\":{id},\"name\":\"C{id}\",\"therapy_areas\":[{area}],{STATUSES}}}\n")
         })
         .collect();
-    let (found, _) = findings(&[&format!("# conferences.jsonl\n{rows}")], MergeOptions::default());
-    let messages: Vec<String> =
-        found.iter().map(|found| format!("{} {}", found.line.unwrap(), found.message)).collect();
+    let (found, _) = findings(
+        &[&format!("# conferences.jsonl\n{rows}")],
+        MergeOptions::default(),
+    );
+    let messages: Vec<String> = found
+        .iter()
+        .map(|found| format!("{} {}", found.line.unwrap(), found.message))
+        .collect();
     let expected = [
         "1 is another spelling of `Cardiology`",
         "2 is another spelling of `Balneology.` (2 rows",
         "5 lists several in one text: `Oncology`, `Hydrology`",
     ];
     assert_eq!(messages.len(), expected.len(), "{messages:?}");
-    assert!(messages.iter().zip(expected).all(|(message, expected)| message.starts_with(expected)), "{messages:?}");
+    assert!(
+        messages
+            .iter()
+            .zip(expected)
+            .all(|(message, expected)| message.starts_with(expected)),
+        "{messages:?}"
+    );
 }
 
 #[test]
@@ -528,23 +860,35 @@ fn journals_with_different_issns_may_share_a_name() {
         ("1,A,0028-4793,\n2,A,,", "3 same_name"),
         ("1,A,,\n2,A,,", "3 same_name"),
         // An invalid ISSN distinguishes no journals.
-        ("1,A,0028-4793,\n2,A,0140-6737,", "3 issn_check_digit 3 same_name"),
+        (
+            "1,A,0028-4793,\n2,A,0140-6737,",
+            "3 issn_check_digit 3 same_name",
+        ),
         ("1,A,0028-4793,\n2,B,,0028-4793", "3 issn_twice"),
         ("1,A,0028-4793,\n2,A,0140-6736,0028-4793", "3 issn_twice"),
         // Print and online edition of one journal.
         ("1,A,0028-4793,0028-4793", ""),
         ("1,A,0028-4793,0028-4793\n2,B,0028-4793,", "3 issn_twice"),
-        ("1,A,0000-0000,\n2,B,9999-9994,\n3,C,0000-0000,", "2 placeholder 3 placeholder 4 placeholder"),
+        (
+            "1,A,0000-0000,\n2,B,9999-9994,\n3,C,0000-0000,",
+            "2 placeholder 3 placeholder 4 placeholder",
+        ),
         ("1,A,0028-4793,\n2,A,0140-6736,\n3,A,,", "4 same_name"),
     ];
     for (rows, expected) in cases {
         let file = format!("# journals.csv\nid,name,issn_print,issn_online\n{rows}\n");
         let (found, stored) = findings(&[&file], MergeOptions::default());
-        let told: Vec<String> =
-            found.iter().map(|found| format!("{} {}", found.line.unwrap(), found.rule.unwrap())).collect();
+        let told: Vec<String> = found
+            .iter()
+            .map(|found| format!("{} {}", found.line.unwrap(), found.rule.unwrap()))
+            .collect();
         assert_eq!(told.join(" "), expected, "{rows}");
         assert_eq!(stored.len(), found.len(), "{rows}: {stored:?}");
-        assert!(found.iter().all(|found| found.rule != Some("same_name") || !found.message.contains("remove")));
+        assert!(
+            found
+                .iter()
+                .all(|found| found.rule != Some("same_name") || !found.message.contains("remove"))
+        );
     }
 }
 
@@ -552,45 +896,125 @@ fn journals_with_different_issns_may_share_a_name() {
 fn values_with_one_right_value_are_corrected() {
     let head = "start_date_status,abstract_due_date_status,late_breaking_due_date_status";
     let conference = |columns: &str, rows: &str| {
-        let rows: String = rows.lines().map(|row| format!("{row},check,check,check\n")).collect();
+        let rows: String = rows
+            .lines()
+            .map(|row| format!("{row},check,check,check\n"))
+            .collect();
         format!("# conferences.csv\nid,{columns},{head}\n{rows}")
     };
     let journals = |columns: &str, rows: &str| format!("# journals.csv\nid,{columns}\n{rows}\n");
-    let areas = (10..15).map(|id| format!("{id},C{id},Cardiology\n")).collect::<String>();
+    let areas = (10..15)
+        .map(|id| format!("{id},C{id},Cardiology\n"))
+        .collect::<String>();
     let cases = [
-        (journals("name", "40,Heart &amp; Lung"), "2 name `Heart &amp; Lung` -> `Heart & Lung`", ""),
-        (journals("name", "40,Heart &amp;amp; Lung "), "2 name `Heart &amp;amp; Lung ` -> `Heart & Lung`", ""),
-        (journals("name", "40,SociÃ©tÃ© "), "2 name `SociÃ©tÃ© ` -> `Société`", ""),
+        (
+            journals("name", "40,Heart &amp; Lung"),
+            "2 name `Heart &amp; Lung` -> `Heart & Lung`",
+            "",
+        ),
+        (
+            journals("name", "40,Heart &amp;amp; Lung "),
+            "2 name `Heart &amp;amp; Lung ` -> `Heart & Lung`",
+            "",
+        ),
+        (
+            journals("name", "40,SociÃ©tÃ© "),
+            "2 name `SociÃ©tÃ© ` -> `Société`",
+            "",
+        ),
         (journals("name,url", "40,A,N/A"), "2 url `N/A` -> null", ""),
         (journals("name", "40,TBD"), "", "2 placeholder"),
         // A valid ISSN is stored in its usual form even without a fix.
         (journals("name,issn_print", "40,A,0028–4793"), "", ""),
-        (journals("name,issn_print", "40,A,0028–4794"), "", "2 issn_form 2 issn_check_digit"),
-        (journals("name,issn_print", "40,A,0000-0000"), "2 issn_print `0000-0000` -> null", ""),
-        (conference("name,city", "40,A,TBD"), "2 city `TBD` -> null", ""),
-        (conference("name,country", "40,A,Schweiz"), "", ""),
-        (conference("name,country", "40,A,Germany\n41,B, germany"), "3 country ` germany` -> `Germany`", ""),
-        (conference("name,country", "40,A,Germny"), "2 country `Germny` -> `Germany`", ""),
-        (conference("name,country", "40,A,Atlantis\n41,B,France\n42,C,Spain"), "", "2 country_unknown"),
         (
-            conference("name,therapy_areas", &(areas.clone() + "40,A,cardiology; Oncolgy; N/A")),
+            journals("name,issn_print", "40,A,0028–4794"),
+            "",
+            "2 issn_form 2 issn_check_digit",
+        ),
+        (
+            journals("name,issn_print", "40,A,0000-0000"),
+            "2 issn_print `0000-0000` -> null",
+            "",
+        ),
+        (
+            conference("name,city", "40,A,TBD"),
+            "2 city `TBD` -> null",
+            "",
+        ),
+        (conference("name,country", "40,A,Schweiz"), "", ""),
+        (
+            conference("name,country", "40,A,Germany\n41,B, germany"),
+            "3 country ` germany` -> `Germany`",
+            "",
+        ),
+        (
+            conference("name,country", "40,A,Germny"),
+            "2 country `Germny` -> `Germany`",
+            "",
+        ),
+        (
+            conference("name,country", "40,A,Atlantis\n41,B,France\n42,C,Spain"),
+            "",
+            "2 country_unknown",
+        ),
+        (
+            conference(
+                "name,therapy_areas",
+                &(areas.clone() + "40,A,cardiology; Oncolgy; N/A"),
+            ),
             "7 therapy_areas `N/A` -> null 7 therapy_areas `Oncolgy` -> `Oncology` 7 therapy_areas `cardiology` -> `Cardiology`",
             "",
         ),
-        (conference("name,therapy_areas", "40,A,\"Oncology, Cardiology\""), "", "2 area_list"),
+        (
+            conference("name,therapy_areas", "40,A,\"Oncology, Cardiology\""),
+            "",
+            "2 area_list",
+        ),
         // medfeed knows neither of the two words, so none is corrected.
-        (conference("name,therapy_areas", "40,A,Balneology\n41,B,Balneology\n42,C,Balneologgy"), "", "4 area_spelling"),
+        (
+            conference(
+                "name,therapy_areas",
+                "40,A,Balneology\n41,B,Balneology\n42,C,Balneologgy",
+            ),
+            "",
+            "4 area_spelling",
+        ),
     ];
     for (file, expected, left) in cases {
-        let merged = run(&sample_database(), &file, MergeOptions { fix: true, ..MergeOptions::default() }).unwrap();
+        let merged = run(
+            &sample_database(),
+            &file,
+            MergeOptions {
+                fix: true,
+                ..MergeOptions::default()
+            },
+        )
+        .unwrap();
         let shown = |fix: &Finding| {
-            let to = fix.to.clone().unwrap().map_or("null".to_owned(), |to| format!("`{to}`"));
-            format!("{} {} `{}` -> {to}", fix.line.unwrap(), fix.field.as_ref().unwrap(), fix.value.as_ref().unwrap())
+            let to = fix
+                .to
+                .clone()
+                .unwrap()
+                .map_or("null".to_owned(), |to| format!("`{to}`"));
+            format!(
+                "{} {} `{}` -> {to}",
+                fix.line.unwrap(),
+                fix.field.as_ref().unwrap(),
+                fix.value.as_ref().unwrap()
+            )
         };
         let fixes: Vec<String> = merged.fixes.iter().map(shown).collect();
         assert_eq!(fixes.join(" "), expected, "{file}");
-        let warnings = merged.warnings.iter().map(|found| format!("{} {}", found.line.unwrap(), found.rule.unwrap()));
-        assert_eq!(warnings.collect::<Vec<_>>().join(" "), left, "{file}: {:?}", merged.warnings);
+        let warnings = merged
+            .warnings
+            .iter()
+            .map(|found| format!("{} {}", found.line.unwrap(), found.rule.unwrap()));
+        assert_eq!(
+            warnings.collect::<Vec<_>>().join(" "),
+            left,
+            "{file}: {:?}",
+            merged.warnings
+        );
         // The corrected values are stored. Lint finds the other mistakes in them.
         let database = sample_database();
         apply(&database, merged.batch);
@@ -606,7 +1030,9 @@ fn values_with_one_right_value_are_corrected() {
 fn only_values_of_the_row_are_corrected() {
     let status = "check,check,check";
     let head = "id,name,city,country,start_date_status,abstract_due_date_status,late_breaking_due_date_status";
-    let stored = format!("# conferences.csv\n{head}\n1,A &amp; B, Paris,Germny,{status}\n2,C,Bonn,Germany,{status}\n");
+    let stored = format!(
+        "# conferences.csv\n{head}\n1,A &amp; B, Paris,Germny,{status}\n2,C,Bonn,Germany,{status}\n"
+    );
     let cases = [
         ("id,venue\n1,Hall ", vec!["venue"]),
         ("id,country\n1,Germny", vec!["country"]),
@@ -616,9 +1042,16 @@ fn only_values_of_the_row_are_corrected() {
         let database = sample_database();
         let merged = run(&database, &stored, MergeOptions::default()).unwrap();
         apply(&database, merged.batch);
-        let options = MergeOptions { fix: true, ..MergeOptions::default() };
+        let options = MergeOptions {
+            fix: true,
+            ..MergeOptions::default()
+        };
         let merged = run(&database, &format!("# conferences.csv\n{rows}\n"), options).unwrap();
-        let fields: Vec<&str> = merged.fixes.iter().filter_map(|fix| fix.field.as_deref()).collect();
+        let fields: Vec<&str> = merged
+            .fixes
+            .iter()
+            .filter_map(|fix| fix.field.as_deref())
+            .collect();
         assert_eq!(fields, expected, "{rows}");
         assert_eq!(merged.warnings, [], "{rows}");
     }

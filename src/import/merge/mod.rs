@@ -28,7 +28,9 @@ use crate::import::findings::{BadRows, FilePosition, Finding, sort_findings};
 use crate::model::field::RowMember;
 use crate::model::message::{first_of, message};
 use crate::model::reference::ReferenceFields;
-use crate::model::{ConferenceFields, Curated, Dataset, Fields, JournalFields, OrganizationFields, TagFields};
+use crate::model::{
+    ConferenceFields, Curated, Dataset, Fields, JournalFields, OrganizationFields, TagFields,
+};
 use crate::store::write::edit::Batch;
 use crate::store::{Snapshot, StoreError};
 
@@ -62,8 +64,21 @@ pub enum Refusal {
 }
 
 /// Merges rows with a state of the database. If a row is bad, returns all faults, including those of reading.
-pub fn merge(rows: ImportRows, state: &Snapshot, options: &MergeOptions) -> Result<Merged, Refusal> {
-    let ImportRows { mut bad, mut warnings, notes, matching, create_links, mut conferences, mut journals, .. } = rows;
+pub fn merge(
+    rows: ImportRows,
+    state: &Snapshot,
+    options: &MergeOptions,
+) -> Result<Merged, Refusal> {
+    let ImportRows {
+        mut bad,
+        mut warnings,
+        notes,
+        matching,
+        create_links,
+        mut conferences,
+        mut journals,
+        ..
+    } = rows;
     let mut fixes = Vec::new();
     if options.fix {
         fixes.extend(fix_texts(&mut conferences));
@@ -81,14 +96,43 @@ pub fn merge(rows: ImportRows, state: &Snapshot, options: &MergeOptions) -> Resu
     let (mut organization_links, mut tag_links) = (Vec::new(), Vec::new());
     collect_links(&conferences, &mut organization_links, &mut tag_links);
     collect_links(&journals, &mut organization_links, &mut tag_links);
-    let mut organizations =
-        resolve(organizations, &organization_links, create_links, &stored.organizations, &mut bad, &mut lint);
-    let mut tags = resolve(tags, &tag_links, create_links, &stored.tags, &mut bad, &mut lint);
+    let mut organizations = resolve(
+        organizations,
+        &organization_links,
+        create_links,
+        &stored.organizations,
+        &mut bad,
+        &mut lint,
+    );
+    let mut tags = resolve(
+        tags,
+        &tag_links,
+        create_links,
+        &stored.tags,
+        &mut bad,
+        &mut lint,
+    );
     assigned.append(&mut organizations.assigned);
     assigned.append(&mut tags.assigned);
 
-    let mut conferences = merge_records(conferences, state, &organizations, &tags, options, &mut bad, &mut lint)?;
-    let journals = merge_records(journals, state, &organizations, &tags, options, &mut bad, &mut lint)?;
+    let mut conferences = merge_records(
+        conferences,
+        state,
+        &organizations,
+        &tags,
+        options,
+        &mut bad,
+        &mut lint,
+    )?;
+    let journals = merge_records(
+        journals,
+        state,
+        &organizations,
+        &tags,
+        options,
+        &mut bad,
+        &mut lint,
+    )?;
 
     check_still_linked(&organizations, &conferences, &journals, state, &mut bad)?;
     check_still_linked(&tags, &conferences, &journals, state, &mut bad)?;
@@ -96,7 +140,10 @@ pub fn merge(rows: ImportRows, state: &Snapshot, options: &MergeOptions) -> Resu
         bad.sort();
         return Err(Refusal::BadRows(bad));
     }
-    if let Some(message) = too_many_removals(&[conferences.removals, journals.removals], options.allow_removals) {
+    if let Some(message) = too_many_removals(
+        &[conferences.removals, journals.removals],
+        options.allow_removals,
+    ) {
         return Err(Refusal::TooManyRemovals(message));
     }
     organizations.compare_untouched(&mut lint);
@@ -113,14 +160,22 @@ pub fn merge(rows: ImportRows, state: &Snapshot, options: &MergeOptions) -> Resu
         conferences: conferences.rows,
         journals: journals.rows,
     };
-    Ok(Merged { batch, warnings, notes, assigned, fixes })
+    Ok(Merged {
+        batch,
+        warnings,
+        notes,
+        assigned,
+        fixes,
+    })
 }
 
 /// Corrects the texts that rows set. Returns the corrections.
 fn fix_texts<F: Fields>(rows: &mut [ImportRow<F>]) -> Vec<Finding> {
     let mut fixes = Vec::new();
     for ImportRow { position, edit, .. } in rows {
-        let RowEdit::Set(statement) = edit else { continue };
+        let RowEdit::Set(statement) = edit else {
+            continue;
+        };
         for (field, value) in statement.values_mut() {
             value.replace_texts(&mut |text| {
                 let right = fix_text(&field.name, text)?;
@@ -133,16 +188,33 @@ fn fix_texts<F: Fields>(rows: &mut [ImportRow<F>]) -> Vec<Finding> {
 }
 
 /// Corrects words of merged conferences. Returns the corrections.
-fn fix_words(records: &mut MergedRecords<ConferenceFields>, respellings: Vec<Respelling>) -> Vec<Finding> {
+fn fix_words(
+    records: &mut MergedRecords<ConferenceFields>,
+    respellings: Vec<Respelling>,
+) -> Vec<Finding> {
     let mut fixes = Vec::new();
-    for Respelling { field, word, right, rows } in respellings {
+    for Respelling {
+        field,
+        word,
+        right,
+        rows,
+    } in respellings
+    {
         for id in rows {
-            let (Some(position), Some(Some(record))) = (records.positions.get(&id), records.rows.get(&id)) else {
+            let (Some(position), Some(Some(record))) =
+                (records.positions.get(&id), records.rows.get(&id))
+            else {
                 continue;
             };
             let mut fields = record.fields().clone();
-            for (one, value) in ConferenceFields::table().fields.iter().zip(fields.values_mut()) {
-                value.replace_texts(&mut |text| (one.name == field && text == word).then(|| Some(right.clone())));
+            for (one, value) in ConferenceFields::table()
+                .fields
+                .iter()
+                .zip(fields.values_mut())
+            {
+                value.replace_texts(&mut |text| {
+                    (one.name == field && text == word).then(|| Some(right.clone()))
+                });
             }
             if let Ok(record) = Curated::new(id, fields) {
                 fixes.push(Finding::fixed(position, field, &word, Some(right.clone())));
@@ -155,7 +227,10 @@ fn fix_words(records: &mut MergedRecords<ConferenceFields>, respellings: Vec<Res
 
 /// Returns the rows without those that equal an earlier one, with a warning for each of these. Bad rows stay, since
 /// their faults are about each.
-fn drop_equal_rows<F: Fields>(rows: Vec<ImportRow<F>>, warnings: &mut Vec<Finding>) -> Vec<ImportRow<F>> {
+fn drop_equal_rows<F: Fields>(
+    rows: Vec<ImportRow<F>>,
+    warnings: &mut Vec<Finding>,
+) -> Vec<ImportRow<F>> {
     // Only rows that share their id and their digest are equal.
     let mut first: HashMap<blake3::Hash, FilePosition> = HashMap::with_capacity(rows.len());
     let mut content = Vec::new();
@@ -189,8 +264,15 @@ fn collect_links<'a, F>(
     tags: &mut Vec<FoundLink<'a, TagFields>>,
 ) {
     for row in rows {
-        let RowEdit::Set(statement) = &row.edit else { continue };
-        organizations.extend(statement.organizations.iter().map(|link| (&row.position, link)));
+        let RowEdit::Set(statement) = &row.edit else {
+            continue;
+        };
+        organizations.extend(
+            statement
+                .organizations
+                .iter()
+                .map(|link| (&row.position, link)),
+        );
         tags.extend(statement.tags.iter().map(|link| (&row.position, link)));
     }
 }
@@ -215,7 +297,10 @@ fn check_still_linked<F: ReferenceFields>(
             continue;
         }
         let one_of = |dataset: Dataset| dataset.as_str().trim_end_matches('s');
-        let named: Vec<String> = linking.iter().map(|(dataset, id)| format!("{} {id}", one_of(*dataset))).collect();
+        let named: Vec<String> = linking
+            .iter()
+            .map(|(dataset, id)| format!("{} {id}", one_of(*dataset)))
+            .collect();
         let message = message!(
             "the {} is still linked by {}; remove it from them in the same run",
             F::KIND,

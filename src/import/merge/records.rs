@@ -7,7 +7,9 @@ use crate::import::findings::{BadRows, FilePosition, RowFaults};
 use crate::import::lint::{Lint, Lintable, RowLocation};
 use crate::import::rows::{ImportRow, RowEdit};
 use crate::model::message::message;
-use crate::model::{Curated, Dataset, Id, OrganizationFields, RecordFields, ReferenceKind, TagFields};
+use crate::model::{
+    Curated, Dataset, Id, OrganizationFields, RecordFields, ReferenceKind, TagFields,
+};
 use crate::store::{Snapshot, StoreError};
 
 /// The records of a dataset in an import.
@@ -48,7 +50,11 @@ pub(super) fn merge_records<F: RecordFields + Lintable>(
 ) -> Result<MergedRecords<F>, StoreError> {
     // If the files contain no row of a dataset, it is not replaced.
     let replaces = options.replace && !rows.is_empty();
-    let stored_ids = if replaces { state.record_ids(F::DATASET)? } else { BTreeSet::new() };
+    let stored_ids = if replaces {
+        state.record_ids(F::DATASET)?
+    } else {
+        BTreeSet::new()
+    };
 
     let mut merged = BTreeMap::new();
     let mut positions: HashMap<Id, FilePosition> = HashMap::with_capacity(rows.len());
@@ -74,10 +80,14 @@ pub(super) fn merge_records<F: RecordFields + Lintable>(
                     statement.clear_in(stored);
                 }
                 let mut faults = RowFaults::new(&row.position, bad);
-                let organization_ids = organizations.find_ids(&statement.organizations, &mut faults);
+                let organization_ids =
+                    organizations.find_ids(&statement.organizations, &mut faults);
                 let tag_ids = tags.find_ids(&statement.tags, &mut faults);
                 statement.apply_to(&mut fields);
-                for (kind, ids) in [(ReferenceKind::Organization, organization_ids), (ReferenceKind::Tag, tag_ids)] {
+                for (kind, ids) in [
+                    (ReferenceKind::Organization, organization_ids),
+                    (ReferenceKind::Tag, tag_ids),
+                ] {
                     if !ids.is_empty() {
                         fields.set_links(kind, ids);
                     }
@@ -103,8 +113,16 @@ pub(super) fn merge_records<F: RecordFields + Lintable>(
         }
     }
     let removed = merged.values().map(|row| u64::from(row.is_none())).sum();
-    let removals = Removals { dataset: F::DATASET, removed, stored: state.totals().records[F::DATASET] };
-    Ok(MergedRecords { rows: merged, positions, removals })
+    let removals = Removals {
+        dataset: F::DATASET,
+        removed,
+        stored: state.totals().records[F::DATASET],
+    };
+    Ok(MergedRecords {
+        rows: merged,
+        positions,
+        removals,
+    })
 }
 
 /// The options for merging.
@@ -131,12 +149,22 @@ pub(super) struct Removals {
 /// Returns why an import is refused: it removes more records of a dataset than ten, a tenth, and `allowed`.
 pub(super) fn too_many_removals(all: &[Removals], allowed: Option<u64>) -> Option<String> {
     let most = |stored: u64| (stored / 10).max(10).max(allowed.unwrap_or(0));
-    let refused: Vec<&Removals> = all.iter().filter(|removals| removals.removed > most(removals.stored)).collect();
+    let refused: Vec<&Removals> = all
+        .iter()
+        .filter(|removals| removals.removed > most(removals.stored))
+        .collect();
     let needed = refused.iter().map(|removals| removals.removed).max()?;
-    let removals =
-        refused.iter().map(|Removals { dataset, removed, stored }| format!("{removed} of {stored} {dataset}"));
+    let removals = refused.iter().map(
+        |Removals {
+             dataset,
+             removed,
+             stored,
+         }| format!("{removed} of {stored} {dataset}"),
+    );
     let removals = removals.collect::<Vec<_>>().join(" and ");
-    Some(format!("the import would remove {removals}; to allow that, add `--allow-removals {needed}`"))
+    Some(format!(
+        "the import would remove {removals}; to allow that, add `--allow-removals {needed}`"
+    ))
 }
 
 #[cfg(test)]
@@ -159,19 +187,41 @@ mod tests {
             (101, 1_000, false),
         ];
         for (removed, stored, expected) in cases {
-            let removals = Removals { dataset: Dataset::Journals, removed, stored };
-            assert_eq!(too_many_removals(&[removals], None).is_none(), expected, "{removed} of {stored}");
-            assert!(too_many_removals(&[removals], Some(removed)).is_none(), "{removed} of {stored} is allowed");
+            let removals = Removals {
+                dataset: Dataset::Journals,
+                removed,
+                stored,
+            };
+            assert_eq!(
+                too_many_removals(&[removals], None).is_none(),
+                expected,
+                "{removed} of {stored}"
+            );
+            assert!(
+                too_many_removals(&[removals], Some(removed)).is_none(),
+                "{removed} of {stored} is allowed"
+            );
         }
     }
 
     #[test]
     fn the_permission_covers_each_dataset() {
-        let of = |dataset, removed, stored| Removals { dataset, removed, stored };
-        let refused = [of(Dataset::Conferences, 11, 20), of(Dataset::Journals, 30, 40)];
+        let of = |dataset, removed, stored| Removals {
+            dataset,
+            removed,
+            stored,
+        };
+        let refused = [
+            of(Dataset::Conferences, 11, 20),
+            of(Dataset::Journals, 30, 40),
+        ];
         let expected = "the import would remove 11 of 20 conferences and 30 of 40 journals; to allow that, add \
                     `--allow-removals 30`";
         assert_eq!(too_many_removals(&refused, None).unwrap(), expected);
-        assert!(too_many_removals(&refused, Some(29)).unwrap().contains("remove 30 of 40 journals; "));
+        assert!(
+            too_many_removals(&refused, Some(29))
+                .unwrap()
+                .contains("remove 30 of 40 journals; ")
+        );
     }
 }

@@ -58,13 +58,24 @@ pub(super) fn resolve<'a, F: ReferenceFields>(
         RecordLink::Object(object) => Some((*position, object)),
         _ => None,
     });
-    let ids = rows.iter().filter_map(|row| row.id).chain(objects.clone().map(|(_, object)| object.id()));
+    let ids = rows
+        .iter()
+        .filter_map(|row| row.id)
+        .chain(objects.clone().map(|(_, object)| object.id()));
     let largest = ids.chain(stored.keys().copied()).max().map_or(0, Id::get);
     let (order, ids_by_label) = (Vec::with_capacity(rows.len()), HashMap::new());
-    let mut resolved =
-        Resolved { stored, imported: BTreeMap::new(), order, ids_by_label, largest, assigned: Vec::new() };
+    let mut resolved = Resolved {
+        stored,
+        imported: BTreeMap::new(),
+        order,
+        ids_by_label,
+        largest,
+        assigned: Vec::new(),
+    };
     let (with_id, without): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.id.is_some());
-    with_id.into_iter().for_each(|row| resolved.add_row(row, bad));
+    with_id
+        .into_iter()
+        .for_each(|row| resolved.add_row(row, bad));
     resolved.identify(without, bad);
     objects.for_each(|(position, object)| resolved.add_object(position, object, bad));
     resolved.ids_by_label = resolved.find_labels(bad);
@@ -75,7 +86,15 @@ pub(super) fn resolve<'a, F: ReferenceFields>(
             resolved.create(position, label, bad);
         }
     }
-    for (id, ImportedReference { position, field, outcome }) in resolved.in_order() {
+    for (
+        id,
+        ImportedReference {
+            position,
+            field,
+            outcome,
+        },
+    ) in resolved.in_order()
+    {
         if let ImportOutcome::Valid(row) = outcome {
             let before = stored.get(&id).map(|referenced| referenced.row.fields());
             let within = (*field == F::STEM).then_some(*field);
@@ -93,17 +112,35 @@ fn is_one_name(label: &str) -> bool {
 impl<F: ReferenceFields> Resolved<'_, F> {
     /// Compares stored rows that are not in the import with the imported rows.
     pub fn compare_untouched(&self, lint: &mut Lint) {
-        let untouched = self.stored.iter().filter(|(id, _)| !self.imported.contains_key(id));
+        let untouched = self
+            .stored
+            .iter()
+            .filter(|(id, _)| !self.imported.contains_key(id));
         untouched.for_each(|(_, found)| lint.compare_stored(&found.row));
     }
 
     fn in_order(&self) -> impl Iterator<Item = (Id, &ImportedReference<F>)> {
-        self.order.iter().filter_map(|id| Some((*id, self.imported.get(id)?)))
+        self.order
+            .iter()
+            .filter_map(|id| Some((*id, self.imported.get(id)?)))
     }
 
-    fn add(&mut self, id: Id, position: FilePosition, field: &'static str, outcome: ImportOutcome<F>) {
+    fn add(
+        &mut self,
+        id: Id,
+        position: FilePosition,
+        field: &'static str,
+        outcome: ImportOutcome<F>,
+    ) {
         self.order.push(id);
-        self.imported.insert(id, ImportedReference { position, field, outcome });
+        self.imported.insert(
+            id,
+            ImportedReference {
+                position,
+                field,
+                outcome,
+            },
+        );
     }
 
     /// Adds rows without ids. They mean the rows with their labels, or get the next free ids.
@@ -112,7 +149,10 @@ impl<F: ReferenceFields> Resolved<'_, F> {
             return;
         }
         // A row with an id may rename or remove a stored one.
-        let kept = self.stored.iter().filter(|(id, _)| !self.imported.contains_key(id));
+        let kept = self
+            .stored
+            .iter()
+            .filter(|(id, _)| !self.imported.contains_key(id));
         let mut ids: HashMap<String, Id> = kept.map(|(id, row)| (row.label.clone(), *id)).collect();
         for (id, imported) in self.in_order() {
             if let ImportOutcome::Valid(row) = &imported.outcome {
@@ -121,7 +161,12 @@ impl<F: ReferenceFields> Resolved<'_, F> {
         }
         for mut row in rows {
             let RowEdit::Set(statement) = &row.edit else {
-                bad.push(&row.position, Some("id"), None, "is missing; a row that removes a record needs its id");
+                bad.push(
+                    &row.position,
+                    Some("id"),
+                    None,
+                    "is missing; a row that removes a record needs its id",
+                );
                 continue;
             };
             let mut fields = F::default();
@@ -140,7 +185,10 @@ impl<F: ReferenceFields> Resolved<'_, F> {
                 bad.push(&row.position, None, None, MAY_BE_NOTE);
                 continue;
             }
-            row.id = ids.get(&label).copied().or_else(|| self.next_id(&row.position, None, bad));
+            row.id = ids
+                .get(&label)
+                .copied()
+                .or_else(|| self.next_id(&row.position, None, bad));
             ids.extend(row.id.map(|id| (label, id)));
             self.add_row(row, bad);
         }
@@ -152,8 +200,12 @@ impl<F: ReferenceFields> Resolved<'_, F> {
             return;
         }
         // A label that means no row is reported at its link.
-        let Some(fields) = F::of_label(label) else { return };
-        let Some(id) = self.next_id(position, Some(label), bad) else { return };
+        let Some(fields) = F::of_label(label) else {
+            return;
+        };
+        let Some(id) = self.next_id(position, Some(label), bad) else {
+            return;
+        };
         match Curated::new(id, fields) {
             Ok(row) => {
                 self.add(id, position.clone(), F::STEM, ImportOutcome::Valid(row));
@@ -164,32 +216,54 @@ impl<F: ReferenceFields> Resolved<'_, F> {
     }
 
     /// Returns the next free id, for a row or for a link to `label`.
-    fn next_id(&mut self, position: &FilePosition, label: Option<&str>, bad: &mut BadRows) -> Option<Id> {
+    fn next_id(
+        &mut self,
+        position: &FilePosition,
+        label: Option<&str>,
+        bad: &mut BadRows,
+    ) -> Option<Id> {
         match Id::try_from(self.largest + 1) {
             Ok(id) => {
                 self.largest = id.get();
-                self.assigned.push(Finding::assigned(position, F::STEM, id, label));
+                self.assigned
+                    .push(Finding::assigned(position, F::STEM, id, label));
                 Some(id)
             }
             Err(error) => {
-                bad.push(position, Some("id"), None, message!("no id is free: {error}"));
+                bad.push(
+                    position,
+                    Some("id"),
+                    None,
+                    message!("no id is free: {error}"),
+                );
                 None
             }
         }
     }
 
     fn add_row(&mut self, row: ImportRow<F>, bad: &mut BadRows) {
-        let ImportRow { position, id, edit, is_bad, .. } = row;
+        let ImportRow {
+            position,
+            id,
+            edit,
+            is_bad,
+            ..
+        } = row;
         let Some(id) = id else { return };
         if let Some(first) = self.imported.get(&id) {
-            let message = message!("appears twice; the first row with this id is at {}", first.position);
+            let message = message!(
+                "appears twice; the first row with this id is at {}",
+                first.position
+            );
             return bad.push(&position, Some("id"), Some(&id.to_string()), message);
         }
         let outcome = match edit {
             RowEdit::Remove => ImportOutcome::Removed,
             RowEdit::Set(statement) => {
                 let stored = self.stored.get(&id);
-                let mut fields = stored.map(|referenced| referenced.row.fields().clone()).unwrap_or_default();
+                let mut fields = stored
+                    .map(|referenced| referenced.row.fields().clone())
+                    .unwrap_or_default();
                 statement.apply_to(&mut fields);
                 let label = fields.label();
                 match Curated::new(id, fields) {
@@ -209,14 +283,23 @@ impl<F: ReferenceFields> Resolved<'_, F> {
     fn add_object(&mut self, position: &FilePosition, object: &Curated<F>, bad: &mut BadRows) {
         let id = object.id();
         let Some(first) = self.imported.get(&id) else {
-            return self.add(id, position.clone(), F::STEM, ImportOutcome::Valid(object.clone()));
+            return self.add(
+                id,
+                position.clone(),
+                F::STEM,
+                ImportOutcome::Valid(object.clone()),
+            );
         };
         let message = match &first.outcome {
             ImportOutcome::Bad { .. } => return,
             ImportOutcome::Valid(row) if row == object => return,
             ImportOutcome::Valid(row) => {
                 let none = ();
-                let values = row.fields().values().into_iter().zip(object.fields().values());
+                let values = row
+                    .fields()
+                    .values()
+                    .into_iter()
+                    .zip(object.fields().values());
                 let differing: Vec<String> = (F::table().fields.iter().zip(values))
                     .filter(|(_, (one, other))| one.to_csv(&none) != other.to_csv(&none))
                     .map(|(field, _)| format!("`{}`", field.name))
@@ -229,7 +312,11 @@ impl<F: ReferenceFields> Resolved<'_, F> {
                 )
             }
             ImportOutcome::Removed => {
-                message!("the {} is removed at {}; remove it here, or keep it there", F::KIND, first.position)
+                message!(
+                    "the {} is removed at {}; remove it here, or keep it there",
+                    F::KIND,
+                    first.position
+                )
             }
         };
         bad.push(position, Some(F::STEM), Some(&id.to_string()), message);
@@ -237,22 +324,38 @@ impl<F: ReferenceFields> Resolved<'_, F> {
 
     /// Returns the id of each label after the import. A duplicate label is reported at the later row.
     fn find_labels(&self, bad: &mut BadRows) -> HashMap<String, Id> {
-        let untouched = self.stored.iter().filter(|(id, _)| !self.imported.contains_key(id));
-        let mut ids: HashMap<String, Id> = untouched.map(|(id, row)| (row.label.clone(), *id)).collect();
+        let untouched = self
+            .stored
+            .iter()
+            .filter(|(id, _)| !self.imported.contains_key(id));
+        let mut ids: HashMap<String, Id> = untouched
+            .map(|(id, row)| (row.label.clone(), *id))
+            .collect();
         for (id, imported) in self.in_order() {
-            let ImportOutcome::Valid(row) = &imported.outcome else { continue };
+            let ImportOutcome::Valid(row) = &imported.outcome else {
+                continue;
+            };
             let label = row.fields().label();
             let Some(other) = ids.get(&label) else {
                 ids.insert(label, id);
                 continue;
             };
-            let position =
-                self.imported.get(other).map_or("in the database".to_owned(), |other| format!("at {}", other.position));
+            let position = self
+                .imported
+                .get(other)
+                .map_or("in the database".to_owned(), |other| {
+                    format!("at {}", other.position)
+                });
             let message = message!(
                 "is also the name of {} {other} {position}; names are unique: use one id, or another name",
                 F::KIND
             );
-            bad.push(&imported.position, Some(imported.field), Some(&label), message);
+            bad.push(
+                &imported.position,
+                Some(imported.field),
+                Some(&label),
+                message,
+            );
         }
         for (id, imported) in self.in_order() {
             if let ImportOutcome::Bad { label } = &imported.outcome {
@@ -283,12 +386,20 @@ impl<F: ReferenceFields> Resolved<'_, F> {
 
     fn why_missing(&self, id: Id) -> Option<Message> {
         match self.imported.get(&id) {
-            Some(ImportedReference { position, outcome: ImportOutcome::Removed, .. }) => {
-                Some(message!("the {} is removed at {position}; remove the link, or keep it there", F::KIND))
-            }
+            Some(ImportedReference {
+                position,
+                outcome: ImportOutcome::Removed,
+                ..
+            }) => Some(message!(
+                "the {} is removed at {position}; remove the link, or keep it there",
+                F::KIND
+            )),
             Some(_) => None,
             None if self.stored.contains_key(&id) => None,
-            None => Some(message!("there is no {} with this id; import it too, or give its full object", F::KIND)),
+            None => Some(message!(
+                "there is no {} with this id; import it too, or give its full object",
+                F::KIND
+            )),
         }
     }
 
@@ -306,9 +417,15 @@ impl<F: ReferenceFields> Resolved<'_, F> {
         if !faults.may_search(self.ids_by_label.len()) {
             return message!("is not a known {kind}; import it too, or add --create-links");
         }
-        let removed = self.removed().find(|(_, id)| self.stored.get(id).is_some_and(|found| found.label == label));
+        let removed = self.removed().find(|(_, id)| {
+            self.stored
+                .get(id)
+                .is_some_and(|found| found.label == label)
+        });
         if let Some((position, _)) = removed {
-            return message!("the {kind} of this name is removed at {position}; remove the link, or keep it there");
+            return message!(
+                "the {kind} of this name is removed at {position}; remove the link, or keep it there"
+            );
         }
         match nearest(label, self.ids_by_label.keys().map(String::as_str)) {
             Some(near) => message!(
@@ -323,7 +440,9 @@ impl<F: ReferenceFields> Resolved<'_, F> {
     pub fn removed(&self) -> impl Iterator<Item = (&FilePosition, Id)> {
         self.imported
             .iter()
-            .filter(|(id, imported)| matches!(imported.outcome, ImportOutcome::Removed) && self.stored.contains_key(id))
+            .filter(|(id, imported)| {
+                matches!(imported.outcome, ImportOutcome::Removed) && self.stored.contains_key(id)
+            })
             .map(|(id, imported)| (&imported.position, *id))
     }
 

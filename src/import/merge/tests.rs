@@ -19,8 +19,12 @@ pub(super) struct TestDatabase {
 impl TestDatabase {
     pub fn new() -> TestDatabase {
         let folder = tempfile::tempdir().unwrap();
-        let writer = Writer::open_or_create(&folder.path().join("medfeed.redb"), Duration::ZERO).unwrap();
-        TestDatabase { _folder: folder, writer }
+        let writer =
+            Writer::open_or_create(&folder.path().join("medfeed.redb"), Duration::ZERO).unwrap();
+        TestDatabase {
+            _folder: folder,
+            writer,
+        }
     }
 
     pub fn edit<T>(&self, change: impl FnOnce(&mut Edit<'_>) -> T) -> T {
@@ -36,26 +40,43 @@ impl TestDatabase {
 
     fn records<F: RecordFields>(&self) -> Vec<Curated<F>> {
         let mut records = Vec::new();
-        let read = self.state().for_each_record::<F, StoreError>(|record, _, _| {
-            records.push(record);
-            Ok(())
-        });
+        let read = self
+            .state()
+            .for_each_record::<F, StoreError>(|record, _, _| {
+                records.push(record);
+                Ok(())
+            });
         read.unwrap();
         records
     }
 }
 
 /// Runs an import. In `files`, a line `# name` starts the file with that name.
-pub(super) fn run(database: &TestDatabase, files: &str, options: MergeOptions) -> Result<Merged, Refusal> {
+pub(super) fn run(
+    database: &TestDatabase,
+    files: &str,
+    options: MergeOptions,
+) -> Result<Merged, Refusal> {
     let folder = tempfile::tempdir().unwrap();
     let mut paths = Vec::new();
     for file in files.split("# ").filter(|file| !file.trim().is_empty()) {
         let (name, content) = file.split_once('\n').unwrap();
         let path = folder.path().join(name);
-        fs::write(&path, content.lines().map(|line| format!("{}\n", line.trim_start())).collect::<String>()).unwrap();
+        fs::write(
+            &path,
+            content
+                .lines()
+                .map(|line| format!("{}\n", line.trim_start()))
+                .collect::<String>(),
+        )
+        .unwrap();
         paths.push(path);
     }
-    let rows = read_sources(&Source::find(&paths, SourceOptions::default()).unwrap(), &ReadOptions::default()).unwrap();
+    let rows = read_sources(
+        &Source::find(&paths, SourceOptions::default()).unwrap(),
+        &ReadOptions::default(),
+    )
+    .unwrap();
     merge(rows, &database.state(), &options).map_err(|refusal| match refusal {
         // Removes the name of the temporary folder.
         Refusal::BadRows(bad) => {
@@ -66,8 +87,16 @@ pub(super) fn run(database: &TestDatabase, files: &str, options: MergeOptions) -
                     file: row.file.as_ref().unwrap().replace(&folder, "").into(),
                     line: row.line.unwrap(),
                 };
-                let message = Message { text: row.message.replace(&folder, ""), ..row.message.clone() };
-                short.push(&position, row.field.as_deref(), row.value.as_deref(), message);
+                let message = Message {
+                    text: row.message.replace(&folder, ""),
+                    ..row.message.clone()
+                };
+                short.push(
+                    &position,
+                    row.field.as_deref(),
+                    row.value.as_deref(),
+                    message,
+                );
             }
             Refusal::BadRows(short)
         }
@@ -79,8 +108,7 @@ pub(super) fn apply(database: &TestDatabase, batch: Batch) {
     database.edit(|edit| edit.apply(&batch).unwrap());
 }
 
-pub(super) const STATUSES: &str =
-    r#""start_date_status":"check","abstract_due_date_status":"check","late_breaking_due_date_status":"check""#;
+pub(super) const STATUSES: &str = r#""start_date_status":"check","abstract_due_date_status":"check","late_breaking_due_date_status":"check""#;
 
 pub(super) fn sample_database() -> TestDatabase {
     let database = TestDatabase::new();
@@ -112,24 +140,55 @@ fn outcome(files: &str) -> String {
             let warnings: Vec<String> = merged
                 .warnings
                 .iter()
-                .map(|warning| format!("{}", Finding { file: None, ..warning.clone() }))
+                .map(|warning| {
+                    format!(
+                        "{}",
+                        Finding {
+                            file: None,
+                            ..warning.clone()
+                        }
+                    )
+                })
                 .collect();
             apply(&database, merged.batch);
             let state = database.state();
-            let References { organizations, tags } = &**state.references().unwrap();
-            let organizations: Vec<String> =
-                organizations.iter().map(|(id, found)| format!("{id}={}", found.label)).collect();
-            let tags: Vec<String> = tags.iter().map(|(id, found)| format!("{id}={}", found.label)).collect();
+            let References {
+                organizations,
+                tags,
+            } = &**state.references().unwrap();
+            let organizations: Vec<String> = organizations
+                .iter()
+                .map(|(id, found)| format!("{id}={}", found.label))
+                .collect();
+            let tags: Vec<String> = tags
+                .iter()
+                .map(|(id, found)| format!("{id}={}", found.label))
+                .collect();
             let conferences = database.records::<ConferenceFields>();
             let journals = database.records::<JournalFields>();
             let mut links: Vec<String> = conferences
                 .iter()
                 .map(|row| {
-                    format!("{}:{:?}{:?}", row.id(), numbers(&row.fields().organizations), numbers(&row.fields().tags))
+                    format!(
+                        "{}:{:?}{:?}",
+                        row.id(),
+                        numbers(&row.fields().organizations),
+                        numbers(&row.fields().tags)
+                    )
                 })
                 .collect();
-            links.extend(journals.iter().map(|row| format!("{}:{:?}", row.id(), numbers(&row.fields().organizations))));
-            [organizations.join(","), tags.join(","), links.join(" "), warnings.join("\n")].join(" | ")
+            links.extend(
+                journals
+                    .iter()
+                    .map(|row| format!("{}:{:?}", row.id(), numbers(&row.fields().organizations))),
+            );
+            [
+                organizations.join(","),
+                tags.join(","),
+                links.join(" "),
+                warnings.join("\n"),
+            ]
+            .join(" | ")
         }
         Err(refusal) => refusal.to_string(),
     }
@@ -139,8 +198,7 @@ fn numbers(ids: &[Id]) -> Vec<u64> {
     ids.iter().map(|id| id.get()).collect()
 }
 
-const SAME: &str =
-    "1=ASCO,2=ESMO,3=Unlinked | 1=Topic: Lung: small cell,2=Audience: Nurses | 10:[1][1] 11:[2][] 20:[1] | ";
+const SAME: &str = "1=ASCO,2=ESMO,3=Unlinked | 1=Topic: Lung: small cell,2=Audience: Nurses | 10:[1][1] 11:[2][] 20:[1] | ";
 
 #[test]
 fn imports_are_checked_against_the_state_after_them() {
@@ -253,31 +311,75 @@ fn imports_are_checked_against_the_state_after_them() {
 #[test]
 fn members_left_out_keep_their_values() {
     let cases = [
-        (r#"{"id":10,"formats":{"poster":true}}"#, [Some(true), Some(true), None]),
-        (r#"{"id":10,"formats":{"oral":null,"encore":true}}"#, [None, Some(false), Some(true)]),
+        (
+            r#"{"id":10,"formats":{"poster":true}}"#,
+            [Some(true), Some(true), None],
+        ),
+        (
+            r#"{"id":10,"formats":{"oral":null,"encore":true}}"#,
+            [None, Some(false), Some(true)],
+        ),
         (r#"{"id":10,"formats":{}}"#, [Some(true), Some(false), None]),
         (r#"{"id":10,"formats":null}"#, [None, None, None]),
     ];
     for (line, expected) in cases {
-        let merged =
-            run(&sample_database(), &format!("# conferences.jsonl\n{line}\n"), MergeOptions::default()).unwrap();
-        let row = merged.batch.conferences.into_values().next().flatten().unwrap();
+        let merged = run(
+            &sample_database(),
+            &format!("# conferences.jsonl\n{line}\n"),
+            MergeOptions::default(),
+        )
+        .unwrap();
+        let row = merged
+            .batch
+            .conferences
+            .into_values()
+            .next()
+            .flatten()
+            .unwrap();
         let formats = &row.fields().formats;
-        assert_eq!([formats.oral, formats.poster, formats.encore], expected, "{line}");
+        assert_eq!(
+            [formats.oral, formats.poster, formats.encore],
+            expected,
+            "{line}"
+        );
         assert_eq!(row.fields().name(), "ASCO 2026");
     }
     let cases = [
-        (r#"{"id":20,"timelines":{"accept_to_print":{"min_weeks":null}}}"#, [None, Some(4.0)]),
-        (r#"{"id":20,"timelines":{"accept_to_online":null}}"#, [Some(2.0), Some(4.0)]),
-        (r#"{"id":20,"timelines":{"accept_to_print":null}}"#, [None, None]),
+        (
+            r#"{"id":20,"timelines":{"accept_to_print":{"min_weeks":null}}}"#,
+            [None, Some(4.0)],
+        ),
+        (
+            r#"{"id":20,"timelines":{"accept_to_online":null}}"#,
+            [Some(2.0), Some(4.0)],
+        ),
+        (
+            r#"{"id":20,"timelines":{"accept_to_print":null}}"#,
+            [None, None],
+        ),
         (r#"{"id":20,"timelines":{}}"#, [Some(2.0), Some(4.0)]),
         (r#"{"id":20,"timelines":null}"#, [None, None]),
     ];
     for (line, expected) in cases {
-        let merged = run(&sample_database(), &format!("# journals.jsonl\n{line}\n"), MergeOptions::default()).unwrap();
-        let row = merged.batch.journals.into_values().next().flatten().unwrap();
+        let merged = run(
+            &sample_database(),
+            &format!("# journals.jsonl\n{line}\n"),
+            MergeOptions::default(),
+        )
+        .unwrap();
+        let row = merged
+            .batch
+            .journals
+            .into_values()
+            .next()
+            .flatten()
+            .unwrap();
         let weeks = &row.fields().timelines.accept_to_print;
-        assert_eq!([weeks.min_weeks, weeks.max_weeks].map(|weeks| weeks.map(|weeks| weeks.get())), expected, "{line}");
+        assert_eq!(
+            [weeks.min_weeks, weeks.max_weeks].map(|weeks| weeks.map(|weeks| weeks.get())),
+            expected,
+            "{line}"
+        );
     }
 }
 
@@ -312,7 +414,11 @@ fn reimported_service_records_change_nothing() {
         r#"{"id":21,"name":"'","sjr":0.30000000000000004,"impact_factor":1e21,"h_index":9007199254740991}"#,
     );
     let merged = run(&database, &nasty, MergeOptions::default()).unwrap();
-    let rules: Vec<&str> = merged.warnings.iter().filter_map(|warning| warning.rule).collect();
+    let rules: Vec<&str> = merged
+        .warnings
+        .iter()
+        .filter_map(|warning| warning.rule)
+        .collect();
     let expected = [
         "blanks",
         "formula",
@@ -333,12 +439,27 @@ fn reimported_service_records_change_nothing() {
     for (stem, (ending, content)) in conferences.into_iter().chain(journals) {
         let path = folder.path().join(format!("{stem}.{ending}"));
         fs::write(&path, &content).unwrap();
-        let rows =
-            read_sources(&Source::find(&[path], SourceOptions::default()).unwrap(), &ReadOptions::default()).unwrap();
-        let Merged { batch, warnings, .. } =
-            merge(rows, &database.state(), &MergeOptions { replace: true, ..MergeOptions::default() }).unwrap();
+        let rows = read_sources(
+            &Source::find(&[path], SourceOptions::default()).unwrap(),
+            &ReadOptions::default(),
+        )
+        .unwrap();
+        let Merged {
+            batch, warnings, ..
+        } = merge(
+            rows,
+            &database.state(),
+            &MergeOptions {
+                replace: true,
+                ..MergeOptions::default()
+            },
+        )
+        .unwrap();
         assert!(warnings.is_empty(), "{warnings:?}");
-        assert_eq!(batch.conferences.len() + batch.journals.len(), if stem == "conferences" { 3 } else { 2 });
+        assert_eq!(
+            batch.conferences.len() + batch.journals.len(),
+            if stem == "conferences" { 3 } else { 2 }
+        );
         for (id, row) in batch.conferences {
             assert_eq!(row, database.state().find_stored(id).unwrap(), "{ending}");
         }
@@ -347,7 +468,12 @@ fn reimported_service_records_change_nothing() {
         }
         for (id, row) in batch.organizations {
             let state = database.state();
-            let stored = state.references().unwrap().organizations.get(&id).map(|found| &found.row);
+            let stored = state
+                .references()
+                .unwrap()
+                .organizations
+                .get(&id)
+                .map(|found| &found.row);
             assert_eq!(row.as_ref(), stored, "{ending}");
         }
     }
@@ -360,13 +486,26 @@ fn many_removals_need_permission() {
         ids.map(|id| format!("{{\"id\":{id},{rest}}}\n")).collect()
     };
     let rows = lines(100..=217, &format!("\"name\":\"X\",{STATUSES}"));
-    let merged = run(&database, &format!("# conferences.jsonl\n{rows}"), MergeOptions::default()).unwrap();
+    let merged = run(
+        &database,
+        &format!("# conferences.jsonl\n{rows}"),
+        MergeOptions::default(),
+    )
+    .unwrap();
     apply(&database, merged.batch);
-    assert_eq!(database.state().record_ids(Dataset::Conferences).unwrap().len(), 120);
+    assert_eq!(
+        database
+            .state()
+            .record_ids(Dataset::Conferences)
+            .unwrap()
+            .len(),
+        120
+    );
 
     let removed = |ids| format!("# conferences.jsonl\n{}", lines(ids, "\"deleted\":true"));
     let kept = |ids| format!("# conferences.jsonl\n{}", lines(ids, "\"city\":null"));
-    let refused = "the import would remove 13 of 120 conferences; to allow that, add `--allow-removals 13`";
+    let refused =
+        "the import would remove 13 of 120 conferences; to allow that, add `--allow-removals 13`";
     let cases = [
         (removed(100..=111), false, None, Ok(12)),
         (removed(100..=112), false, None, Err(refused)),
@@ -383,9 +522,24 @@ fn many_removals_need_permission() {
         ("# conferences.jsonl\n\n".to_owned(), true, None, Ok(0)),
     ];
     for (files, replace, allow_removals, expected) in cases {
-        let outcome = run(&database, &files, MergeOptions { replace, allow_removals, ..MergeOptions::default() })
-            .map(|merged| merged.batch.conferences.values().filter(|row| row.is_none()).count())
-            .map_err(|refusal| refusal.to_string());
+        let outcome = run(
+            &database,
+            &files,
+            MergeOptions {
+                replace,
+                allow_removals,
+                ..MergeOptions::default()
+            },
+        )
+        .map(|merged| {
+            merged
+                .batch
+                .conferences
+                .values()
+                .filter(|row| row.is_none())
+                .count()
+        })
+        .map_err(|refusal| refusal.to_string());
         assert_eq!(outcome, expected.map_err(str::to_owned), "{files}");
     }
 }
@@ -397,27 +551,51 @@ fn removals_are_counted_for_each_dataset() {
         ids.map(|id| format!("{{\"id\":{id},{rest}}}\n")).collect()
     };
     let conferences = lines(1..=20, &format!("\"name\":\"X\",{STATUSES}"));
-    let files = format!("# conferences.jsonl\n{conferences}# journals.jsonl\n{}", lines(1..=40, "\"name\":\"X\""));
+    let files = format!(
+        "# conferences.jsonl\n{conferences}# journals.jsonl\n{}",
+        lines(1..=40, "\"name\":\"X\"")
+    );
     let merged = run(&database, &files, MergeOptions::default()).unwrap();
     apply(&database, merged.batch);
     let gone = |conferences: u64, journals: u64| {
-        let [conferences, journals] = [conferences, journals].map(|last| lines(1..=last, "\"deleted\":true"));
+        let [conferences, journals] =
+            [conferences, journals].map(|last| lines(1..=last, "\"deleted\":true"));
         format!("# conferences.jsonl\n{conferences}# journals.jsonl\n{journals}")
     };
     let cases = [
         ((10, 10), None, ""),
-        ((11, 10), None, "11 of 20 conferences; to allow that, add `--allow-removals 11`"),
-        ((10, 11), None, "11 of 40 journals; to allow that, add `--allow-removals 11`"),
-        ((11, 12), None, "11 of 20 conferences and 12 of 40 journals; to allow that, add `--allow-removals 12`"),
+        (
+            (11, 10),
+            None,
+            "11 of 20 conferences; to allow that, add `--allow-removals 11`",
+        ),
+        (
+            (10, 11),
+            None,
+            "11 of 40 journals; to allow that, add `--allow-removals 11`",
+        ),
+        (
+            (11, 12),
+            None,
+            "11 of 20 conferences and 12 of 40 journals; to allow that, add `--allow-removals 12`",
+        ),
         ((11, 12), Some(12), ""),
         ((11, 12), Some(11), "remove 12 of 40 journals;"),
         ((12, 11), Some(11), "remove 12 of 20 conferences;"),
     ];
     for ((conferences, journals), allow_removals, expected) in cases {
-        let options = MergeOptions { allow_removals, ..MergeOptions::default() };
-        let refused = run(&database, &gone(conferences, journals), options).err().map(|refusal| refusal.to_string());
+        let options = MergeOptions {
+            allow_removals,
+            ..MergeOptions::default()
+        };
+        let refused = run(&database, &gone(conferences, journals), options)
+            .err()
+            .map(|refusal| refusal.to_string());
         let refused = refused.unwrap_or_default();
-        assert!(refused.contains(expected) && refused.is_empty() == expected.is_empty(), "{refused}");
+        assert!(
+            refused.contains(expected) && refused.is_empty() == expected.is_empty(),
+            "{refused}"
+        );
     }
 }
 
@@ -439,20 +617,40 @@ fn rows_without_ids_find_their_records() {
         fs::write(&path, rows).unwrap();
         let reading = sample_options(&[], &[matching]);
         let sources = Source::find(&[path], SourceOptions::default()).unwrap();
-        match merge(read_sources(&sources, &reading).unwrap(), &database.state(), &MergeOptions::default()) {
+        match merge(
+            read_sources(&sources, &reading).unwrap(),
+            &database.state(),
+            &MergeOptions::default(),
+        ) {
             Ok(merged) => {
-                let ids: Vec<u64> =
-                    merged.batch.conferences.keys().chain(merged.batch.journals.keys()).map(|id| id.get()).collect();
-                let assigned: Vec<u64> = merged.assigned.iter().filter_map(|row| Some(row.id?.get())).collect();
+                let ids: Vec<u64> = merged
+                    .batch
+                    .conferences
+                    .keys()
+                    .chain(merged.batch.journals.keys())
+                    .map(|id| id.get())
+                    .collect();
+                let assigned: Vec<u64> = merged
+                    .assigned
+                    .iter()
+                    .filter_map(|row| Some(row.id?.get()))
+                    .collect();
                 format!("{ids:?} new {assigned:?}")
             }
-            Err(refusal) => refusal.to_string().replace(&format!("{}/", folder.path().display()), ""),
+            Err(refusal) => refusal
+                .to_string()
+                .replace(&format!("{}/", folder.path().display()), ""),
         }
     };
     let checks = ",check,check,check";
     let of_conferences = |rows: &str| -> String {
-        let head = "name,year,start_date_status,abstract_due_date_status,late_breaking_due_date_status\n".to_owned();
-        head + &rows.lines().map(|row| format!("{row}{checks}\n")).collect::<String>()
+        let head =
+            "name,year,start_date_status,abstract_due_date_status,late_breaking_due_date_status\n"
+                .to_owned();
+        head + &rows
+            .lines()
+            .map(|row| format!("{row}{checks}\n"))
+            .collect::<String>()
     };
     let conferences = [
         ("name,year", "ESMO Congress,2026", "[10] new []"),
@@ -468,7 +666,11 @@ fn rows_without_ids_find_their_records() {
             "conferences.csv:2: id: is missing, and the row may mean conference 10 `ESMO Congress`: `name` agrees, but the row \
              has no `year`; write 10 as the id if it does, or a new id, or fill in what is missing",
         ),
-        ("name,year", "ASCO,2026", "may mean conference 12 `ASCO`: `name` agrees, but the other has no `year`"),
+        (
+            "name,year",
+            "ASCO,2026",
+            "may mean conference 12 `ASCO`: `name` agrees, but the other has no `year`",
+        ),
         // The same gaps.
         ("name,year", "ASCO,", "[12] new []"),
         ("name,year", "Unknown,", "[15] new [15]"),
@@ -491,9 +693,17 @@ fn rows_without_ids_find_their_records() {
             "A,2026\nA,",
             "conferences.csv:3: id: is missing, and the row may mean the same as conferences.csv:2:",
         ),
-        ("name,year", "X,\nA,2026\nA,", "the row may mean the same as conferences.csv:3: `name` agrees"),
+        (
+            "name,year",
+            "X,\nA,2026\nA,",
+            "the row may mean the same as conferences.csv:3: `name` agrees",
+        ),
         ("name,year", "A,\nA,", "[15] new [15]"),
-        ("city", "A,2026", "no column `id`, and none of the columns that identify rows without ids (`city`"),
+        (
+            "city",
+            "A,2026",
+            "no column `id`, and none of the columns that identify rows without ids (`city`",
+        ),
     ];
     for (matching, rows, expected) in conferences {
         let result = outcome(matching, "conferences.csv", &of_conferences(rows));
@@ -501,7 +711,11 @@ fn rows_without_ids_find_their_records() {
     }
     let numbers = "name,issn_print,issn_online\n";
     let journals = [
-        ("issn_online,issn_print", "The Lancet,0140-6736,1474547x", "[20] new []"),
+        (
+            "issn_online,issn_print",
+            "The Lancet,0140-6736,1474547x",
+            "[20] new []",
+        ),
         (
             "issn_online,issn_print",
             "The Lancet,,1474547x",
@@ -513,7 +727,11 @@ fn rows_without_ids_find_their_records() {
             "journal 21 `Lancet Oncology`: `issn_print` agrees, but the other has",
         ),
         // One of the two values differs.
-        ("issn_online,issn_print", "X,0140-6736,2222-2222", "[23] new [23]"),
+        (
+            "issn_online,issn_print",
+            "X,0140-6736,2222-2222",
+            "[23] new [23]",
+        ),
         (
             "issn_online,issn_print",
             "The Lancet,,",
@@ -527,7 +745,11 @@ fn rows_without_ids_find_their_records() {
         ("issn", "X,,1470-2045", "[21] new []"),
         ("issn", "X,1470-2045,1474-5488", "[21] new []"),
         ("issn", "X,2222-2222,", "[23] new [23]"),
-        ("issn", "The Lancet,,", "and so are the fields of --match (`issn`)"),
+        (
+            "issn",
+            "The Lancet,,",
+            "and so are the fields of --match (`issn`)",
+        ),
         ("issn", "X,0140-6736,1470-2045", "match both 20 and 21"),
         (
             "issn",
@@ -541,7 +763,11 @@ fn rows_without_ids_find_their_records() {
         ),
         ("issn,name", "The Lancet,,1474-547X", "[20] new []"),
         ("issn,name", "Lancet,,1474-547X", "[23] new [23]"),
-        ("issn,name", "The Lancet,,", "journal 20 `The Lancet`: `name` agrees, but the row has no `issn`"),
+        (
+            "issn,name",
+            "The Lancet,,",
+            "journal 20 `The Lancet`: `name` agrees, but the row has no `issn`",
+        ),
         // Valid ISSNs that contradict each other distinguish journals of one name.
         (
             "name",
@@ -561,7 +787,10 @@ fn rows_without_ids_find_their_records() {
         let result = outcome(matching, "journals.csv", &format!("{numbers}{rows}\n"));
         assert!(result.contains(expected), "{matching} {rows}: {result}");
     }
-    assert_eq!(outcome("issn_print", "journals.csv", "id,name\n30,New\n"), "[30] new []");
+    assert_eq!(
+        outcome("issn_print", "journals.csv", "id,name\n30,New\n"),
+        "[30] new []"
+    );
     // The order of a list does not count, and its items do.
     let areas = [
         ("WCLC,Oncology; Lung", "[14] new []"),
@@ -577,12 +806,32 @@ fn rows_without_ids_find_their_records() {
         assert!(result.contains(expected), "{row}: {result}");
     }
     // Ids of the file are taken, also those of later rows.
-    let two = |id: &str| format!("{{\"name\":\"B\"}}\n{{\"id\":{id},\"name\":\"New\"}}\n{{\"name\":\"C\"}}\n");
-    assert_eq!(outcome("name", "journals.jsonl", &two("50")), "[50, 51, 52] new [51, 52]");
-    assert_eq!(outcome("name", "journals.jsonl", &two("9007199254740989")).matches("9007199254740991").count(), 2);
-    assert!(outcome("name", "journals.jsonl", &two("9007199254740990")).contains("jsonl:3: id: no id is free"));
+    let two = |id: &str| {
+        format!("{{\"name\":\"B\"}}\n{{\"id\":{id},\"name\":\"New\"}}\n{{\"name\":\"C\"}}\n")
+    };
+    assert_eq!(
+        outcome("name", "journals.jsonl", &two("50")),
+        "[50, 51, 52] new [51, 52]"
+    );
+    assert_eq!(
+        outcome("name", "journals.jsonl", &two("9007199254740989"))
+            .matches("9007199254740991")
+            .count(),
+        2
+    );
+    assert!(
+        outcome("name", "journals.jsonl", &two("9007199254740990"))
+            .contains("jsonl:3: id: no id is free")
+    );
     assert!(outcome("name", "tags.csv", "id,type\n1,T\n").contains("name: is required"));
-    assert_eq!(outcome("name", "conferences.jsonl", "{\"name\":\"ASCO\",\"city\":\"Chicago\"}\n"), "[12] new []");
+    assert_eq!(
+        outcome(
+            "name",
+            "conferences.jsonl",
+            "{\"name\":\"ASCO\",\"city\":\"Chicago\"}\n"
+        ),
+        "[12] new []"
+    );
     // A row with an id and one without mean one new record.
     let shared = "{\"name\":\"b\"}\n{\"id\":50,\"name\":\"B\"}\n";
     assert!(
@@ -612,10 +861,17 @@ fn a_row_that_agrees_in_part_overwrites_nothing() {
         (
             "name,start_date",
             "conferences.csv",
-            format!("name,year,start_date,{checks}\nEuropean Hematology Congress,2027,,check,check,check\n"),
+            format!(
+                "name,year,start_date,{checks}\nEuropean Hematology Congress,2027,,check,check,check\n"
+            ),
             "conference 1 `European Hematology Congress`: `name` agrees, but the row has no `start_date`",
         ),
-        ("name", "journals.csv", "name,issn_print\nHeart and Lung,0302-9743\n".to_owned(), ""),
+        (
+            "name",
+            "journals.csv",
+            "name,issn_print\nHeart and Lung,0302-9743\n".to_owned(),
+            "",
+        ),
         (
             "name",
             "journals.csv",
@@ -629,11 +885,18 @@ fn a_row_that_agrees_in_part_overwrites_nothing() {
         fs::write(&path, &rows).unwrap();
         let reading = sample_options(&[], &[matching]);
         let sources = Source::find(&[path], SourceOptions::default()).unwrap();
-        match merge(read_sources(&sources, &reading).unwrap(), &database.state(), &MergeOptions::default()) {
+        match merge(
+            read_sources(&sources, &reading).unwrap(),
+            &database.state(),
+            &MergeOptions::default(),
+        ) {
             Ok(merged) => assert!(expected.is_empty() && merged.assigned.len() == 1, "{rows}"),
             Err(refusal) => {
                 let told = refusal.to_string();
-                assert!(!expected.is_empty() && told.contains(expected) && told.contains(":2: id:"), "{rows}: {told}");
+                assert!(
+                    !expected.is_empty() && told.contains(expected) && told.contains(":2: id:"),
+                    "{rows}: {told}"
+                );
             }
         }
     }

@@ -36,7 +36,10 @@ pub(in crate::import) struct TableCell<'a> {
 
 impl<'a> TableCell<'a> {
     pub fn text(text: impl Into<Cow<'a, str>>) -> TableCell<'a> {
-        TableCell { text: text.into(), ..TableCell::default() }
+        TableCell {
+            text: text.into(),
+            ..TableCell::default()
+        }
     }
 
     pub fn is_blank(&self) -> bool {
@@ -72,7 +75,9 @@ impl Notation {
 }
 
 /// A decimal sign.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, strum::EnumString, strum::VariantNames)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Deserialize, strum::EnumString, strum::VariantNames,
+)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum DecimalSign {
@@ -90,7 +95,10 @@ pub(in crate::import) fn normalize<'c>(
     notation: &Notation,
 ) -> Result<Cow<'c, str>, Message> {
     let trimmed = cell.trim_matches(is_blank);
-    if (kind.is_whole() || kind == ValueKind::Number) && !trimmed.is_empty() && is_placeholder("", trimmed) {
+    if (kind.is_whole() || kind == ValueKind::Number)
+        && !trimmed.is_empty()
+        && is_placeholder("", trimmed)
+    {
         return Err("is not a number; leave the cell empty".into());
     }
     match kind {
@@ -117,8 +125,14 @@ const SYNONYMS: [(&str, &str); 3] = [
         "open",
         "openaccess oa gold goldoa goldopenaccess fullopenaccess fullyopenaccess fulloa fullyoa diamond diamondoa",
     ),
-    ("hybrid", "hybridoa hybridopenaccess hybridjournal openchoice"),
-    ("subscription", "subscriptionbased subscriptiononly subscriptionjournal closed closedaccess"),
+    (
+        "hybrid",
+        "hybridoa hybridopenaccess hybridjournal openchoice",
+    ),
+    (
+        "subscription",
+        "subscriptionbased subscriptiononly subscriptionjournal closed closedaccess",
+    ),
 ];
 
 /// Returns the word that the cell means: the same one except for case, blanks, `-` and `_`, or a synonym. A remark in
@@ -130,13 +144,17 @@ pub(in crate::import) fn word_meant(words: &[&'static str], cell: &str) -> Optio
     }
     let meant = comparable(cell);
     let means = |word: &str| {
-        let mut synonyms = SYNONYMS.iter().filter(|(of, _)| *of == word).flat_map(|(_, words)| words.split(' '));
+        let mut synonyms = SYNONYMS
+            .iter()
+            .filter(|(of, _)| *of == word)
+            .flat_map(|(_, words)| words.split(' '));
         comparable(word) == meant || synonyms.any(|synonym| synonym == meant)
     };
     words.iter().copied().find(|word| means(word)).or_else(|| {
         let (cell, remark) = cell.strip_suffix(')')?.split_once('(')?;
         // `Subscription (hybrid)` is hybrid, so a remark must not contradict.
-        word_meant(words, cell).filter(|word| *word == "hybrid" || word_meant(words, remark) == Some(word))
+        word_meant(words, cell)
+            .filter(|word| *word == "hybrid" || word_meant(words, remark) == Some(word))
     })
 }
 
@@ -144,9 +162,17 @@ pub(in crate::import) fn word_meant(words: &[&'static str], cell: &str) -> Optio
 /// beginning.
 pub(in crate::import) fn normalize_issn(field: &str, cell: &str) -> Option<(String, bool)> {
     let folded = fold(cell.trim_matches(is_blank));
-    let bare = folded.strip_prefix("issn").map_or(&*folded, |number| number.trim_start_matches([':', ' ']));
-    let is_short = bare.len() == 7 && bare.bytes().all(|digit| digit.is_ascii_digit()) && !bare.starts_with('0');
-    let issn = if is_short { valid_issn(field, &format!("0{bare}")) } else { valid_issn(field, bare) };
+    let bare = folded
+        .strip_prefix("issn")
+        .map_or(&*folded, |number| number.trim_start_matches([':', ' ']));
+    let is_short = bare.len() == 7
+        && bare.bytes().all(|digit| digit.is_ascii_digit())
+        && !bare.starts_with('0');
+    let issn = if is_short {
+        valid_issn(field, &format!("0{bare}"))
+    } else {
+        valid_issn(field, bare)
+    };
     issn.map(|issn| (issn, is_short))
 }
 
@@ -172,8 +198,15 @@ pub(in crate::import) fn parse_flag(cell: &str) -> Option<bool> {
 }
 
 /// Returns the digits of a whole number.
-pub(super) fn normalize_integer<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, str>, Message> {
-    let sign = if cell.contains(',') { DecimalSign::Comma } else { DecimalSign::Point };
+pub(super) fn normalize_integer<'c>(
+    cell: &'c str,
+    notation: &Notation,
+) -> Result<Cow<'c, str>, Message> {
+    let sign = if cell.contains(',') {
+        DecimalSign::Comma
+    } else {
+        DecimalSign::Point
+    };
     if let Some((whole, fraction)) = cell.split_once(['.', ','])
         && !whole.is_empty()
         && are_digits(whole)
@@ -184,7 +217,9 @@ pub(super) fn normalize_integer<'c>(cell: &'c str, notation: &Notation) -> Resul
         return if sign == DecimalSign::Point || notation.may_have_comma() {
             Ok(Cow::Borrowed(whole))
         } else {
-            Err(message!("has a decimal comma; write only the digits, `{whole}`, or add --decimal comma"))
+            Err(message!(
+                "has a decimal comma; write only the digits, `{whole}`, or add --decimal comma"
+            ))
         };
     }
     if cell.contains(['e', 'E']) && cell.parse::<f64>().is_ok() {
@@ -194,7 +229,9 @@ pub(super) fn normalize_integer<'c>(cell: &'c str, notation: &Notation) -> Resul
     }
     // The point of a number cell always begins a fraction.
     if let Some(digits) = without_separators(cell).filter(|_| !notation.is_number) {
-        return Err(message!("has separators between its digits; write only the digits, `{digits}`"));
+        return Err(message!(
+            "has separators between its digits; write only the digits, `{digits}`"
+        ));
     }
     Ok(Cow::Borrowed(cell))
 }
@@ -208,7 +245,8 @@ fn is_separator(sign: char) -> bool {
 fn without_separators(cell: &str) -> Option<String> {
     let separator = cell.chars().find(|sign| is_separator(*sign))?;
     let (first, rest) = cell.split_once(separator)?;
-    let is_grouped = (1..=3).contains(&first.len()) && rest.split(separator).all(|group| group.len() == 3);
+    let is_grouped =
+        (1..=3).contains(&first.len()) && rest.split(separator).all(|group| group.len() == 3);
     let digits = cell.replace(separator, "");
     (is_grouped && are_digits(&digits)).then_some(digits)
 }
@@ -218,9 +256,18 @@ fn are_digits(text: &str) -> bool {
 }
 
 /// Returns a number with at most one decimal point.
-pub(super) fn normalize_number<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, str>, Message> {
-    let mut dollars = ["US$", "USD", "$"].into_iter().filter(|_| notation.is_price);
-    let price = |sign| cell.strip_prefix(sign).or_else(|| cell.strip_suffix(sign)).map(str::trim);
+pub(super) fn normalize_number<'c>(
+    cell: &'c str,
+    notation: &Notation,
+) -> Result<Cow<'c, str>, Message> {
+    let mut dollars = ["US$", "USD", "$"]
+        .into_iter()
+        .filter(|_| notation.is_price);
+    let price = |sign| {
+        cell.strip_prefix(sign)
+            .or_else(|| cell.strip_suffix(sign))
+            .map(str::trim)
+    };
     let cell = dollars.find_map(price).unwrap_or(cell);
     if cell.ends_with('%') {
         return Err("is a percentage; write only the number, without `%`".into());
@@ -228,43 +275,68 @@ pub(super) fn normalize_number<'c>(cell: &'c str, notation: &Notation) -> Result
     let is_plain = |sign: char| sign.is_ascii_digit() || matches!(sign, '.' | ',');
     if !cell.chars().all(is_plain) {
         return match without_separators(cell) {
-            Some(digits) => Err(message!("has separators between its digits; write only the digits, `{digits}`")),
-            None if cell.chars().all(|sign| sign.is_ascii_digit() || is_separator(sign)) => {
+            Some(digits) => Err(message!(
+                "has separators between its digits; write only the digits, `{digits}`"
+            )),
+            None if cell
+                .chars()
+                .all(|sign| sign.is_ascii_digit() || is_separator(sign)) =>
+            {
                 Err("has several separators; write digits and at most one decimal point".into())
             }
             None => Ok(Cow::Borrowed(cell)),
         };
     }
-    let Some(last) = cell.rfind(['.', ',']) else { return Ok(Cow::Borrowed(cell)) };
+    let Some(last) = cell.rfind(['.', ',']) else {
+        return Ok(Cow::Borrowed(cell));
+    };
     let (whole, fraction) = (&cell[..last], &cell[last + 1..]);
-    let sign = if cell[last..].starts_with(',') { DecimalSign::Comma } else { DecimalSign::Point };
+    let sign = if cell[last..].starts_with(',') {
+        DecimalSign::Comma
+    } else {
+        DecimalSign::Point
+    };
     let as_decimal = || Cow::Owned(format!("{whole}.{fraction}"));
     if whole.contains(['.', ',']) {
         // Several separators have one meaning: groups and a fraction, such as `1.234,5`, or several groups.
-        let groups_by = if whole.contains(',') { DecimalSign::Comma } else { DecimalSign::Point };
+        let groups_by = if whole.contains(',') {
+            DecimalSign::Comma
+        } else {
+            DecimalSign::Point
+        };
         let (number, expected) = match (without_separators(whole), without_separators(cell)) {
-            (Some(digits), _) if sign != groups_by => (format!("{digits}.{fraction}"), "has a decimal comma"),
+            (Some(digits), _) if sign != groups_by => {
+                (format!("{digits}.{fraction}"), "has a decimal comma")
+            }
             (_, Some(digits)) => (digits, "groups digits by points"),
-            _ => return Err("has several commas or points; write digits and at most one decimal point".into()),
+            _ => {
+                return Err(
+                    "has several commas or points; write digits and at most one decimal point"
+                        .into(),
+                );
+            }
         };
         // In other tables `3.125` is read with a decimal point.
         return if groups_by == DecimalSign::Comma || notation.may_have_comma() {
             Ok(Cow::Owned(number))
         } else {
-            Err(message!("{expected}; write `{number}`, or add --decimal comma"))
+            Err(message!(
+                "{expected}; write `{number}`, or add --decimal comma"
+            ))
         };
     }
     let may_group = may_be_grouped(cell);
     // Exports never write three decimals that end with a zero, so exported numbers are read back unchanged.
-    let is_likely = notation.has_semicolons || notation.is_price && (notation.is_sheet || cell.ends_with('0'));
+    let is_likely =
+        notation.has_semicolons || notation.is_price && (notation.is_sheet || cell.ends_with('0'));
     match (sign, notation.decimal) {
         (_, Some(decimal)) if decimal == sign => Ok(as_decimal()),
         (_, Some(_)) if may_group => Ok(Cow::Owned(format!("{whole}{fraction}"))),
         (DecimalSign::Point, _) if !may_group || !is_likely => Ok(Cow::Borrowed(cell)),
         (DecimalSign::Comma, _) if !may_group && notation.may_have_comma() => Ok(as_decimal()),
-        (DecimalSign::Comma, _) if !may_group => {
-            Err(message!("has a decimal comma; write a decimal point, `{whole}.{fraction}`, or add --decimal comma"))
-        }
+        (DecimalSign::Comma, _) if !may_group => Err(message!(
+            "has a decimal comma; write a decimal point, `{whole}.{fraction}`, or add --decimal comma"
+        )),
         _ => {
             let (digits, number) = (format!("{whole}{fraction}"), format!("{whole}.{fraction}"));
             let number = number.trim_end_matches('0').trim_end_matches('.');
@@ -280,7 +352,9 @@ pub(super) fn normalize_number<'c>(cell: &'c str, notation: &Notation) -> Result
 /// Returns true if the text has one separator, with exactly three digits after it. The sign may group digits or start a
 /// fraction.
 fn may_be_grouped(cell: &str) -> bool {
-    cell.matches(is_separator).count() == 1 && !cell.starts_with('0') && without_separators(cell).is_some()
+    cell.matches(is_separator).count() == 1
+        && !cell.starts_with('0')
+        && without_separators(cell).is_some()
 }
 
 #[cfg(test)]
@@ -305,44 +379,128 @@ mod tests {
             (ValueKind::Date, "2026-03-15T00:00:00", Ok("2026-03-15")),
             (ValueKind::Date, "2026-03-15 00:00:00.000", Ok("2026-03-15")),
             (ValueKind::Date, "2026-03-15T00:00:00Z", Ok("2026-03-15")),
-            (ValueKind::Date, "2026-03-15T09:30:00", Err("write only the date, `2026-03-15`")),
-            (ValueKind::Date, "2026-03-15T00:00:00+02:00", Err("write only the date")),
+            (
+                ValueKind::Date,
+                "2026-03-15T09:30:00",
+                Err("write only the date, `2026-03-15`"),
+            ),
+            (
+                ValueKind::Date,
+                "2026-03-15T00:00:00+02:00",
+                Err("write only the date"),
+            ),
             (ValueKind::Date, "03/15/2026", Ok("2026-03-15")),
             (ValueKind::Date, "15/3/2026", Ok("2026-03-15")),
             (ValueKind::Date, "15-3-2026", Ok("2026-03-15")),
             (ValueKind::Date, "5/5/2026", Ok("2026-05-05")),
-            (ValueKind::Date, "03/04/2026", Err("may be day/month or month/day")),
+            (
+                ValueKind::Date,
+                "03/04/2026",
+                Err("may be day/month or month/day"),
+            ),
             (ValueKind::Date, "3/4/26", Err("no year of four digits")),
-            (ValueKind::Date, "31/31/2026", Err("write a date as YYYY-MM-DD, such as 2026-03-15")),
+            (
+                ValueKind::Date,
+                "31/31/2026",
+                Err("write a date as YYYY-MM-DD, such as 2026-03-15"),
+            ),
             (ValueKind::Date, "46096", Err("is the number of a day")),
-            (ValueKind::Date, "TBD", Err("leave the cell empty, and use the date's status to say why")),
+            (
+                ValueKind::Date,
+                "TBD",
+                Err("leave the cell empty, and use the date's status to say why"),
+            ),
             (ValueKind::Date, "-", Err("leave the cell empty")),
-            (ValueKind::Date, "2026-02-30", Err("write a date as YYYY-MM-DD, such as 2026-03-15")),
+            (
+                ValueKind::Date,
+                "2026-02-30",
+                Err("write a date as YYYY-MM-DD, such as 2026-03-15"),
+            ),
             (ValueKind::Date, "29.02.2024", Ok("2024-02-29")),
-            (ValueKind::Date, "29.02.2026", Err("write a date as YYYY-MM-DD, such as 2026-03-15")),
+            (
+                ValueKind::Date,
+                "29.02.2026",
+                Err("write a date as YYYY-MM-DD, such as 2026-03-15"),
+            ),
             (ValueKind::Date, "29/02/2024", Ok("2024-02-29")),
-            (ValueKind::Date, "02/29/2026", Err("write a date as YYYY-MM-DD, such as 2026-03-15")),
+            (
+                ValueKind::Date,
+                "02/29/2026",
+                Err("write a date as YYYY-MM-DD, such as 2026-03-15"),
+            ),
             (ValueKind::Date, "29.02.2000", Ok("2000-02-29")),
-            (ValueKind::Date, "29.02.1900", Err("write a date as YYYY-MM-DD, such as 2026-03-15")),
+            (
+                ValueKind::Date,
+                "29.02.1900",
+                Err("write a date as YYYY-MM-DD, such as 2026-03-15"),
+            ),
             (ValueKind::Date, "31.12.2025", Ok("2025-12-31")),
-            (ValueKind::Date, "31.11.2025", Err("write a date as YYYY-MM-DD, such as 2026-03-15")),
+            (
+                ValueKind::Date,
+                "31.11.2025",
+                Err("write a date as YYYY-MM-DD, such as 2026-03-15"),
+            ),
             (ValueKind::Date, "12/31/2025", Ok("2025-12-31")),
             (ValueKind::Date, "31/12/2025", Ok("2025-12-31")),
             (ValueKind::Date, "12/13/2025", Ok("2025-12-13")),
             (ValueKind::Date, "13/12/2025", Ok("2025-12-13")),
             (ValueKind::Date, "12/12/2025", Ok("2025-12-12")),
-            (ValueKind::Date, "12/11/2025", Err("may be day/month or month/day")),
-            (ValueKind::Date, "15/3/0999", Err("write a date as YYYY-MM-DD, such as 2026-03-15")),
-            (ValueKind::Date, "15.3.999", Err("write a date as YYYY-MM-DD, such as 2026-03-15")),
-            (ValueKind::Date, "2026-W11-7", Err("write a date as YYYY-MM-DD, such as 2026-03-15")),
-            (ValueKind::Date, "2026-03-15T00:00:00.5", Err("write only the date, `2026-03-15`")),
-            (ValueKind::Date, "2026-03-15T00:00:00+00:00", Ok("2026-03-15")),
-            (ValueKind::Date, "2026-03-15T00:00:00-00:30", Err("write only the date")),
+            (
+                ValueKind::Date,
+                "12/11/2025",
+                Err("may be day/month or month/day"),
+            ),
+            (
+                ValueKind::Date,
+                "15/3/0999",
+                Err("write a date as YYYY-MM-DD, such as 2026-03-15"),
+            ),
+            (
+                ValueKind::Date,
+                "15.3.999",
+                Err("write a date as YYYY-MM-DD, such as 2026-03-15"),
+            ),
+            (
+                ValueKind::Date,
+                "2026-W11-7",
+                Err("write a date as YYYY-MM-DD, such as 2026-03-15"),
+            ),
+            (
+                ValueKind::Date,
+                "2026-03-15T00:00:00.5",
+                Err("write only the date, `2026-03-15`"),
+            ),
+            (
+                ValueKind::Date,
+                "2026-03-15T00:00:00+00:00",
+                Ok("2026-03-15"),
+            ),
+            (
+                ValueKind::Date,
+                "2026-03-15T00:00:00-00:30",
+                Err("write only the date"),
+            ),
             (ValueKind::Date, "2026-03-15 0:00", Ok("2026-03-15")),
-            (ValueKind::Date, "2026-03-15T24:00:00", Err("write only the date")),
-            (ValueKind::Date, "2026-03-15T23:59:59Z", Err("write only the date, `2026-03-15`")),
-            (ValueKind::Date, "4609", Err("write a date as YYYY-MM-DD, such as 2026-03-15")),
-            (ValueKind::Date, "460960", Err("write a date as YYYY-MM-DD, such as 2026-03-15")),
+            (
+                ValueKind::Date,
+                "2026-03-15T24:00:00",
+                Err("write only the date"),
+            ),
+            (
+                ValueKind::Date,
+                "2026-03-15T23:59:59Z",
+                Err("write only the date, `2026-03-15`"),
+            ),
+            (
+                ValueKind::Date,
+                "4609",
+                Err("write a date as YYYY-MM-DD, such as 2026-03-15"),
+            ),
+            (
+                ValueKind::Date,
+                "460960",
+                Err("write a date as YYYY-MM-DD, such as 2026-03-15"),
+            ),
             (ValueKind::Integer, "1'234", Err("`1234`")),
             (ValueKind::Integer, "1’234’567", Err("`1234567`")),
             (ValueKind::Integer, "1'23", Ok("1'23")),
@@ -354,20 +512,56 @@ mod tests {
             (ValueKind::Integer, "1,234.567", Ok("1,234.567")),
             (ValueKind::Number, "1'234", Err("`1234`")),
             (ValueKind::Number, "1 234 567", Err("`1234567`")),
-            (ValueKind::Number, "1 234,567", Err("has several separators; write digits and at most one decimal point")),
-            (ValueKind::Number, "1'234.567", Err("has several separators")),
+            (
+                ValueKind::Number,
+                "1 234,567",
+                Err("has several separators; write digits and at most one decimal point"),
+            ),
+            (
+                ValueKind::Number,
+                "1'234.567",
+                Err("has several separators"),
+            ),
             (ValueKind::Number, "1 234.5", Err("has several separators")),
-            (ValueKind::Number, "1,234.567,890", Err("several commas or points")),
+            (
+                ValueKind::Number,
+                "1,234.567,890",
+                Err("several commas or points"),
+            ),
             (ValueKind::Number, "1,234.567", Ok("1234.567")),
             (ValueKind::Number, "1’234", Err("`1234`")),
-            (ValueKind::Number, "123,456", Err("may be 123456 or 123.456")),
-            (ValueKind::Number, "1234,567", Err("has a decimal comma; write a decimal point, `1234.567`")),
+            (
+                ValueKind::Number,
+                "123,456",
+                Err("may be 123456 or 123.456"),
+            ),
+            (
+                ValueKind::Number,
+                "1234,567",
+                Err("has a decimal comma; write a decimal point, `1234.567`"),
+            ),
             (ValueKind::Number, "1234.567", Ok("1234.567")),
-            (ValueKind::Number, "1.234.567,8", Err("has a decimal comma; write `1234567.8`")),
-            (ValueKind::Number, "1.234.567", Err("groups digits by points; write `1234567`")),
+            (
+                ValueKind::Number,
+                "1.234.567,8",
+                Err("has a decimal comma; write `1234567.8`"),
+            ),
+            (
+                ValueKind::Number,
+                "1.234.567",
+                Err("groups digits by points; write `1234567`"),
+            ),
             (ValueKind::Number, "1,234,567.89", Ok("1234567.89")),
-            (ValueKind::Number, "1234.567,8", Err("several commas or points")),
-            (ValueKind::Number, "1,2345,678", Err("several commas or points")),
+            (
+                ValueKind::Number,
+                "1234.567,8",
+                Err("several commas or points"),
+            ),
+            (
+                ValueKind::Number,
+                "1,2345,678",
+                Err("several commas or points"),
+            ),
             (ValueKind::Number, ",5", Err("`.5`")),
             (ValueKind::Flag, "verdadeiro", Ok("TRUE")),
             (ValueKind::Flag, "HAYIR", Ok("FALSE")),
@@ -396,10 +590,18 @@ mod tests {
             (ValueKind::Number, "12,5", Err("`12.5`")),
             (ValueKind::Number, "1,234", Err("may be 1234 or 1.234")),
             (ValueKind::Number, "1,234.5", Ok("1234.5")),
-            (ValueKind::Number, "1.234,50", Err("has a decimal comma; write `1234.50`, or add --decimal comma")),
+            (
+                ValueKind::Number,
+                "1.234,50",
+                Err("has a decimal comma; write `1234.50`, or add --decimal comma"),
+            ),
             (ValueKind::Number, "1,234,567", Ok("1234567")),
             (ValueKind::Number, "1,23,4", Err("several commas or points")),
-            (ValueKind::Number, "1,234,5", Err("several commas or points")),
+            (
+                ValueKind::Number,
+                "1,234,5",
+                Err("several commas or points"),
+            ),
             (ValueKind::Number, "4.125", Ok("4.125")),
             (ValueKind::Number, "0.125", Ok("0.125")),
             (ValueKind::Number, "1 234", Err("`1234`")),
@@ -422,7 +624,9 @@ mod tests {
         for (kind, cell, expected) in cases {
             match (normalize(kind, cell, &Notation::default()), expected) {
                 (Ok(read), Ok(expected)) => assert_eq!(read, expected, "{kind:?} {cell:?}"),
-                (Err(message), Err(expected)) => assert!(message.contains(expected), "{kind:?} {cell:?}: {message}"),
+                (Err(message), Err(expected)) => {
+                    assert!(message.contains(expected), "{kind:?} {cell:?}: {message}")
+                }
                 (read, expected) => panic!("{kind:?} {cell:?}: {read:?}, expected {expected:?}"),
             }
         }
@@ -430,27 +634,71 @@ mod tests {
 
     #[test]
     fn notation_decides_between_two_meanings_of_a_cell() {
-        let semicolons = Notation { has_semicolons: true, ..Notation::default() };
-        let comma = Notation { decimal: Some(DecimalSign::Comma), ..Notation::default() };
-        let price = Notation { is_price: true, ..Notation::default() };
-        let sheet = Notation { is_sheet: true, is_price: true, ..Notation::default() };
-        let number = Notation { is_number: true, is_price: true, ..Notation::default() };
-        let decimal = |sign| Notation { decimal: Some(sign), has_semicolons: true, ..Notation::default() };
-        let dates = |order| Notation { dates: Some(order), ..Notation::default() };
+        let semicolons = Notation {
+            has_semicolons: true,
+            ..Notation::default()
+        };
+        let comma = Notation {
+            decimal: Some(DecimalSign::Comma),
+            ..Notation::default()
+        };
+        let price = Notation {
+            is_price: true,
+            ..Notation::default()
+        };
+        let sheet = Notation {
+            is_sheet: true,
+            is_price: true,
+            ..Notation::default()
+        };
+        let number = Notation {
+            is_number: true,
+            is_price: true,
+            ..Notation::default()
+        };
+        let decimal = |sign| Notation {
+            decimal: Some(sign),
+            has_semicolons: true,
+            ..Notation::default()
+        };
+        let dates = |order| Notation {
+            dates: Some(order),
+            ..Notation::default()
+        };
         let cases = [
-            (ValueKind::Number, "3.000", semicolons, Err("may be 3000 or 3,")),
-            (ValueKind::Number, "3,000", semicolons, Err("may be 3000 or 3,")),
+            (
+                ValueKind::Number,
+                "3.000",
+                semicolons,
+                Err("may be 3000 or 3,"),
+            ),
+            (
+                ValueKind::Number,
+                "3,000",
+                semicolons,
+                Err("may be 3000 or 3,"),
+            ),
             (ValueKind::Number, "2,5", semicolons, Ok("2.5")),
             (ValueKind::Number, "0,125", semicolons, Ok("0.125")),
             (ValueKind::Number, "3.5", semicolons, Ok("3.5")),
             (ValueKind::Number, "3000", semicolons, Ok("3000")),
             (ValueKind::Number, "1.234.567", semicolons, Ok("1234567")),
-            (ValueKind::Number, "1.234.567,8", semicolons, Ok("1234567.8")),
+            (
+                ValueKind::Number,
+                "1.234.567,8",
+                semicolons,
+                Ok("1234567.8"),
+            ),
             (ValueKind::Number, "1.234,50", comma, Ok("1234.50")),
             (ValueKind::Number, "2.500", price, Err("may be 2500 or 2.5")),
             (ValueKind::Number, "2.50", price, Ok("2.50")),
             (ValueKind::Number, "71.917", price, Ok("71.917")),
-            (ValueKind::Number, "71.917", sheet, Err("may be 71917 or 71.917")),
+            (
+                ValueKind::Number,
+                "71.917",
+                sheet,
+                Err("may be 71917 or 71.917"),
+            ),
             (ValueKind::Number, "2.125", number, Ok("2.125")),
             (ValueKind::Integer, "1.234", number, Ok("1.234")),
             (ValueKind::Integer, "5.0", number, Ok("5")),
@@ -458,26 +706,103 @@ mod tests {
             (ValueKind::Year, "2024.0", semicolons, Ok("2024")),
             (ValueKind::Integer, "5,000", semicolons, Err("`5000`")),
             (ValueKind::Integer, "2024,5", semicolons, Ok("2024,5")),
-            (ValueKind::Year, "2024,00", decimal(DecimalSign::Comma), Ok("2024")),
-            (ValueKind::Integer, "5,000", decimal(DecimalSign::Comma), Ok("5")),
-            (ValueKind::Integer, "5.000", decimal(DecimalSign::Comma), Err("`5000`")),
-            (ValueKind::Year, "2024.0", decimal(DecimalSign::Comma), Ok("2024")),
-            (ValueKind::Year, "2024,0", decimal(DecimalSign::Point), Ok("2024")),
-            (ValueKind::Integer, "5.000", decimal(DecimalSign::Point), Ok("5")),
-            (ValueKind::Number, "3.000", decimal(DecimalSign::Comma), Ok("3000")),
-            (ValueKind::Number, "145,004", decimal(DecimalSign::Comma), Ok("145.004")),
-            (ValueKind::Number, "3.000", decimal(DecimalSign::Point), Ok("3.000")),
-            (ValueKind::Number, "3,000", decimal(DecimalSign::Point), Ok("3000")),
-            (ValueKind::Number, "3,00", decimal(DecimalSign::Point), Ok("3.00")),
-            (ValueKind::Date, "03/04/2026", dates(DateOrder::Dmy), Ok("2026-04-03")),
-            (ValueKind::Date, "03/04/2026", dates(DateOrder::Mdy), Ok("2026-03-04")),
-            (ValueKind::Date, "15/03/2026", dates(DateOrder::Mdy), Err("not a date in the order --dates mdy")),
-            (ValueKind::Date, "15.03.2026", dates(DateOrder::Mdy), Ok("2026-03-15")),
+            (
+                ValueKind::Year,
+                "2024,00",
+                decimal(DecimalSign::Comma),
+                Ok("2024"),
+            ),
+            (
+                ValueKind::Integer,
+                "5,000",
+                decimal(DecimalSign::Comma),
+                Ok("5"),
+            ),
+            (
+                ValueKind::Integer,
+                "5.000",
+                decimal(DecimalSign::Comma),
+                Err("`5000`"),
+            ),
+            (
+                ValueKind::Year,
+                "2024.0",
+                decimal(DecimalSign::Comma),
+                Ok("2024"),
+            ),
+            (
+                ValueKind::Year,
+                "2024,0",
+                decimal(DecimalSign::Point),
+                Ok("2024"),
+            ),
+            (
+                ValueKind::Integer,
+                "5.000",
+                decimal(DecimalSign::Point),
+                Ok("5"),
+            ),
+            (
+                ValueKind::Number,
+                "3.000",
+                decimal(DecimalSign::Comma),
+                Ok("3000"),
+            ),
+            (
+                ValueKind::Number,
+                "145,004",
+                decimal(DecimalSign::Comma),
+                Ok("145.004"),
+            ),
+            (
+                ValueKind::Number,
+                "3.000",
+                decimal(DecimalSign::Point),
+                Ok("3.000"),
+            ),
+            (
+                ValueKind::Number,
+                "3,000",
+                decimal(DecimalSign::Point),
+                Ok("3000"),
+            ),
+            (
+                ValueKind::Number,
+                "3,00",
+                decimal(DecimalSign::Point),
+                Ok("3.00"),
+            ),
+            (
+                ValueKind::Date,
+                "03/04/2026",
+                dates(DateOrder::Dmy),
+                Ok("2026-04-03"),
+            ),
+            (
+                ValueKind::Date,
+                "03/04/2026",
+                dates(DateOrder::Mdy),
+                Ok("2026-03-04"),
+            ),
+            (
+                ValueKind::Date,
+                "15/03/2026",
+                dates(DateOrder::Mdy),
+                Err("not a date in the order --dates mdy"),
+            ),
+            (
+                ValueKind::Date,
+                "15.03.2026",
+                dates(DateOrder::Mdy),
+                Ok("2026-03-15"),
+            ),
         ];
         for (kind, cell, notation, expected) in cases {
             match (normalize(kind, cell, &notation), expected) {
                 (Ok(read), Ok(expected)) => assert_eq!(read, expected, "{kind:?} {cell:?}"),
-                (Err(message), Err(expected)) => assert!(message.contains(expected), "{kind:?} {cell:?}: {message}"),
+                (Err(message), Err(expected)) => {
+                    assert!(message.contains(expected), "{kind:?} {cell:?}: {message}")
+                }
                 (read, expected) => panic!("{kind:?} {cell:?}: {read:?}, expected {expected:?}"),
             }
         }
@@ -514,10 +839,17 @@ mod tests {
             (access, "", ""),
         ];
         for (kind, cell, expected) in cases {
-            assert_eq!(normalize(kind, cell, &Notation::default()).as_deref(), Ok(expected), "{cell:?}");
+            assert_eq!(
+                normalize(kind, cell, &Notation::default()).as_deref(),
+                Ok(expected),
+                "{cell:?}"
+            );
         }
         let nested = format!("open{}{}", "(open".repeat(300_000), ")".repeat(300_000));
-        assert_eq!(normalize(access, &nested, &Notation::default()).as_deref(), Ok(&*nested));
+        assert_eq!(
+            normalize(access, &nested, &Notation::default()).as_deref(),
+            Ok(&*nested)
+        );
     }
 
     #[test]

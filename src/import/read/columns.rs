@@ -27,7 +27,9 @@ pub(in crate::import) enum ColumnMeaning {
 impl ColumnMeaning {
     /// Whether several columns with this meaning are joined to a list.
     pub fn is_joined(&self, table: &FieldTable) -> bool {
-        let ColumnMeaning::Fields(fields) = self else { return false };
+        let ColumnMeaning::Fields(fields) = self else {
+            return false;
+        };
         fields.iter().all(|at| table.fields[*at].kind.is_list())
     }
 
@@ -41,7 +43,11 @@ impl ColumnMeaning {
         index: Option<usize>,
     ) -> Option<ColumnMeaning> {
         // No column name is that long.
-        let header = if header.len() <= 256 { comparable(header) } else { return None };
+        let header = if header.len() <= 256 {
+            comparable(header)
+        } else {
+            return None;
+        };
         let own = |name: &str| {
             // Columns are lower case, so that only `_` has to be left out.
             let is = |column: &str| column.bytes().filter(|byte| *byte != b'_').eq(name.bytes());
@@ -49,7 +55,9 @@ impl ColumnMeaning {
                 () if is("id") => Some(ColumnMeaning::Id),
                 () if is("deleted") => Some(ColumnMeaning::Deleted),
                 () if ADDED_TO_RECORDS.into_iter().any(is) => Some(ColumnMeaning::Ignored),
-                () => Some(ColumnMeaning::Fields(vec![table.fields.iter().position(|field| is(&field.column))?])),
+                () => Some(ColumnMeaning::Fields(vec![
+                    table.fields.iter().position(|field| is(&field.column))?,
+                ])),
             }
         };
         match options.find_column(&header, number, index) {
@@ -64,7 +72,10 @@ impl ColumnMeaning {
 
 /// Returns the indexes of the fields with these names, if the table has all.
 pub(in crate::import) fn field_indexes(table: &FieldTable, names: &[String]) -> Option<Vec<usize>> {
-    names.iter().map(|name| table.fields.iter().position(|field| field.column == *name)).collect()
+    names
+        .iter()
+        .map(|name| table.fields.iter().position(|field| field.column == *name))
+        .collect()
 }
 
 /// Returns true if the columns identify rows: one is the id, or a column of a match set.
@@ -73,8 +84,11 @@ pub(in crate::import) fn identify_rows<'m>(
     sets: &[Vec<&str>],
     mut columns: impl Iterator<Item = &'m ColumnMeaning>,
 ) -> bool {
-    let identifies =
-        |field: &Field| sets.iter().flatten().any(|name| columns_of(name).contains(&field.column.as_str()));
+    let identifies = |field: &Field| {
+        sets.iter()
+            .flatten()
+            .any(|name| columns_of(name).contains(&field.column.as_str()))
+    };
     columns.any(|column| match column {
         ColumnMeaning::Id => true,
         ColumnMeaning::Fields(fields) => fields.iter().any(|at| identifies(&table.fields[*at])),
@@ -109,11 +123,22 @@ impl<'o> Columns<'o> {
         is_object: bool,
         faults: &mut RowFaults<'_>,
     ) -> Option<Columns<'o>> {
-        let named = header.iter().rposition(|cell| !cell.is_blank()).map_or(0, |last| last + 1);
+        let named = header
+            .iter()
+            .rposition(|cell| !cell.is_blank())
+            .map_or(0, |last| last + 1);
         let named_by_options = options.columns.iter().map(|given| &given.value.column);
-        let named_by_options = named_by_options.chain(options.filters.iter().map(|given| &given.value.0));
-        let by_letter = named_by_options.filter_map(|column| column.index).map(|index| index + 1).max();
-        let ignored = if options.ignore_unknown { header.len() } else { 0 };
+        let named_by_options =
+            named_by_options.chain(options.filters.iter().map(|given| &given.value.0));
+        let by_letter = named_by_options
+            .filter_map(|column| column.index)
+            .map(|index| index + 1)
+            .max();
+        let ignored = if options.ignore_unknown {
+            header.len()
+        } else {
+            0
+        };
         let width = named.max(by_letter.unwrap_or(0)).max(ignored);
         if width > options.bounds.columns {
             faults.push_row(None, options.bounds.columns_fault());
@@ -123,11 +148,16 @@ impl<'o> Columns<'o> {
             faults.push_row(None, fault.clone());
             return None;
         }
-        let known: Vec<&str> = std::iter::once("id").chain(table.fields.iter().map(|field| &*field.column)).collect();
+        let known: Vec<&str> = std::iter::once("id")
+            .chain(table.fields.iter().map(|field| &*field.column))
+            .collect();
         let mut columns = Columns {
             meanings: Vec::with_capacity(width),
             named_width: named,
-            names: header.iter().map(|cell| cell.text.trim_matches(is_blank).to_owned()).collect(),
+            names: header
+                .iter()
+                .map(|cell| cell.text.trim_matches(is_blank).to_owned())
+                .collect(),
             sources: Vec::new(),
             filters: Vec::new(),
             constants: Vec::new(),
@@ -143,17 +173,30 @@ impl<'o> Columns<'o> {
         });
         let numbered: Vec<(String, usize)> = numbered.collect();
         // Objects pass the filters before.
-        for Given { value: (column, values), origin } in options.filters.iter().filter(|_| !is_object) {
+        for Given {
+            value: (column, values),
+            origin,
+        } in options.filters.iter().filter(|_| !is_object)
+        {
             let mut columns_of_name = numbered.iter().enumerate();
-            match columns_of_name.position(|(at, (name, number))| column.matches(name, *number, Some(at))) {
+            match columns_of_name
+                .position(|(at, (name, number))| column.matches(name, *number, Some(at)))
+            {
                 Some(at) => columns.filters.push((at, values)),
-                None => faults.push(&column, message!("{origin}: the file has no column `{column}`; write its header")),
+                None => faults.push(
+                    &column,
+                    message!("{origin}: the file has no column `{column}`; write its header"),
+                ),
             }
         }
         for (at, name) in columns.names.iter().enumerate() {
             let meaning = ColumnMeaning::find(table, options, name, numbered[at].1, Some(at));
-            let is_filter =
-                options.filters.iter().any(|given| given.value.0.matches(&numbered[at].0, numbered[at].1, Some(at)));
+            let is_filter = options.filters.iter().any(|given| {
+                given
+                    .value
+                    .0
+                    .matches(&numbered[at].0, numbered[at].1, Some(at))
+            });
             if meaning.is_none() && !name.is_empty() && !is_filter {
                 faults.push_unknown(if is_object { "field" } else { "column" }, "", name, &known);
             }
@@ -167,8 +210,13 @@ impl<'o> Columns<'o> {
         options.effects.borrow_mut().has_columns = true;
         columns.find_sources(table, faults);
         for given in &options.constants {
-            let index = table.fields.iter().position(|field| field.column == given.value.0);
-            columns.constants.extend(index.map(|index| (index, given.value.1.as_str())));
+            let index = table
+                .fields
+                .iter()
+                .position(|field| field.column == given.value.0);
+            columns
+                .constants
+                .extend(index.map(|index| (index, given.value.1.as_str())));
         }
         if identify_rows(table, sets, columns.meanings.iter()) {
             return Some(columns);
@@ -190,12 +238,15 @@ impl<'o> Columns<'o> {
                 }
                 _ => meaning == other,
             };
-            let Some((other, columns)) = self.sources.iter_mut().find(|(other, _)| overlaps(other)) else {
+            let Some((other, columns)) = self.sources.iter_mut().find(|(other, _)| overlaps(other))
+            else {
                 self.sources.push((meaning.clone(), vec![at]));
                 continue;
             };
             let (first, name) = (&self.names[columns[0]], &self.names[at]);
-            if other == meaning && (meaning.is_joined(table) || comparable(first) == comparable(name)) {
+            if other == meaning
+                && (meaning.is_joined(table) || comparable(first) == comparable(name))
+            {
                 columns.push(at);
                 continue;
             }
@@ -216,14 +267,23 @@ impl<'o> Columns<'o> {
 
     /// Returns true if a row has the values that the options demand.
     pub fn pass_filters(&self, cells: &[TableCell<'_>]) -> bool {
-        let text = |at: usize| cells.get(at).map_or("", |cell| cell.text.trim_matches(is_blank));
-        self.filters.iter().all(|(at, values)| values.iter().any(|value| is_same(value, text(*at))))
+        let text = |at: usize| {
+            cells
+                .get(at)
+                .map_or("", |cell| cell.text.trim_matches(is_blank))
+        };
+        self.filters
+            .iter()
+            .all(|(at, values)| values.iter().any(|value| is_same(value, text(*at))))
     }
 
     /// Returns true if a row repeats the header.
     pub fn are_names(&self, cells: &[TableCell<'_>]) -> bool {
-        let is_name =
-            |(at, name): (usize, &String)| cells.get(at).is_some_and(|cell| cell.text.trim_matches(is_blank) == name);
+        let is_name = |(at, name): (usize, &String)| {
+            cells
+                .get(at)
+                .is_some_and(|cell| cell.text.trim_matches(is_blank) == name)
+        };
         self.names.iter().enumerate().all(is_name)
     }
 
@@ -234,8 +294,12 @@ impl<'o> Columns<'o> {
 
     /// Returns true if a row has a number as its id.
     pub fn has_id(&self, cells: &[TableCell<'_>]) -> bool {
-        let at = self.meanings.iter().position(|meaning| *meaning == ColumnMeaning::Id);
-        at.and_then(|at| cells.get(at)).is_some_and(|cell| cell.text.trim().parse::<u64>().is_ok())
+        let at = self
+            .meanings
+            .iter()
+            .position(|meaning| *meaning == ColumnMeaning::Id);
+        at.and_then(|at| cells.get(at))
+            .is_some_and(|cell| cell.text.trim().parse::<u64>().is_ok())
     }
 
     /// Returns the header of a column for messages.
@@ -247,7 +311,8 @@ impl<'o> Columns<'o> {
 /// Returns the message for a header whose columns identify no rows.
 pub(in crate::import) fn missing_id(is_object: bool, sets: &[Vec<&str>]) -> Message {
     if is_object {
-        return "is missing; give each row an id, or use --match to find records by other fields".into();
+        return "is missing; give each row an id, or use --match to find records by other fields"
+            .into();
     }
     if sets.is_empty() {
         return "the column `id` is missing; the first row must name the columns, including `id`; a file without ids needs \
@@ -269,8 +334,18 @@ mod tests {
     #[test]
     fn no_two_columns_of_a_kind_have_equal_comparable_names() {
         fn check<F: Fields>() {
-            let mut names: Vec<String> = F::table().fields.iter().map(|field| comparable(&field.column)).collect();
-            assert!(F::table().fields.iter().zip(&names).all(|(field, name)| field.column.replace('_', "") == *name));
+            let mut names: Vec<String> = F::table()
+                .fields
+                .iter()
+                .map(|field| comparable(&field.column))
+                .collect();
+            assert!(
+                F::table()
+                    .fields
+                    .iter()
+                    .zip(&names)
+                    .all(|(field, name)| field.column.replace('_', "") == *name)
+            );
             names.extend(["id", "deleted", "updatedat"].map(str::to_owned));
             let count = names.len();
             names.sort();

@@ -25,9 +25,15 @@ const REMEDY: &str = "save the file again: in Excel as `CSV UTF-8`, in LibreOffi
      `Unicode (UTF-8)`, or as .xlsx";
 
 /// Reads all rows after the header, and returns their number.
-pub(in crate::import) fn read_csv<F: Fields>(mut content: impl Read, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
+pub(in crate::import) fn read_csv<F: Fields>(
+    mut content: impl Read,
+    rows: &mut FileRows<'_, F>,
+) -> io::Result<usize> {
     let mut beginning = Vec::new();
-    content.by_ref().take(BEGINNING_BYTES).read_to_end(&mut beginning)?;
+    content
+        .by_ref()
+        .take(BEGINNING_BYTES)
+        .read_to_end(&mut beginning)?;
     // UTF-16 without a byte-order mark. Column names never contain NUL.
     if beginning.iter().take(2).any(|byte| *byte == 0) {
         rows.add_fault(1, "begins with NUL bytes, so it is not CSV in UTF-8; save the file as `CSV UTF-8` or .xlsx");
@@ -35,17 +41,22 @@ pub(in crate::import) fn read_csv<F: Fields>(mut content: impl Read, rows: &mut 
     }
     let separator = find_separator(&beginning, rows);
     // The last character may be incomplete.
-    let is_utf8 = std::str::from_utf8(&beginning).map_or_else(|error| error.error_len().is_none(), |_| true);
+    let is_utf8 =
+        std::str::from_utf8(&beginning).map_or_else(|error| error.error_len().is_none(), |_| true);
     let encoding = (!is_utf8).then(|| guess_encoding(&beginning).name());
     let text = Cursor::new(beginning).chain(content);
     let mut reader = CsvReader::new(text, rows.options.bounds, separator);
-    let notation = Notation { has_semicolons: separator == b';', ..rows.options.notation() };
+    let notation = Notation {
+        has_semicolons: separator == b';',
+        ..rows.options.notation()
+    };
     let mut table = TableReader::new(rows, notation, true);
     let mut stray_quotes = Vec::new();
     while let Some((line, record)) = reader.next()? {
         match record {
             Ok(record) => {
-                let cells: Vec<TableCell<'_>> = record.iter().map(|bytes| cell(bytes, encoding)).collect();
+                let cells: Vec<TableCell<'_>> =
+                    record.iter().map(|bytes| cell(bytes, encoding)).collect();
                 if table.add_row(line, &cells, None).is_break() {
                     break;
                 }
@@ -70,7 +81,10 @@ fn cell<'r>(bytes: &'r [u8], encoding: Option<&str>) -> TableCell<'r> {
         (Err(_), Some(encoding)) => message!("is not UTF-8, but probably {encoding}; {REMEDY}"),
         (Err(_), None) => message!("is not UTF-8; {REMEDY}"),
     };
-    TableCell { fault: Some(fault), ..TableCell::text(String::from_utf8_lossy(bytes)) }
+    TableCell {
+        fault: Some(fault),
+        ..TableCell::text(String::from_utf8_lossy(bytes))
+    }
 }
 
 /// Returns the separator of a table. It is detected from the line with the most known columns.
@@ -84,7 +98,10 @@ fn find_separator<F: Fields>(beginning: &[u8], rows: &FileRows<'_, F>) -> u8 {
     };
     const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
     let mut best = (0, b',');
-    for line in beginning.split(|byte| matches!(byte, b'\n' | b'\r')).take(2 * BEGINNING_LINES) {
+    for line in beginning
+        .split(|byte| matches!(byte, b'\n' | b'\r'))
+        .take(2 * BEGINNING_LINES)
+    {
         let line = String::from_utf8_lossy(&line[..line.len().min(1 << 14)]);
         for separator in SEPARATORS {
             let known = line.split(char::from(separator)).filter(is_known).count();
@@ -96,9 +113,16 @@ fn find_separator<F: Fields>(beginning: &[u8], rows: &FileRows<'_, F>) -> u8 {
     if best.0 == 0 {
         // No column is known, perhaps because the header is in another language: use the most frequent separator of
         // the first line.
-        let first = beginning.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let first = beginning
+            .split(|byte| *byte == b'\n')
+            .next()
+            .unwrap_or_default();
         let count = |separator: u8| first.iter().filter(|byte| **byte == separator).count();
-        best.1 = SEPARATORS.into_iter().rev().max_by_key(|separator| count(*separator)).unwrap_or(b',');
+        best.1 = SEPARATORS
+            .into_iter()
+            .rev()
+            .max_by_key(|separator| count(*separator))
+            .unwrap_or(b',');
     }
     best.1
 }
@@ -164,11 +188,13 @@ impl<R: Read> CsvReader<R> {
             while used < buffer.len() {
                 // A sign with a meaning, or the bytes before it.
                 let rest = &buffer[used..];
-                let is_sign = |byte: &u8| matches!(byte, b'"' | b'\r' | b'\n') || *byte == self.separator;
+                let is_sign =
+                    |byte: &u8| matches!(byte, b'"' | b'\r' | b'\n') || *byte == self.separator;
                 let piece = &rest[..rest.iter().position(is_sign).unwrap_or(rest.len()).max(1)];
                 used += piece.len();
                 let line = self.line;
-                self.line += u64::from(piece[0] == b'\r' || piece[0] == b'\n' && !self.follows_return);
+                self.line +=
+                    u64::from(piece[0] == b'\r' || piece[0] == b'\n' && !self.follows_return);
                 self.follows_return = piece[0] == b'\r';
                 if matches!(piece[0], b'\r' | b'\n') && state != QuoteState::Quoted {
                     is_complete = first_line.is_some();
@@ -218,11 +244,14 @@ impl<R: Read> CsvReader<R> {
             }
             self.from.consume(used);
         }
-        let Some(line) = first_line else { return Ok(None) };
+        let Some(line) = first_line else {
+            return Ok(None);
+        };
         push_cell(&mut self.record, &mut cell, state);
         if state == QuoteState::Quoted {
             fault.get_or_insert(
-                "opens a quote that is never closed; close it, or double it within a quoted cell".into(),
+                "opens a quote that is never closed; close it, or double it within a quoted cell"
+                    .into(),
             );
         }
         Ok(Some((line, fault.map_or(Ok(&self.record), Err))))
@@ -258,24 +287,47 @@ mod tests {
     }
 
     fn read_within<F: Fields>(content: &[u8], bounds: Bounds) -> String {
-        read_as::<F>(content, &ReadOptions { bounds, ..ReadOptions::default() })
+        read_as::<F>(
+            content,
+            &ReadOptions {
+                bounds,
+                ..ReadOptions::default()
+            },
+        )
     }
 
     fn read_as<F: Fields>(content: &[u8], options: &ReadOptions) -> String {
         let (mut rows, mut bad) = (Vec::<ImportRow<F>>::new(), BadRows::default());
         let file = "f".into();
         let (unknown, mut warnings) = (UnknownNames::new(options.ignore_unknown), Vec::new());
-        let mut read =
-            FileRows { file: &file, options, rows: &mut rows, bad: &mut bad, unknown, warnings: &mut warnings };
+        let mut read = FileRows {
+            file: &file,
+            options,
+            rows: &mut rows,
+            bad: &mut bad,
+            unknown,
+            warnings: &mut warnings,
+        };
         read_csv(content, &mut read).unwrap();
         let mut shown = String::new();
-        for ImportRow { position, id, edit, is_bad, .. } in &rows {
+        for ImportRow {
+            position,
+            id,
+            edit,
+            is_bad,
+            ..
+        } in &rows
+        {
             let edit = match edit {
                 RowEdit::Set(statement) => statement.to_string(),
                 RowEdit::Remove => "removed".to_owned(),
             };
             let id = id.map_or("?".to_owned(), |id| id.to_string());
-            let line = format!("{}:{id}{} {edit}", position.line, if *is_bad { "!" } else { "" });
+            let line = format!(
+                "{}:{id}{} {edit}",
+                position.line,
+                if *is_bad { "!" } else { "" }
+            );
             shown += &format!("{}\n", line.trim_end());
         }
         shown + &bad.to_string()
@@ -287,8 +339,14 @@ mod tests {
             ("", ""),
             ("id,name\n", ""),
             ("id\n5\n\n6", "2:5\n4:6\n"),
-            ("id,name\r\n1,A\r\n2,\r\n", "2:1 name=\"A\"\n3:2 name=null\n"),
-            ("id,name\r1,\"A\rB\"\r\r2,\r", "2:1 name=\"A\\rB\"\n5:2 name=null\n"),
+            (
+                "id,name\r\n1,A\r\n2,\r\n",
+                "2:1 name=\"A\"\n3:2 name=null\n",
+            ),
+            (
+                "id,name\r1,\"A\rB\"\r\r2,\r",
+                "2:1 name=\"A\\rB\"\n5:2 name=null\n",
+            ),
             ("\n\nname,id\n\nA,1\n", "5:1 name=\"A\"\n"),
             (
                 "id,name,url\r\n1,\"A\r\nB\",x\r\n\r\n2,\"\n\",\n3,a,b",
@@ -298,32 +356,56 @@ mod tests {
                     "7:3 name=\"a\" url=\"b\"\n",
                 ),
             ),
-            ("id,type\n1,\"a \"\"b\"\", c\"\n2,5\" x\n", "2:1 type=\"a \\\"b\\\", c\"\n3:2 type=\"5\\\" x\"\n"),
+            (
+                "id,type\n1,\"a \"\"b\"\", c\"\n2,5\" x\n",
+                "2:1 type=\"a \\\"b\\\", c\"\n3:2 type=\"5\\\" x\"\n",
+            ),
             ("id;name;;\n1;A;;\n;;;\n", "2:1 name=\"A\"\n"),
             ("ID\tName\n1\tA,B\n", "2:1 name=\"A,B\"\n"),
             ("id|name\n1|A\n", "2:1 name=\"A\"\n"),
             ("sep=;\r\nid;name\r\n1;A\r\n", "3:1 name=\"A\"\n"),
             ("Our list;\n;\nid;name\n1;A\n", "4:1 name=\"A\"\n"),
-            ("id,deleted,name\n1,TRUE,A\n2,,B\n3,no,C\n", "2:1 removed\n3:2 name=\"B\"\n4:3 name=\"C\"\n"),
-            ("id,name\n1,'=x\n2,''=x\n3,'x\n", "2:1 name=\"=x\"\n3:2 name=\"'=x\"\n4:3 name=\"'x\"\n"),
-            ("id,name\n1,O'Hara's \"B\"\n2,\"'\"\"'\"\n", "2:1 name=\"O'Hara's \\\"B\\\"\"\n3:2 name=\"'\\\"'\"\n"),
-            ("url,ID,NAME\r\nx,1,A\r\n\r\n\r\n", "2:1 name=\"A\" url=\"x\"\n"),
+            (
+                "id,deleted,name\n1,TRUE,A\n2,,B\n3,no,C\n",
+                "2:1 removed\n3:2 name=\"B\"\n4:3 name=\"C\"\n",
+            ),
+            (
+                "id,name\n1,'=x\n2,''=x\n3,'x\n",
+                "2:1 name=\"=x\"\n3:2 name=\"'=x\"\n4:3 name=\"'x\"\n",
+            ),
+            (
+                "id,name\n1,O'Hara's \"B\"\n2,\"'\"\"'\"\n",
+                "2:1 name=\"O'Hara's \\\"B\\\"\"\n3:2 name=\"'\\\"'\"\n",
+            ),
+            (
+                "url,ID,NAME\r\nx,1,A\r\n\r\n\r\n",
+                "2:1 name=\"A\" url=\"x\"\n",
+            ),
             ("id,Name\n1,A\n\n,\n \n", "2:1 name=\"A\"\n"),
             ("sep=\t\r\nid\tname\r\n1\tA\r\n", "3:1 name=\"A\"\n"),
             ("\"sep=|\"\nid|name\n1|A\n", "3:1 name=\"A\"\n"),
-            ("id,name\n9007199254740991,A\n", "2:9007199254740991 name=\"A\"\n"),
+            (
+                "id,name\n9007199254740991,A\n",
+                "2:9007199254740991 name=\"A\"\n",
+            ),
             ("Removed in 2026\nid,deleted\n1,TRUE\n", "3:1 removed\n"),
             ("A title,\nid,updated_at\n1,x\n", "3:1\n"),
         ];
         for (content, expected) in cases {
-            assert_eq!(read::<OrganizationFields>(content.as_bytes()), expected, "{content:?}");
+            assert_eq!(
+                read::<OrganizationFields>(content.as_bytes()),
+                expected,
+                "{content:?}"
+            );
         }
     }
 
     #[test]
     fn nested_fields_are_columns() {
         assert_eq!(
-            read::<ConferenceFields>(b"id,formats_e_poster,updated_at,tags\n7,TRUE,x,A: b: c; D: e\n"),
+            read::<ConferenceFields>(
+                b"id,formats_e_poster,updated_at,tags\n7,TRUE,x,A: b: c; D: e\n"
+            ),
             "2:7 tags=[] formats.e_poster=true Tags([Label(\"A: b: c\"), Label(\"D: e\")])\n"
         );
     }
@@ -331,25 +413,43 @@ mod tests {
     #[test]
     fn faults_of_csv_rows_are_reported_with_file_and_line() {
         let cases = [
-            ("id,nmae\n1,A\n", "2:1!\nf:1: nmae: unknown column; did you mean `name`?"),
+            (
+                "id,nmae\n1,A\n",
+                "2:1!\nf:1: nmae: unknown column; did you mean `name`?",
+            ),
             (
                 "id,name,name\n1,A,B\n",
                 "f:2: `B` - the columns B (`name`) and C (`name`) have one header, and differ here; ignore one of",
             ),
             // Names that begin with a column's name, or are the beginning of one.
-            ("id,nam\n1,A\n", "f:1: nam: unknown column; did you mean `name`?"),
-            ("id,names\n1,A\n", "f:1: names: unknown column; did you mean `name`?"),
+            (
+                "id,nam\n1,A\n",
+                "f:1: nam: unknown column; did you mean `name`?",
+            ),
+            (
+                "id,names\n1,A\n",
+                "f:1: names: unknown column; did you mean `name`?",
+            ),
             ("id,n\n1,A\n", "f:1: n: unknown column"),
-            ("id,Name,NAME\n1,A,A\n2,B,\n3,,C\n", "2:1 name=\"A\"\n3:2 name=\"B\"\n4:3 name=\"C\"\n"),
+            (
+                "id,Name,NAME\n1,A,A\n2,B,\n3,,C\n",
+                "2:1 name=\"A\"\n3:2 name=\"B\"\n4:3 name=\"C\"\n",
+            ),
             ("id,delete\n1,TRUE\n", "f:1: delete: unknown column"),
-            ("id,id\n1,2\n", "f:2: `2` - the columns A (`id`) and B (`id`) have one header, and differ here"),
+            (
+                "id,id\n1,2\n",
+                "f:2: `2` - the columns A (`id`) and B (`id`) have one header, and differ here",
+            ),
             (
                 "id,,name\n1,x,A\n",
                 "f:2: `x` - has a value in column B, which has no name; name it, clear the cell, or read it with --map '=B=FIELD'",
             ),
             ("id,name\n1,A,x\n", "f:2: has 3 cells, but the header has 2"),
             ("name\nA\n", "2:? name=\"A\"\n"),
-            ("abbv\nA\n", "f:1: id: there is no column `id`, and none of the columns that identify"),
+            (
+                "abbv\nA\n",
+                "f:1: id: there is no column `id`, and none of the columns that identify",
+            ),
             (
                 "id,R\u{e9}union,d\u{e9}but\n",
                 "f:1: is not UTF-8, but probably windows-1252; save the file again: in Excel as",
@@ -362,21 +462,46 @@ mod tests {
                 "f:2: id: `0901` - an id is a whole number from 1 to 9007199254740991, without zeros before it",
             ),
             ("i\0d\0", "f:1: begins with NUL bytes"),
-            ("idd,name\n1,A\n", "f:1: idd: unknown column; did you mean `id`? Then rename it, or add --map 'idd=id'"),
-            ("id,name\n1\n", "f:2: has one cell, but the header has 2; if it is a note, leave an empty line above it"),
-            ("id,name\n1,A,B\n2,C\n", "3:2 name=\"C\"\nf:2: has 3 cells, but the header has 2"),
+            (
+                "idd,name\n1,A\n",
+                "f:1: idd: unknown column; did you mean `id`? Then rename it, or add --map 'idd=id'",
+            ),
+            (
+                "id,name\n1\n",
+                "f:2: has one cell, but the header has 2; if it is a note, leave an empty line above it",
+            ),
+            (
+                "id,name\n1,A,B\n2,C\n",
+                "3:2 name=\"C\"\nf:2: has 3 cells, but the header has 2",
+            ),
             ("id,name\n,A\n", "f:2: id: is missing"),
-            ("id,name\n0,B\n-1,C\n5.0,D\n9007199254740992,E\n", "f:5: id: `9007199254740992` - an id is"),
-            ("id,name\n1,\"A\n2,B\n3,C\n", "f:2: opens a quote that is never closed"),
-            ("id,name\n1,\"A\n2,\"B\"\n", "f:2: has text after a closing quote"),
-            ("\"id,name\n1,A\n", "f:1: opens a quote that is never closed"),
+            (
+                "id,name\n0,B\n-1,C\n5.0,D\n9007199254740992,E\n",
+                "f:5: id: `9007199254740992` - an id is",
+            ),
+            (
+                "id,name\n1,\"A\n2,B\n3,C\n",
+                "f:2: opens a quote that is never closed",
+            ),
+            (
+                "id,name\n1,\"A\n2,\"B\"\n",
+                "f:2: has text after a closing quote",
+            ),
+            (
+                "\"id,name\n1,A\n",
+                "f:1: opens a quote that is never closed",
+            ),
         ];
         for (content, expected) in cases {
-            let bytes: Vec<u8> = content.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect();
+            let bytes: Vec<u8> = content
+                .chars()
+                .map(|c| u8::try_from(u32::from(c)).unwrap())
+                .collect();
             let shown = read::<OrganizationFields>(&bytes);
             assert!(shown.contains(expected), "{content:?}: {shown}");
         }
-        let shown = read::<ConferenceFields>(b"id,city,year,formats_oral\n1,\xff,26,maybe\n2,x,2026,\n");
+        let shown =
+            read::<ConferenceFields>(b"id,city,year,formats_oral\n1,\xff,26,maybe\n2,x,2026,\n");
         assert_eq!(
             shown,
             "2:1!\n3:2 year=2026 city=\"x\" formats.oral=null\n\
@@ -395,16 +520,35 @@ mod tests {
             ("id;sjr\n1;3,5\n", "2:1 sjr=3.5\n"),
             ("id,sjr\n1,3.125\n", "2:1 sjr=3.125\n"),
             // Without `;` and `--decimal comma`, a comma groups digits.
-            ("id,sjr\n1,3.125\n2,\"1,250.5\"\n", "2:1 sjr=3.125\n3:2 sjr=1250.5\n"),
-            ("id,sjr\n1,3.125\n2,\"1.250,5\"\n", "f:3: sjr: `1.250,5` - has a decimal comma"),
-            ("id\tsjr\n1\t1.250.000\n", "f:2: sjr: `1.250.000` - groups digits by points"),
-            ("id,publishing_apc_usd\n1,2.500\n", "f:2: publishing_apc_usd: `2.500` - may be 2500 or 2.5,"),
-            ("id,publishing_apc_usd\n1,2.50\n", "2:1 publishing.apc_usd=2.5\n"),
+            (
+                "id,sjr\n1,3.125\n2,\"1,250.5\"\n",
+                "2:1 sjr=3.125\n3:2 sjr=1250.5\n",
+            ),
+            (
+                "id,sjr\n1,3.125\n2,\"1.250,5\"\n",
+                "f:3: sjr: `1.250,5` - has a decimal comma",
+            ),
+            (
+                "id\tsjr\n1\t1.250.000\n",
+                "f:2: sjr: `1.250.000` - groups digits by points",
+            ),
+            (
+                "id,publishing_apc_usd\n1,2.500\n",
+                "f:2: publishing_apc_usd: `2.500` - may be 2500 or 2.5,",
+            ),
+            (
+                "id,publishing_apc_usd\n1,2.50\n",
+                "2:1 publishing.apc_usd=2.5\n",
+            ),
         ];
         for (content, expected) in cases {
             let shown = read::<JournalFields>(content.as_bytes());
             // Rows are expected without faults.
-            let is_right = if expected.ends_with('\n') { shown == expected } else { shown.contains(expected) };
+            let is_right = if expected.ends_with('\n') {
+                shown == expected
+            } else {
+                shown.contains(expected)
+            };
             assert!(is_right, "{content:?}: {shown}");
         }
     }
@@ -413,7 +557,10 @@ mod tests {
     fn a_header_is_sought_below_twenty_rows() {
         for (above, expected) in [
             (20, "22:1 name=\"A\"\n"),
-            (21, "f:1: id: there is no column `id`, and none of the columns that identify rows without ids (`name`)"),
+            (
+                21,
+                "f:1: id: there is no column `id`, and none of the columns that identify rows without ids (`name`)",
+            ),
         ] {
             let content = format!("{}id,name\n1,A\n", "title,of the list\n".repeat(above));
             let shown = read::<OrganizationFields>(content.as_bytes());
@@ -424,14 +571,29 @@ mod tests {
     #[test]
     fn names_are_mapped_before_the_header_is_sought() {
         let columns = ["Nummer=id", "Titel=name", "Weg=deleted"];
-        let (mapped, matched) = (sample_options(&columns, &[]), sample_options(&columns, &["name"]));
+        let (mapped, matched) = (
+            sample_options(&columns, &[]),
+            sample_options(&columns, &["name"]),
+        );
         let cases = [
             (&mapped, "Nummer;Titel\n1;A\n", "2:1 name=\"A\"\n"),
-            (&mapped, "Unsere Liste\n\nNummer;Titel;Weg\n1;A;\n2;B;ja\n", "4:1 name=\"A\"\n5:2 removed\n"),
-            (&mapped, "id,Nummer\n1,2\n", "the columns `id` and `Nummer` are both read as `id`"),
+            (
+                &mapped,
+                "Unsere Liste\n\nNummer;Titel;Weg\n1;A;\n2;B;ja\n",
+                "4:1 name=\"A\"\n5:2 removed\n",
+            ),
+            (
+                &mapped,
+                "id,Nummer\n1,2\n",
+                "the columns `id` and `Nummer` are both read as `id`",
+            ),
             (&matched, "Titel\nA\n", "2:? name=\"A\"\n"),
             (&matched, "Nummer,Titel\n,A\n", "f:2: id: is missing"),
-            (&matched, "url\nx\n", "no column `id`, and none of the columns that identify rows without ids (`name`)"),
+            (
+                &matched,
+                "url\nx\n",
+                "no column `id`, and none of the columns that identify rows without ids (`name`)",
+            ),
         ];
         for (options, content, expected) in cases {
             let shown = read_as::<OrganizationFields>(content.as_bytes(), options);
@@ -441,21 +603,46 @@ mod tests {
 
     #[test]
     fn rows_and_columns_beyond_a_bound_are_refused() {
-        let lines = Bounds { line_bytes: 8, ..Bounds::default() };
-        let rows = Bounds { rows: 2, ..Bounds::default() };
-        let columns = Bounds { columns: 2, ..Bounds::default() };
+        let lines = Bounds {
+            line_bytes: 8,
+            ..Bounds::default()
+        };
+        let rows = Bounds {
+            rows: 2,
+            ..Bounds::default()
+        };
+        let columns = Bounds {
+            columns: 2,
+            ..Bounds::default()
+        };
         let unread = "the row is longer than 8 bytes, and the rest of the table is not read;";
         let cases = [
-            (lines, "id,name\n1,123456\n", "2:1 name=\"123456\"\n".to_owned()),
-            (lines, "id,name\n1,2\n1,1234567\n2,x\n", format!("2:1 name=\"2\"\nf:3: {unread} correct it")),
+            (
+                lines,
+                "id,name\n1,123456\n",
+                "2:1 name=\"123456\"\n".to_owned(),
+            ),
+            (
+                lines,
+                "id,name\n1,2\n1,1234567\n2,x\n",
+                format!("2:1 name=\"2\"\nf:3: {unread} correct it"),
+            ),
             (
                 lines,
                 &format!("id,name\n\n1,\"A{}", "\n2,B".repeat(100_000)),
                 format!("f:3: {unread} close the quote that it opens"),
             ),
-            (lines, "id,name12\n1,x\n", format!("f:1: {unread} correct it")),
+            (
+                lines,
+                "id,name12\n1,x\n",
+                format!("f:1: {unread} correct it"),
+            ),
             (rows, "id\n1\n2\n\n", "2:1\n3:2\n".to_owned()),
-            (rows, "id\n1\n2\n3\n4\n", "2:1\n3:2\nf:4: the file has more than 2 rows; split it".to_owned()),
+            (
+                rows,
+                "id\n1\n2\n3\n4\n",
+                "2:1\n3:2\nf:4: the file has more than 2 rows; split it".to_owned(),
+            ),
             (
                 columns,
                 "id,name,abbv\n1,A,B\n",
@@ -463,13 +650,20 @@ mod tests {
             ),
         ];
         for (bounds, content, expected) in cases {
-            assert_eq!(read_within::<OrganizationFields>(content.as_bytes(), bounds), expected, "{content:.60}");
+            assert_eq!(
+                read_within::<OrganizationFields>(content.as_bytes(), bounds),
+                expected,
+                "{content:.60}"
+            );
         }
     }
 
     #[test]
     fn many_columns_take_no_square_of_their_number() {
-        let bounds = Bounds { columns: usize::MAX, ..Bounds::default() };
+        let bounds = Bounds {
+            columns: usize::MAX,
+            ..Bounds::default()
+        };
         let header: String = (0..200_000).map(|at| format!(",nam{at}")).collect();
         let shown = read_within::<OrganizationFields>(format!("id{header}\n").as_bytes(), bounds);
         let looked_up = shown.matches("did you mean `name`").count();
@@ -483,7 +677,14 @@ mod tests {
     type ReadRow = (u64, Result<(Vec<Vec<u8>>, bool), Message>);
 
     fn rows(content: &[u8], max_bytes: usize) -> Vec<ReadRow> {
-        let mut table = CsvReader::new(content, Bounds { line_bytes: max_bytes, ..Bounds::default() }, b',');
+        let mut table = CsvReader::new(
+            content,
+            Bounds {
+                line_bytes: max_bytes,
+                ..Bounds::default()
+            },
+            b',',
+        );
         let mut rows = Vec::new();
         while let Some((line, row)) = table.next().unwrap() {
             let row = row.map(|row| row.iter().map(<[u8]>::to_vec).collect());
@@ -502,46 +703,96 @@ mod tests {
                 bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 content.push(b"a,\"\"\r\n\nb"[usize::try_from(bits >> 61).unwrap()]);
             }
-            let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(content.as_slice());
+            let mut reader = ReaderBuilder::new()
+                .has_headers(false)
+                .flexible(true)
+                .from_reader(content.as_slice());
             let mut expected = Vec::new();
             let (mut record, mut at) = (ByteRecord::new(), 0);
             while reader.read_byte_record(&mut record).unwrap() {
-                let blank = content[at..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+                let blank = content[at..]
+                    .iter()
+                    .take_while(|byte| matches!(byte, b'\r' | b'\n'))
+                    .count();
                 let above = &content[..at + blank];
                 let pairs = above.windows(2).filter(|pair| *pair == b"\r\n").count();
-                let line = 1 + above.iter().filter(|byte| matches!(byte, b'\r' | b'\n')).count() - pairs;
+                let line = 1 + above
+                    .iter()
+                    .filter(|byte| matches!(byte, b'\r' | b'\n'))
+                    .count()
+                    - pairs;
                 let cells: Vec<Vec<u8>> = record.iter().map(<[u8]>::to_vec).collect();
                 expected.push((u64::try_from(line).unwrap(), cells));
                 at = usize::try_from(reader.position().byte()).unwrap();
             }
             let read = rows(&content, usize::MAX);
-            assert_eq!(read.len(), expected.len(), "{:?}", String::from_utf8_lossy(&content));
+            assert_eq!(
+                read.len(),
+                expected.len(),
+                "{:?}",
+                String::from_utf8_lossy(&content)
+            );
             for ((line, row), (expected_line, cells)) in read.into_iter().zip(expected) {
-                assert_eq!(line, expected_line, "{:?}", String::from_utf8_lossy(&content));
+                assert_eq!(
+                    line,
+                    expected_line,
+                    "{:?}",
+                    String::from_utf8_lossy(&content)
+                );
                 match row {
-                    Ok((row, false)) => assert_eq!(row, cells, "{:?}", String::from_utf8_lossy(&content)),
+                    Ok((row, false)) => {
+                        assert_eq!(row, cells, "{:?}", String::from_utf8_lossy(&content))
+                    }
                     // Stray quotes change the text of cells, but not their number.
                     Ok((row, true)) => {
-                        assert_eq!(row.len(), cells.len(), "{:?}", String::from_utf8_lossy(&content));
+                        assert_eq!(
+                            row.len(),
+                            cells.len(),
+                            "{:?}",
+                            String::from_utf8_lossy(&content)
+                        );
                         stray += 1;
                     }
                     Err(_) => faulty += 1,
                 }
             }
         }
-        assert!(faulty > 1_000 && stray > 1_000, "{faulty} rows had a fault, {stray} had stray quotes");
+        assert!(
+            faulty > 1_000 && stray > 1_000,
+            "{faulty} rows had a fault, {stray} had stray quotes"
+        );
     }
 
     #[test]
     fn a_long_row_ends_the_table() {
-        let bounds = Bounds { line_bytes: 3, ..Bounds::default() };
+        let bounds = Bounds {
+            line_bytes: 3,
+            ..Bounds::default()
+        };
         let long = |in_quotes| Err(bounds.table_row_fault(in_quotes));
-        let cells = |cells: &[&str]| Ok((cells.iter().map(|cell| cell.as_bytes().to_vec()).collect(), false));
+        let cells = |cells: &[&str]| {
+            Ok((
+                cells.iter().map(|cell| cell.as_bytes().to_vec()).collect(),
+                false,
+            ))
+        };
         let cases: [(&str, Vec<ReadRow>); 6] = [
-            ("a,b\nc,d\n", vec![(1, cells(&["a", "b"])), (2, cells(&["c", "d"]))]),
-            ("a,b\r\n\r\nc,dd\n", vec![(1, cells(&["a", "b"])), (3, long(false))]),
-            ("a\n\"b\nc\nd\ne\n", vec![(1, cells(&["a"])), (2, long(true))]),
-            ("\"a\"\n\"b\"x\n", vec![(1, cells(&["a"])), (2, long(false))]),
+            (
+                "a,b\nc,d\n",
+                vec![(1, cells(&["a", "b"])), (2, cells(&["c", "d"]))],
+            ),
+            (
+                "a,b\r\n\r\nc,dd\n",
+                vec![(1, cells(&["a", "b"])), (3, long(false))],
+            ),
+            (
+                "a\n\"b\nc\nd\ne\n",
+                vec![(1, cells(&["a"])), (2, long(true))],
+            ),
+            (
+                "\"a\"\n\"b\"x\n",
+                vec![(1, cells(&["a"])), (2, long(false))],
+            ),
             ("abcd", vec![(1, long(false))]),
             ("abc", vec![(1, cells(&["abc"]))]),
         ];
@@ -556,8 +807,14 @@ mod tests {
             (r#""25.18"%,x"#, "25.18%|x"),
             (r#"x,"25.18"%"#, "x|25.18%"),
             (r#""25.18"%,"#, "25.18%|"),
-            (r#""National University "North"",x"#, "National University \"North\"|x"),
-            (r#""National University "North"""#, "National University \"North\""),
+            (
+                r#""National University "North"",x"#,
+                "National University \"North\"|x",
+            ),
+            (
+                r#""National University "North"""#,
+                "National University \"North\"",
+            ),
             (r#"""North" University",x"#, "\"North\" University|x"),
             (r#""a "b, c" d",x"#, "a b| c\" d\"|x"),
             (r#""A, "B", C"#, "A, \"B| C"),
@@ -569,17 +826,30 @@ mod tests {
             for end in ["", "\n", "\r\n", "\n1,2\n"] {
                 let (_, row) = &rows(format!("{line}{end}").as_bytes(), usize::MAX)[0];
                 let (cells, has_stray_quotes) = row.as_ref().unwrap();
-                let cells: Vec<_> = cells.iter().map(|cell| String::from_utf8_lossy(cell)).collect();
-                assert_eq!((cells.join("|").as_str(), has_stray_quotes), (expected, &true), "{line}");
+                let cells: Vec<_> = cells
+                    .iter()
+                    .map(|cell| String::from_utf8_lossy(cell))
+                    .collect();
+                assert_eq!(
+                    (cells.join("|").as_str(), has_stray_quotes),
+                    (expected, &true),
+                    "{line}"
+                );
             }
         }
         for line in [r#"a "b" c,"d ""e""","#, r#"5" x,"a""#] {
-            assert!(matches!(rows(line.as_bytes(), usize::MAX)[..], [(1, Ok((_, false)))]), "{line}");
+            assert!(
+                matches!(rows(line.as_bytes(), usize::MAX)[..], [(1, Ok((_, false)))]),
+                "{line}"
+            );
         }
         // The quote of the first line was not closed.
         for table in ["\"A\n2,\"B\"\n", "\"A\r2,\"B\"\n", "\"A,\n2,B\n\"3\"\",C\""] {
             let (line, row) = &rows(table.as_bytes(), usize::MAX)[0];
-            assert!(*line == 1 && row.as_ref().is_err_and(|fault| fault.contains("quote")), "{table:?}: {row:?}");
+            assert!(
+                *line == 1 && row.as_ref().is_err_and(|fault| fault.contains("quote")),
+                "{table:?}: {row:?}"
+            );
         }
     }
 }

@@ -43,10 +43,21 @@ const WEEKDAYS: [&str; 7] = [
 const TO: &str = "to until till through thru bis au al all' a ate";
 
 /// Words and signs without a meaning: articles, prepositions, and the ends of ordinal numbers.
-const FILLERS: &str = "the of from den der vom von le l' du el de del il dal dall' o st nd rd th er °";
+const FILLERS: &str =
+    "the of from den der vom von le l' du el de del il dal dall' o st nd rd th er °";
 
 /// The order of day, month and year in a date.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, strum::Display, strum::EnumString, strum::VariantNames)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Deserialize,
+    strum::Display,
+    strum::EnumString,
+    strum::VariantNames,
+)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum DateOrder {
@@ -72,7 +83,10 @@ struct Day {
 }
 
 /// Returns the date in the form `YYYY-MM-DD`; empty for an empty cell. The error says what to write instead.
-pub(super) fn normalize_date(cell: &str, order: Option<DateOrder>) -> Result<Cow<'_, str>, Message> {
+pub(super) fn normalize_date(
+    cell: &str,
+    order: Option<DateOrder>,
+) -> Result<Cow<'_, str>, Message> {
     if parse_date(cell).is_ok() {
         return Ok(Cow::Borrowed(cell));
     }
@@ -89,7 +103,10 @@ pub(super) fn normalize_date(cell: &str, order: Option<DateOrder>) -> Result<Cow
 
 /// Returns the first and the last day of a range of dates. A single date is both. Returns `None` for an empty cell. The
 /// error says what to write instead.
-pub(in crate::import) fn date_range(cell: &str, order: Option<DateOrder>) -> Result<Option<(Date, Date)>, Message> {
+pub(in crate::import) fn date_range(
+    cell: &str,
+    order: Option<DateOrder>,
+) -> Result<Option<(Date, Date)>, Message> {
     // Longer texts are no dates, and all their parts would be compared.
     const MAX_BYTES: usize = 150;
     let cell = cell.trim_matches(is_blank);
@@ -106,7 +123,10 @@ pub(in crate::import) fn date_range(cell: &str, order: Option<DateOrder>) -> Res
         && let Some((first, last)) = read_range(&parts, order)?
     {
         if last < first {
-            return Err("ends before it begins; write the first day first, and both years if they differ".into());
+            return Err(
+                "ends before it begins; write the first day first, and both years if they differ"
+                    .into(),
+            );
         }
         return Ok(Some((first, last)));
     }
@@ -134,11 +154,21 @@ fn split(text: &str) -> Option<Vec<Part>> {
             '0'..='9' => !sign.is_ascii_digit(),
             _ => !is_letter(first) || !is_letter(sign),
         };
-        let len = rest.char_indices().skip(1).find(|(_, sign)| ends(*sign)).map_or(rest.len(), |(at, _)| at);
+        let len = rest
+            .char_indices()
+            .skip(1)
+            .find(|(_, sign)| ends(*sign))
+            .map_or(rest.len(), |(at, _)| at);
         let (piece, after) = rest.split_at(len);
         rest = after;
         let is_in = |words: &str| words.split(' ').any(|word| word == piece);
-        let number_in = |table: &[&str]| table.iter().zip(1..).find(|(words, _)| is_in(words)).map(|(_, at)| at);
+        let number_in = |table: &[&str]| {
+            table
+                .iter()
+                .zip(1..)
+                .find(|(words, _)| is_in(words))
+                .map(|(_, at)| at)
+        };
         parts.push(match (first, len) {
             ('0'..='9', 1 | 2) => ('d', piece.parse().ok()?),
             ('1'..='9', 4) => ('y', piece.parse().ok()?),
@@ -180,27 +210,49 @@ fn read_range(parts: &[Part], order: Option<DateOrder>) -> Result<Option<(Date, 
 fn read_day(parts: &[Part], order: Option<DateOrder>) -> Result<Option<Day>, Message> {
     let (weekday, parts) = match parts {
         [('W', weekday), rest @ ..] => (Some(*weekday), rest),
-        [('T', _), rest @ ..] if rest.iter().any(|(sign, _)| matches!(sign, 'M' | 'T')) => (Some(2), rest),
+        [('T', _), rest @ ..] if rest.iter().any(|(sign, _)| matches!(sign, 'M' | 'T')) => {
+            (Some(2), rest)
+        }
         all => (None, all),
     };
-    let form: String = parts.iter().map(|(sign, _)| if *sign == 'T' { 'M' } else { *sign }).collect();
-    let form = if weekday.is_some() { form.trim_start_matches(['.', ',']) } else { &form };
+    let form: String = parts
+        .iter()
+        .map(|(sign, _)| if *sign == 'T' { 'M' } else { *sign })
+        .collect();
+    let form = if weekday.is_some() {
+        form.trim_start_matches(['.', ','])
+    } else {
+        &form
+    };
     let form = form.strip_suffix('.').unwrap_or(form);
-    let is_named = form.contains('M') && form.starts_with(char::is_alphabetic) && form.ends_with(char::is_alphabetic);
+    let is_named = form.contains('M')
+        && form.starts_with(char::is_alphabetic)
+        && form.ends_with(char::is_alphabetic);
     // `15-Mar-2026`, `Mar. 15, 2026`
-    let form = if is_named { form.replace(['-', '/', '.', ','], "") } else { form.to_owned() };
-    let numbers = parts.iter().filter(|(sign, _)| sign.is_alphabetic()).map(|(_, number)| *number);
+    let form = if is_named {
+        form.replace(['-', '/', '.', ','], "")
+    } else {
+        form.to_owned()
+    };
+    let numbers = parts
+        .iter()
+        .filter(|(sign, _)| sign.is_alphabetic())
+        .map(|(_, number)| *number);
     let (year, month, day) = match (form.as_str(), &numbers.collect::<Vec<_>>()[..]) {
         // Between points, the day is first whatever the option says.
         ("dMy" | "d.d.y", &[day, month, year])
         | ("Mdy", &[month, day, year])
-        | ("yMd" | "y-d-d" | "y/d/d" | "y.d.d", &[year, month, day]) => (Some(year), Some(month), day),
+        | ("yMd" | "y-d-d" | "y/d/d" | "y.d.d", &[year, month, day]) => {
+            (Some(year), Some(month), day)
+        }
         ("d/d/y" | "d-d-y", &[first, second, year]) => {
             let (day, month) = in_order(first, second, order)?;
             (Some(year), Some(month), day)
         }
         // The option says that the source has such dates. They are of this century.
-        ("dMd" | "d.d.d", &[day, month, year]) if order.is_some() => (Some(2000 + year), Some(month), day),
+        ("dMd" | "d.d.d", &[day, month, year]) if order.is_some() => {
+            (Some(2000 + year), Some(month), day)
+        }
         ("d/d/d" | "d-d-d", &[first, second, year]) if order.is_some() => {
             let (day, month) = in_order(first, second, order)?;
             (Some(2000 + year), Some(month), day)
@@ -217,23 +269,42 @@ fn read_day(parts: &[Part], order: Option<DateOrder>) -> Result<Option<Day>, Mes
         }
         _ => return Ok(None),
     };
-    Ok(Some(Day { year, month, day, weekday }))
+    Ok(Some(Day {
+        year,
+        month,
+        day,
+        weekday,
+    }))
 }
 
 impl Day {
     /// Returns the day with the year and the month of another one, if its own are missing.
     fn completed(self, by: Day) -> Day {
-        Day { year: self.year.or(by.year), month: self.month.or(by.month), ..self }
+        Day {
+            year: self.year.or(by.year),
+            month: self.month.or(by.month),
+            ..self
+        }
     }
 
     /// Returns the date; `None` if a part is missing or the calendar does not have it.
     fn date(self) -> Result<Option<Date>, Message> {
-        let (Some(year), Some(month)) = (self.year, self.month) else { return Ok(None) };
+        let (Some(year), Some(month)) = (self.year, self.month) else {
+            return Ok(None);
+        };
         let [month, day] = [month, self.day].map(|number| i8::try_from(number).unwrap_or(0));
-        let Ok(date) = Date::new(year, month, day) else { return Ok(None) };
+        let Ok(date) = Date::new(year, month, day) else {
+            return Ok(None);
+        };
         match date.weekday() {
-            right if self.weekday.is_some_and(|named| named != i16::from(right.to_monday_one_offset())) => {
-                Err(message!("names another weekday, but {date} is a {right:?}; write the right date as YYYY-MM-DD"))
+            right
+                if self
+                    .weekday
+                    .is_some_and(|named| named != i16::from(right.to_monday_one_offset())) =>
+            {
+                Err(message!(
+                    "names another weekday, but {date} is a {right:?}; write the right date as YYYY-MM-DD"
+                ))
             }
             _ => Ok(Some(date)),
         }
@@ -260,7 +331,8 @@ fn in_order(first: i16, second: i16, order: Option<DateOrder>) -> Result<(i16, i
 fn is_midnight(time: &str) -> bool {
     let clock = time.trim_end_matches("+00:00").trim_end_matches(['Z', 'z']);
     let (whole, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
-    matches!(whole, "00:00" | "00:00:00" | "0:00" | "0:00:00") && fraction.bytes().all(|byte| byte == b'0')
+    matches!(whole, "00:00" | "00:00:00" | "0:00" | "0:00:00")
+        && fraction.bytes().all(|byte| byte == b'0')
 }
 
 #[cfg(test)]
@@ -305,8 +377,14 @@ mod tests {
             ("l'8 marzo 2026", "2026-03-08"),
             ("martedì 1° dicembre 2026", "2026-12-01"),
             ("mar 1 dic 2026", "2026-12-01"),
-            ("Wednesday, 5 March 2026", "names another weekday, but 2026-03-05 is a Thursday"),
-            ("mar. 5 mars 2026", "names another weekday, but 2026-03-05 is a Thursday"),
+            (
+                "Wednesday, 5 March 2026",
+                "names another weekday, but 2026-03-05 is a Thursday",
+            ),
+            (
+                "mar. 5 mars 2026",
+                "names another weekday, but 2026-03-05 is a Thursday",
+            ),
             ("15 Mar 26", "has no year of four digits"),
             ("March 12-15", "has no year of four digits"),
             ("Mar 15 '26", "write a date as"),
@@ -329,7 +407,10 @@ mod tests {
         ];
         for (cell, expected) in cases {
             let read = read(cell, None);
-            assert!(read.starts_with(expected) && read.is_empty() == expected.is_empty(), "{cell:?}: {read}");
+            assert!(
+                read.starts_with(expected) && read.is_empty() == expected.is_empty(),
+                "{cell:?}: {read}"
+            );
         }
         let long = "15 March 2026".repeat(100_000);
         assert!(read(&long, None).starts_with("write a date as"));
@@ -342,7 +423,11 @@ mod tests {
             ("3/4/26", DateOrder::Mdy, Ok("2026-03-04")),
             ("15-Mar-26", DateOrder::Dmy, Ok("2026-03-15")),
             ("15.13.26", DateOrder::Dmy, Err("write a date as")),
-            ("15/13/26", DateOrder::Dmy, Err("is not a date in the order")),
+            (
+                "15/13/26",
+                DateOrder::Dmy,
+                Err("is not a date in the order"),
+            ),
             ("03.04.26", DateOrder::Mdy, Ok("2026-04-03")),
             ("26-03-15", DateOrder::Dmy, Ok("2015-03-26")),
         ];
@@ -365,7 +450,10 @@ mod tests {
             ("12th to 15th March 2026", RANGE),
             ("from 12 until 15 March 2026", RANGE),
             ("Thu 12 - Sun 15 March 2026", RANGE),
-            ("Thu 12 - Sat 15 March 2026", "names another weekday, but 2026-03-15 is a Sunday"),
+            (
+                "Thu 12 - Sat 15 March 2026",
+                "names another weekday, but 2026-03-15 is a Sunday",
+            ),
             ("March 12-15, 2026", RANGE),
             ("March 12 - March 15, 2026", RANGE),
             ("March 12-15 2026", RANGE),
@@ -406,18 +494,34 @@ mod tests {
             ("TBD", "is not a date; leave the cell empty"),
         ];
         for (cell, expected) in cases {
-            assert!(read(cell, None).starts_with(expected), "{cell:?}: {}", read(cell, None));
-            let single = normalize_date(cell, None).map_or_else(|message| message.text, Cow::into_owned);
-            let expected = if expected == RANGE { "is a range of dates" } else { expected };
-            assert!(single.starts_with(expected) || single.starts_with("is a range"), "{cell:?}: {single}");
+            assert!(
+                read(cell, None).starts_with(expected),
+                "{cell:?}: {}",
+                read(cell, None)
+            );
+            let single =
+                normalize_date(cell, None).map_or_else(|message| message.text, Cow::into_owned);
+            let expected = if expected == RANGE {
+                "is a range of dates"
+            } else {
+                expected
+            };
+            assert!(
+                single.starts_with(expected) || single.starts_with("is a range"),
+                "{cell:?}: {single}"
+            );
         }
         let ordered = |cell, order| read(cell, Some(order));
         assert_eq!(ordered("12/03/2026 - 15/03/2026", DateOrder::Dmy), RANGE);
         assert_eq!(ordered("03/12/2026 - 03/15/2026", DateOrder::Mdy), RANGE);
         assert_eq!(ordered("12.03.-15.03.2026", DateOrder::Mdy), RANGE);
-        assert_eq!(ordered("03.04.2026", DateOrder::Mdy), ordered("03.04.26", DateOrder::Mdy));
+        assert_eq!(
+            ordered("03.04.2026", DateOrder::Mdy),
+            ordered("03.04.26", DateOrder::Mdy)
+        );
         assert!(
-            ordered("12/03/2026 - 15/03/2026", DateOrder::Mdy).starts_with("is not a date in the order --dates mdy")
+            ordered("12/03/2026 - 15/03/2026", DateOrder::Mdy)
+                .starts_with("is not a date in the order --dates mdy")
         );
     }
 
@@ -429,7 +533,10 @@ mod tests {
         words.sort_unstable();
         words.dedup();
         assert_eq!(words.len(), count);
-        assert!(words.iter().all(|word| fold(word) == *word), "the words are folded");
+        assert!(
+            words.iter().all(|word| fold(word) == *word),
+            "the words are folded"
+        );
     }
 
     #[test]
@@ -449,20 +556,39 @@ mod tests {
             let months = names(&MONTHS, date.month());
             let weekdays = names(&WEEKDAYS, date.weekday().to_monday_one_offset());
             for (at, pattern) in patterns.iter().enumerate() {
-                let (month, weekday) = (months[(round + at) % months.len()], weekdays[(round + at) % weekdays.len()]);
-                let text = pattern.replace("{y}", &date.year().to_string()).replace("{n}", &date.month().to_string());
-                let text = text.replace("{d}", &date.day().to_string()).replace("{m}", &month.to_uppercase());
+                let (month, weekday) = (
+                    months[(round + at) % months.len()],
+                    weekdays[(round + at) % weekdays.len()],
+                );
+                let text = pattern
+                    .replace("{y}", &date.year().to_string())
+                    .replace("{n}", &date.month().to_string());
+                let text = text
+                    .replace("{d}", &date.day().to_string())
+                    .replace("{m}", &month.to_uppercase());
                 let text = text.replace("{w}", weekday);
                 assert_eq!(read(&text, None), date.to_string(), "{text:?}");
             }
             for (order, text) in [
-                (DateOrder::Dmy, format!("{}/{}/{}", date.day(), date.month(), date.year())),
-                (DateOrder::Mdy, format!("{}-{}-{}", date.month(), date.day(), date.year())),
+                (
+                    DateOrder::Dmy,
+                    format!("{}/{}/{}", date.day(), date.month(), date.year()),
+                ),
+                (
+                    DateOrder::Mdy,
+                    format!("{}-{}-{}", date.month(), date.day(), date.year()),
+                ),
             ] {
                 assert_eq!(read(&text, Some(order)), date.to_string(), "{text:?}");
             }
-            let last = date.checked_add(jiff::Span::new().days(i64::try_from(round % 40).unwrap())).unwrap();
-            let range = if last == date { date.to_string() } else { format!("{date} {last}") };
+            let last = date
+                .checked_add(jiff::Span::new().days(i64::try_from(round % 40).unwrap()))
+                .unwrap();
+            let range = if last == date {
+                date.to_string()
+            } else {
+                format!("{date} {last}")
+            };
             for to in [" - ", "–", " to ", " bis ", "/"] {
                 assert_eq!(read(&format!("{date}{to}{last}"), None), range);
             }

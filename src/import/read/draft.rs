@@ -62,8 +62,14 @@ const NAMES: &[(&str, &[&str])] = &[
 /// Returns a header in lower case, without accents, punctuation and years, and the year in it.
 fn plain(header: &str) -> (String, Option<u16>) {
     let folded = fold(header);
-    let words = folded.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
-    let year_of = |word: &str| word.parse::<u16>().ok().filter(|year| word.len() == 4 && (1900..=2100).contains(year));
+    let words = folded
+        .split(|letter: char| !letter.is_alphanumeric())
+        .filter(|word| !word.is_empty());
+    let year_of = |word: &str| {
+        word.parse::<u16>()
+            .ok()
+            .filter(|year| word.len() == 4 && (1900..=2100).contains(year))
+    };
     let year = words.clone().find_map(year_of);
     let mut words: Vec<&str> = words.filter(|word| year_of(word).is_none()).collect();
     // The number in `Society 2`.
@@ -72,16 +78,27 @@ fn plain(header: &str) -> (String, Option<u16>) {
 }
 
 /// Returns the names of the best fields for a header, if the table has them.
-pub(in crate::import) fn best_fields<'t>(table: &'t FieldTable, header: &str) -> Option<Vec<&'t str>> {
+pub(in crate::import) fn best_fields<'t>(
+    table: &'t FieldTable,
+    header: &str,
+) -> Option<Vec<&'t str>> {
     let has = |name: &str| table.fields.iter().any(|field| field.column == name);
     let (header, _) = plain(header);
     // Also a metric with its year, such as `SJR 2024`.
     let squeezed = header.replace(' ', "");
-    if let Some(field) = table.fields.iter().find(|field| field.column.replace('_', "") == squeezed) {
+    if let Some(field) = table
+        .fields
+        .iter()
+        .find(|field| field.column.replace('_', "") == squeezed)
+    {
         return Some(vec![&field.column]);
     }
-    let names = NAMES.iter().filter(|(_, names)| names.contains(&header.as_str()));
-    names.map(|(fields, _)| fields.split('+').collect::<Vec<_>>()).find(|fields| fields.iter().all(|field| has(field)))
+    let names = NAMES
+        .iter()
+        .filter(|(_, names)| names.contains(&header.as_str()));
+    names
+        .map(|(fields, _)| fields.split('+').collect::<Vec<_>>())
+        .find(|fields| fields.iter().all(|field| has(field)))
 }
 
 /// A column of a draft.
@@ -102,29 +119,43 @@ impl FileSample {
         let table = kind.table();
         let (columns, header_rows) = self.columns(table)?;
         let names = |field: &str| columns.iter().any(|column| column.fields.contains(&field));
-        let mut lines =
-            vec![format!("# A recipe for {}. Check each line; docs/recipes.md explains them.", file.escape_debug())];
+        let mut lines = vec![format!(
+            "# A recipe for {}. Check each line; docs/recipes.md explains them.",
+            file.escape_debug()
+        )];
         lines.push(format!("dataset = \"{kind}\""));
         let encoding = self.encoding.get().map(|encoding| encoding.name());
-        lines.extend(encoding.map(|name| format!("encoding = \"{name}\"    # a guess: check the accented letters")));
+        lines.extend(
+            encoding.map(|name| {
+                format!("encoding = \"{name}\"    # a guess: check the accented letters")
+            }),
+        );
         lines.extend(sheet.map(|sheet| format!("sheet = {}", quoted(sheet))));
         lines.extend((header_rows > 1).then(|| format!("header_rows = {header_rows}")));
         let matching = match kind {
-            RowKind::Journals if names("issn_print") || names("issn_online") => "match = [[\"issn\"], [\"name\"]]",
+            RowKind::Journals if names("issn_print") || names("issn_online") => {
+                "match = [[\"issn\"], [\"name\"]]"
+            }
             RowKind::Journals => "match = [[\"name\"]]",
             RowKind::Conferences if names("start_date") => "match = [[\"name\", \"start_date\"]]",
             RowKind::Conferences => "match = [[\"name\", \"year\"]]",
-            RowKind::Organizations | RowKind::Tags => "# Rows without ids are found by their names.",
+            RowKind::Organizations | RowKind::Tags => {
+                "# Rows without ids are found by their names."
+            }
         };
         lines.push(matching.to_owned());
         let empty = empty_texts(&columns);
         lines.extend((!empty.is_empty()).then(|| format!("empty = [{}]", empty.join(", "))));
-        let (mapped, ignored): (Vec<_>, Vec<_>) = columns.iter().partition(|column| !column.fields.is_empty());
+        let (mapped, ignored): (Vec<_>, Vec<_>) =
+            columns.iter().partition(|column| !column.fields.is_empty());
         if !ignored.is_empty() {
             lines.push("ignore = [".to_owned());
             for DraftColumn { name, .. } in ignored {
-                let remark =
-                    if comparable(name) == "id" { "    # map it to `id` if these are the database's ids" } else { "" };
+                let remark = if comparable(name) == "id" {
+                    "    # map it to `id` if these are the database's ids"
+                } else {
+                    ""
+                };
                 lines.push(format!("    {},{remark}", quoted(name)));
             }
             lines.push("]".to_owned());
@@ -140,14 +171,26 @@ impl FileSample {
         }
         let mut constants = Vec::new();
         if kind == RowKind::Conferences {
-            let statuses = ["start_date_status", "abstract_due_date_status", "late_breaking_due_date_status"];
+            let statuses = [
+                "start_date_status",
+                "abstract_due_date_status",
+                "late_breaking_due_date_status",
+            ];
             // They are required in each row.
-            let is_full = |name: &str| columns.iter().any(|column| column.fields == [name] && column.is_full);
+            let is_full = |name: &str| {
+                columns
+                    .iter()
+                    .any(|column| column.fields == [name] && column.is_full)
+            };
             let missing = statuses.into_iter().filter(|name| !is_full(name));
             constants.extend(missing.map(|name| format!("{name} = \"check\"")));
         }
-        let metric = columns.iter().find(|column| column.fields.contains(&"impact_factor"));
-        let year = metric.and_then(|column| plain(&column.name).1).filter(|_| !names("impact_factor_year"));
+        let metric = columns
+            .iter()
+            .find(|column| column.fields.contains(&"impact_factor"));
+        let year = metric
+            .and_then(|column| plain(&column.name).1)
+            .filter(|_| !names("impact_factor_year"));
         constants.extend(year.map(|year| format!("impact_factor_year = {year}")));
         lines.extend((!constants.is_empty()).then(|| format!("\n[set]\n{}", constants.join("\n"))));
         Some(lines.join("\n") + "\n")
@@ -156,22 +199,32 @@ impl FileSample {
     /// Returns the columns of the file with their best fields, and the number of rows of its header.
     fn columns(&self, table: &'static FieldTable) -> Option<(Vec<DraftColumn>, usize)> {
         let (mut columns, header_rows) = table_columns(&self.rows.borrow(), table)?;
-        let has_year =
-            columns.iter().any(|column| best_fields(table, &column.name).is_some_and(|best| best == ["year"]));
+        let has_year = columns
+            .iter()
+            .any(|column| best_fields(table, &column.name).is_some_and(|best| best == ["year"]));
         let mut used: Vec<&str> = Vec::new();
         for column in &mut columns {
             let fields = best_fields(table, &column.name).unwrap_or_default();
-            let kind_of =
-                |name: &&str| table.fields.iter().find(|field| field.column == **name).map(|field| field.kind);
-            let is_number =
-                |name: &&str| kind_of(name).is_some_and(|kind| kind == ValueKind::Number || kind.is_whole());
+            let kind_of = |name: &&str| {
+                table
+                    .fields
+                    .iter()
+                    .find(|field| field.column == **name)
+                    .map(|field| field.kind)
+            };
+            let is_number = |name: &&str| {
+                kind_of(name).is_some_and(|kind| kind == ValueKind::Number || kind.is_whole())
+            };
             let has_digit = |text: &String| text.bytes().any(|byte| byte.is_ascii_digit());
             // `APC` may contain `Yes`.
             if fields.iter().any(is_number) && !column.samples.iter().any(has_digit) {
                 continue;
             }
             let fields = refined(fields, &column.samples, has_year);
-            let is_list = fields.first().and_then(kind_of).is_some_and(ValueKind::is_list);
+            let is_list = fields
+                .first()
+                .and_then(kind_of)
+                .is_some_and(ValueKind::is_list);
             if is_list || !fields.iter().any(|field| used.contains(field)) {
                 used.extend(&fields);
                 column.fields = fields;
@@ -186,19 +239,36 @@ impl FileSample {
 fn table_columns(rows: &[Vec<String>], table: &FieldTable) -> Option<(Vec<DraftColumn>, usize)> {
     let is_known = |name: &&String| best_fields(table, name).is_some();
     let has_two = |at: &usize| rows[*at].iter().filter(is_known).count() > 1;
-    let filled = |at: &usize| rows[*at].iter().filter(|name| !name.trim().is_empty()).count();
-    let at = (0..rows.len()).find(has_two).or_else(|| (0..rows.len()).rev().max_by_key(filled))?;
+    let filled = |at: &usize| {
+        rows[*at]
+            .iter()
+            .filter(|name| !name.trim().is_empty())
+            .count()
+    };
+    let at = (0..rows.len())
+        .find(has_two)
+        .or_else(|| (0..rows.len()).rev().max_by_key(filled))?;
     let is_name = |text: &String| best_fields(table, text).is_some_and(|fields| fields == ["name"]);
-    let below = rows[at].iter().position(is_name).and_then(|name| Some(rows.get(at + 1)?.get(name)?.trim().is_empty()));
+    let below = rows[at]
+        .iter()
+        .position(is_name)
+        .and_then(|name| Some(rows.get(at + 1)?.get(name)?.trim().is_empty()));
     let header_rows = if below == Some(true) { 2 } else { 1 };
     let header = joined_header(rows[at..at + header_rows].iter().map(Vec::as_slice));
     let mut columns: Vec<DraftColumn> = Vec::new();
-    let texts_at =
-        |column: usize| rows[at + header_rows..].iter().map(move |row| row.get(column).map_or("", String::as_str));
+    let texts_at = |column: usize| {
+        rows[at + header_rows..]
+            .iter()
+            .map(move |row| row.get(column).map_or("", String::as_str))
+    };
     for (index, name) in header.iter().enumerate() {
-        let samples: Vec<String> =
-            texts_at(index).map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned).collect();
-        let same = |other: &usize| !name.is_empty() && comparable(&header[*other]) == comparable(name);
+        let samples: Vec<String> = texts_at(index)
+            .map(str::trim)
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned)
+            .collect();
+        let same =
+            |other: &usize| !name.is_empty() && comparable(&header[*other]) == comparable(name);
         let equal: Vec<usize> = (0..index).filter(same).collect();
         let name = match equal.first() {
             // Equal columns of one name are one.
@@ -220,14 +290,25 @@ fn table_columns(rows: &[Vec<String>], table: &FieldTable) -> Option<(Vec<DraftC
 
 /// Returns the fields that the texts of a column contain: two ISSNs, a range of dates, or a city with its country.
 fn refined(fields: Vec<&'static str>, samples: &[String], has_year: bool) -> Vec<&'static str> {
-    let most = |is: &dyn Fn(&str) -> bool| samples.iter().filter(|text| is(text)).count() * 2 > samples.len();
+    let most = |is: &dyn Fn(&str) -> bool| {
+        samples.iter().filter(|text| is(text)).count() * 2 > samples.len()
+    };
     let any = |is: &dyn Fn(&str) -> bool| samples.iter().any(|text| is(text));
-    let is_place = |text: &str| text.rsplit_once(',').is_some_and(|(_, country)| is_country(country.trim()));
+    let is_place = |text: &str| {
+        text.rsplit_once(',')
+            .is_some_and(|(_, country)| is_country(country.trim()))
+    };
     let is_range = |text: &str| {
         let range = date_range(text, Some(DateOrder::Dmy)).ok().flatten();
         range.is_some_and(|(start, end)| start != end)
     };
-    let has_two = |text: &str| text.trim().chars().filter(|sign| sign.is_alphanumeric()).count() == 16;
+    let has_two = |text: &str| {
+        text.trim()
+            .chars()
+            .filter(|sign| sign.is_alphanumeric())
+            .count()
+            == 16
+    };
     let mut fields = match &*fields {
         ["issn_print"] if any(&has_two) => vec!["issn_print", "issn_online"],
         ["city"] if most(&is_place) => vec!["city", "country"],
@@ -244,10 +325,16 @@ fn refined(fields: Vec<&'static str>, samples: &[String], has_year: bool) -> Vec
 
 /// Returns the quoted texts that usually mark an empty cell.
 fn empty_texts(columns: &[DraftColumn]) -> Vec<String> {
-    const TEXTS: [&str; 12] = ["N/A", "n/a", "NA", "#N/A", "-", "–", "—", "*", "**", "NULL", "null", "None"];
+    const TEXTS: [&str; 12] = [
+        "N/A", "n/a", "NA", "#N/A", "-", "–", "—", "*", "**", "NULL", "null", "None",
+    ];
     let used = columns.iter().filter(|column| !column.fields.is_empty());
     let samples: Vec<&String> = used.flat_map(|column| &column.samples).collect();
-    TEXTS.into_iter().filter(|text| samples.iter().any(|sample| sample == text)).map(quoted).collect()
+    TEXTS
+        .into_iter()
+        .filter(|text| samples.iter().any(|sample| sample == text))
+        .map(quoted)
+        .collect()
 }
 
 /// Returns a text as a TOML string (TOML 1.0, basic strings).

@@ -19,15 +19,24 @@ pub(in crate::import) fn leaves(
 ) -> Vec<(String, Value)> {
     let mut found = Vec::with_capacity(members.len());
     for (key, value) in members {
-        let path = if path.is_empty() { key } else { format!("{path}.{key}") };
+        let path = if path.is_empty() {
+            key
+        } else {
+            format!("{path}.{key}")
+        };
         match value {
             Value::Object(inner) => found.extend(leaves(&path, inner, is_whole)),
-            Value::Array(items) if !items.is_empty() && items.iter().all(Value::is_object) && !is_whole(&path) => {
+            Value::Array(items)
+                if !items.is_empty() && items.iter().all(Value::is_object) && !is_whole(&path) =>
+            {
                 let mut lists = Map::new();
                 for item in items {
                     let Value::Object(inner) = item else { continue };
                     for (path, value) in leaves(&path, inner, is_whole) {
-                        if let Value::Array(list) = lists.entry(path).or_insert_with(|| Value::Array(Vec::new())) {
+                        if let Value::Array(list) = lists
+                            .entry(path)
+                            .or_insert_with(|| Value::Array(Vec::new()))
+                        {
                             list.push(value);
                         }
                     }
@@ -68,14 +77,18 @@ pub(super) fn members(text: &str) -> Vec<(String, &RawValue)> {
             iter::from_fn(|| entries.next_entry().transpose()).collect()
         }
     }
-    serde_json::Deserializer::from_str(text).deserialize_map(Members).unwrap_or_default()
+    serde_json::Deserializer::from_str(text)
+        .deserialize_map(Members)
+        .unwrap_or_default()
 }
 
 /// Returns the message for an error. `text` is the line with the error.
 pub(super) fn explain(error: &serde_json::Error, text: &str) -> Message {
     let reason = error.to_string();
     let (line, column) = (error.line(), error.column());
-    let reason = reason.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&reason);
+    let reason = reason
+        .strip_suffix(&format!(" at line {line} column {column}"))
+        .unwrap_or(&reason);
     match error.classify() {
         Category::Data => message!("{reason}"),
         Category::Eof => {
@@ -85,8 +98,13 @@ pub(super) fn explain(error: &serde_json::Error, text: &str) -> Message {
         }
         Category::Io | Category::Syntax => {
             let after = text.get(column.saturating_sub(1)..).unwrap_or_default();
-            if ["NaN", "Infinity", "-Infinity", "nan", "inf"].iter().any(|word| after.starts_with(word)) {
-                message!("is not valid JSON: JSON has no NaN and no Infinity (column {column}); write null")
+            if ["NaN", "Infinity", "-Infinity", "nan", "inf"]
+                .iter()
+                .any(|word| after.starts_with(word))
+            {
+                message!(
+                    "is not valid JSON: JSON has no NaN and no Infinity (column {column}); write null"
+                )
             } else {
                 message!("is not valid JSON: {reason} (column {column})")
             }
@@ -175,7 +193,10 @@ mod tests {
     #[test]
     fn values_are_read() {
         let cases = [
-            (r#"{"b":1,"a":[null,true,-1,5.0,"x"]}"#, r#"{"b":1,"a":[null,true,-1,5.0,"x"]}"#),
+            (
+                r#"{"b":1,"a":[null,true,-1,5.0,"x"]}"#,
+                r#"{"b":1,"a":[null,true,-1,5.0,"x"]}"#,
+            ),
             ("9007199254740992", "9007199254740992"),
             ("18446744073709551616", "1.8446744073709552e+19"),
             (r#" "caf\u00e9" "#, "café"),
@@ -190,7 +211,11 @@ mod tests {
     fn faults_name_their_member() {
         let cases = [
             (r#"{"a":1,"a":2}"#, "a", "appears twice"),
-            (r#"{"f":{"oral":true,"\u006fral":true}}"#, "f.oral", "appears twice"),
+            (
+                r#"{"f":{"oral":true,"\u006fral":true}}"#,
+                "f.oral",
+                "appears twice",
+            ),
             (r#"{"o":[{"id":1,"id":1}]}"#, "o.id", "appears twice"),
             (r#"{"f":{"oral":NaN}}"#, "f.oral", "no NaN"),
             (r#"{"f":-Infinity}"#, "f", "no NaN and no Infinity"),
@@ -209,20 +234,37 @@ mod tests {
             assert_eq!(found, path, "{text}: {fault}");
             assert!(fault.contains(message), "{text}: {fault}");
         }
-        assert!(parse(&"[".repeat(100_000)).is_err(), "deep nesting must not overflow the stack");
+        assert!(
+            parse(&"[".repeat(100_000)).is_err(),
+            "deep nesting must not overflow the stack"
+        );
     }
 
     #[test]
     fn numbers_are_read_exactly() {
         // Exported numbers must be imported unchanged.
-        for value in [0.1, 4.35, 1.7976931348623157e308, 5e-324, 0.000123456789012345] {
-            assert_eq!(parse(&format!("{value}")).ok(), Some(Value::from(value)), "{value}");
+        for value in [
+            0.1,
+            4.35,
+            1.7976931348623157e308,
+            5e-324,
+            0.000123456789012345,
+        ] {
+            assert_eq!(
+                parse(&format!("{value}")).ok(),
+                Some(Value::from(value)),
+                "{value}"
+            );
         }
         let mut bits: u64 = 0x9E37_79B9_7F4A_7C15;
         for _ in 0..20_000 {
             bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let value = f64::from_bits((bits >> 12) | 0x3FF0_0000_0000_0000) * 40.0;
-            assert_eq!(parse(&format!("{value:?}")).ok(), Some(Value::from(value)), "{value}");
+            assert_eq!(
+                parse(&format!("{value:?}")).ok(),
+                Some(Value::from(value)),
+                "{value}"
+            );
         }
     }
 }

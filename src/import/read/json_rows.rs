@@ -20,13 +20,18 @@ use crate::model::value::text::ITEM_SEPARATOR;
 use crate::model::{Fields, Id};
 
 /// Reads all lines, and returns the number of lines that are not blank. Memory use is bounded by the length limit.
-pub(in crate::import) fn read_jsonl<F: Fields>(content: impl Read, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
+pub(in crate::import) fn read_jsonl<F: Fields>(
+    content: impl Read,
+    rows: &mut FileRows<'_, F>,
+) -> io::Result<usize> {
     let mut content = BufReader::with_capacity(1 << 16, content);
     let mut text = Vec::new();
     let options = rows.options;
     let bounds = &options.bounds;
     // A line of the maximum length, and its end.
-    let room = u64::try_from(bounds.line_bytes).unwrap_or(u64::MAX).saturating_add(1);
+    let room = u64::try_from(bounds.line_bytes)
+        .unwrap_or(u64::MAX)
+        .saturating_add(1);
     let (mut filled_lines, mut objects) = (0, ObjectReader::new(options));
     for (lines, line) in (0..).zip(1..) {
         text.clear();
@@ -59,11 +64,18 @@ pub(super) struct ObjectReader<'o> {
 impl<'o> ObjectReader<'o> {
     /// Creates a reader.
     pub fn new(options: &'o ReadOptions) -> ObjectReader<'o> {
-        ObjectReader { options, last: None }
+        ObjectReader {
+            options,
+            last: None,
+        }
     }
 
     /// Reads the text of an object.
-    pub fn read<F: Fields>(&mut self, text: &[u8], faults: &mut RowFaults<'_>) -> Option<(Option<Id>, RowEdit<F>)> {
+    pub fn read<F: Fields>(
+        &mut self,
+        text: &[u8],
+        faults: &mut RowFaults<'_>,
+    ) -> Option<(Option<Id>, RowEdit<F>)> {
         let members = match std::str::from_utf8(text).map(parse) {
             Ok(Ok(Value::Object(members))) => members,
             Ok(Ok(other)) => {
@@ -83,8 +95,12 @@ impl<'o> ObjectReader<'o> {
             }
             Err(error) => {
                 let position = error.valid_up_to() + 1;
-                faults
-                    .push_row(None, message!("is not UTF-8 (at byte {position} of the line); save the file as UTF-8"));
+                faults.push_row(
+                    None,
+                    message!(
+                        "is not UTF-8 (at byte {position} of the line); save the file as UTF-8"
+                    ),
+                );
                 return None;
             }
         };
@@ -97,27 +113,48 @@ impl<'o> ObjectReader<'o> {
         let (fields, options) = (&F::table().fields, self.options);
         // The objects of links are read as a whole, unless an option names a member of them.
         let is_whole = |path: &str| {
-            fields.iter().any(|field| field.name == path && field.kind.is_list())
-                && !options.columns.iter().any(|given| is_within(&given.value.column.text, path))
+            fields
+                .iter()
+                .any(|field| field.name == path && field.kind.is_list())
+                && !options
+                    .columns
+                    .iter()
+                    .any(|given| is_within(&given.value.column.text, path))
         };
         let leaves = leaves("", members, &is_whole);
         // Objects of other kinds may have other members, so filters come first. An absent member counts as empty.
-        let passes = options.filters.iter().all(|Given { value: (column, values), .. }| {
-            let found = leaves.iter().find(|(path, _)| column.matches(&comparable(path), 1, None));
-            let text = found.map_or_else(String::new, |(_, value)| cell(value.clone(), options).text.into_owned());
-            values.iter().any(|value| is_same(value, text.trim_matches(is_blank)))
-        });
+        let passes = options.filters.iter().all(
+            |Given {
+                 value: (column, values),
+                 ..
+             }| {
+                let found = leaves
+                    .iter()
+                    .find(|(path, _)| column.matches(&comparable(path), 1, None));
+                let text = found.map_or_else(String::new, |(_, value)| {
+                    cell(value.clone(), options).text.into_owned()
+                });
+                values
+                    .iter()
+                    .any(|value| is_same(value, text.trim_matches(is_blank)))
+            },
+        );
         if !passes {
             options.effects.borrow_mut().left_out += 1;
             return None;
         }
         for (path, value) in leaves {
             // An option that ignores an object ignores its members.
-            if path.match_indices('.').any(|(at, _)| options.ignores(&path[..at])) {
+            if path
+                .match_indices('.')
+                .any(|(at, _)| options.ignores(&path[..at]))
+            {
                 continue;
             }
             let names = fields.iter().map(|field| &field.name);
-            let within: Vec<&String> = names.filter(|name| is_empty(&value) && is_within(name, &path)).collect();
+            let within: Vec<&String> = names
+                .filter(|name| is_empty(&value) && is_within(name, &path))
+                .collect();
             if within.is_empty() {
                 paths.push(path);
                 cells.push(cell(value, options));
@@ -141,13 +178,26 @@ impl<'o> ObjectReader<'o> {
         let (paths, columns) = match self.last.take() {
             Some((last, columns)) if last == paths => (last, columns),
             _ => {
-                let header: Vec<TableCell<'_>> = paths.iter().map(|path| TableCell::text(path.as_str())).collect();
-                let columns = Columns::read(&header, F::table(), options, &options.match_sets(F::STEM), true, faults)?;
+                let header: Vec<TableCell<'_>> = paths
+                    .iter()
+                    .map(|path| TableCell::text(path.as_str()))
+                    .collect();
+                let columns = Columns::read(
+                    &header,
+                    F::table(),
+                    options,
+                    &options.match_sets(F::STEM),
+                    true,
+                    faults,
+                )?;
                 (paths, columns)
             }
         };
         let is_usable = !faults.has_fault();
-        let notation = Notation { is_json: true, ..options.notation() };
+        let notation = Notation {
+            is_json: true,
+            ..options.notation()
+        };
         let row = read_row(&columns, cells, false, &notation, options, faults);
         // The faults of a header are reported at each object.
         self.last = is_usable.then_some((paths, columns));
@@ -161,15 +211,26 @@ fn add_to_sample(sample: &FileSample, members: Map<String, Value>) {
     if rows.len() > MAX_SAMPLE_ROWS {
         return;
     }
-    let mut header = if rows.is_empty() { Vec::new() } else { rows.remove(0) };
+    let mut header = if rows.is_empty() {
+        Vec::new()
+    } else {
+        rows.remove(0)
+    };
     let mut row = vec![String::new(); header.len()];
     for (path, value) in leaves("", members, &|_| false) {
-        let at = header.iter().position(|known| *known == path).unwrap_or(header.len());
+        let at = header
+            .iter()
+            .position(|known| *known == path)
+            .unwrap_or(header.len());
         if at == header.len() {
             header.push(path);
             row.push(String::new());
         }
-        row[at] = if value.is_null() { String::new() } else { as_text(&value).into_owned() };
+        row[at] = if value.is_null() {
+            String::new()
+        } else {
+            as_text(&value).into_owned()
+        };
     }
     rows.insert(0, header);
     rows.push(row);
@@ -188,8 +249,15 @@ fn cell(value: Value, options: &ReadOptions) -> TableCell<'static> {
         Value::Array(mut items) => {
             items.retain(|item| !is_empty(item));
             let separator = options.list_separator.as_deref().unwrap_or(ITEM_SEPARATOR);
-            let text = items.iter().map(as_text).collect::<Vec<_>>().join(separator);
-            TableCell { items: Some(items), ..TableCell::text(text) }
+            let text = items
+                .iter()
+                .map(as_text)
+                .collect::<Vec<_>>()
+                .join(separator);
+            TableCell {
+                items: Some(items),
+                ..TableCell::text(text)
+            }
         }
         other => TableCell {
             is_number: other.is_number(),
@@ -200,13 +268,19 @@ fn cell(value: Value, options: &ReadOptions) -> TableCell<'static> {
 }
 
 /// Reads all rows, and returns their number. A file of JSON lines is read, too.
-pub(in crate::import) fn read_json<F: Fields>(mut content: impl Read, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
+pub(in crate::import) fn read_json<F: Fields>(
+    mut content: impl Read,
+    rows: &mut FileRows<'_, F>,
+) -> io::Result<usize> {
     let mut bytes = Vec::new();
     content.read_to_end(&mut bytes)?;
     let text = match std::str::from_utf8(&bytes) {
         Ok(text) => text,
         Err(error) => {
-            rows.add_fault(1 + line_ends(&bytes[..error.valid_up_to()]), "is not UTF-8; save the file as UTF-8");
+            rows.add_fault(
+                1 + line_ends(&bytes[..error.valid_up_to()]),
+                "is not UTF-8; save the file as UTF-8",
+            );
             return Ok(1);
         }
     };
@@ -214,15 +288,25 @@ pub(in crate::import) fn read_json<F: Fields>(mut content: impl Read, rows: &mut
         Ok(document) => document.get(),
         Err(_) if are_lines(text) => return read_jsonl(bytes.as_slice(), rows),
         Err(error) => {
-            let line = text.lines().nth(error.line().saturating_sub(1)).unwrap_or_default();
-            rows.add_fault(u64::try_from(error.line()).unwrap_or(1), explain(&error, line));
+            let line = text
+                .lines()
+                .nth(error.line().saturating_sub(1))
+                .unwrap_or_default();
+            rows.add_fault(
+                u64::try_from(error.line()).unwrap_or(1),
+                explain(&error, line),
+            );
             return Ok(1);
         }
     };
-    let Some(list) = list_within(document, rows) else { return Ok(1) };
+    let Some(list) = list_within(document, rows) else {
+        return Ok(1);
+    };
     // A document that is no list is one row.
-    let items: Vec<&str> = serde_json::from_str::<Vec<&RawValue>>(list)
-        .map_or_else(|_| vec![list], |items| items.into_iter().map(RawValue::get).collect());
+    let items: Vec<&str> = serde_json::from_str::<Vec<&RawValue>>(list).map_or_else(
+        |_| vec![list],
+        |items| items.into_iter().map(RawValue::get).collect(),
+    );
     let (mut line, mut line_of) = (1, 0);
     let options = rows.options;
     let mut objects = ObjectReader::new(options);
@@ -254,10 +338,19 @@ fn are_lines(text: &str) -> bool {
 fn list_within<'t, F: Fields>(document: &'t str, rows: &mut FileRows<'_, F>) -> Option<&'t str> {
     let members = members(document);
     let is_field = |name: &str| F::table().nodes.iter().any(|node| node.key == name);
-    let is_row = members.iter().any(|(name, _)| name == "id" || is_field(name));
+    let is_row = members
+        .iter()
+        .any(|(name, _)| name == "id" || is_field(name));
     let lists_with = |first: char| {
-        let begins = |value: &str| value.strip_prefix('[').is_some_and(|items| items.trim_start().starts_with(first));
-        members.iter().filter(move |(name, value)| !is_field(name) && begins(value.get())).collect::<Vec<_>>()
+        let begins = |value: &str| {
+            value
+                .strip_prefix('[')
+                .is_some_and(|items| items.trim_start().starts_with(first))
+        };
+        members
+            .iter()
+            .filter(move |(name, value)| !is_field(name) && begins(value.get()))
+            .collect::<Vec<_>>()
     };
     let mut lists = lists_with('{');
     // A page may be empty.
@@ -267,16 +360,24 @@ fn list_within<'t, F: Fields>(document: &'t str, rows: &mut FileRows<'_, F>) -> 
     match *lists {
         [] => Some(document),
         [(name, list)] => {
-            let others = members.iter().map(|(other, _)| other.as_str()).filter(|other| other != name);
+            let others = members
+                .iter()
+                .map(|(other, _)| other.as_str())
+                .filter(|other| other != name);
             let names: Vec<&str> = others.collect();
             if !names.is_empty() {
-                let message = message!("only the list `{name}` is read; ignored next to it: `{}`", names.join("`, `"));
+                let message = message!(
+                    "only the list `{name}` is read; ignored next to it: `{}`",
+                    names.join("`, `")
+                );
                 rows.warn(None, message);
             }
             Some(list.get())
         }
         [(one, _), (other, _), ..] => {
-            let message = message!("contains the lists `{one}` and `{other}`; write each list to a file of its own");
+            let message = message!(
+                "contains the lists `{one}` and `{other}`; write each list to a file of its own"
+            );
             rows.add_fault(1, message);
             None
         }
@@ -302,21 +403,39 @@ mod tests {
     }
 
     fn read_within<F: Fields>(content: &[u8], bounds: Bounds) -> String {
-        read_as::<F>(content, &ReadOptions { bounds, ..ReadOptions::default() })
+        read_as::<F>(
+            content,
+            &ReadOptions {
+                bounds,
+                ..ReadOptions::default()
+            },
+        )
     }
 
     fn read_as<F: Fields>(content: &[u8], options: &ReadOptions) -> String {
-        shown(options, |rows: &mut FileRows<'_, F>| read_jsonl(content, rows))
+        shown(options, |rows: &mut FileRows<'_, F>| {
+            read_jsonl(content, rows)
+        })
     }
 
     /// Returns the rows in a short form, then the faults, and then the warnings.
-    fn shown<F: Fields>(options: &ReadOptions, read: impl FnOnce(&mut FileRows<'_, F>) -> io::Result<usize>) -> String {
+    fn shown<F: Fields>(
+        options: &ReadOptions,
+        read: impl FnOnce(&mut FileRows<'_, F>) -> io::Result<usize>,
+    ) -> String {
         let (mut rows, mut bad) = (Vec::<ImportRow<F>>::new(), BadRows::default());
         let (file, mut warnings) = ("f".into(), Vec::new());
         let unknown = UnknownNames::new(options.ignore_unknown);
         let warned = &mut warnings;
-        read(&mut FileRows { file: &file, options, rows: &mut rows, bad: &mut bad, unknown, warnings: warned })
-            .unwrap();
+        read(&mut FileRows {
+            file: &file,
+            options,
+            rows: &mut rows,
+            bad: &mut bad,
+            unknown,
+            warnings: warned,
+        })
+        .unwrap();
         let mut shown = String::new();
         for row in &rows {
             let edit = match &row.edit {
@@ -329,27 +448,50 @@ mod tests {
                 if row.is_bad { "!" } else { "" }
             );
         }
-        shown + &bad.to_string() + &warnings.iter().map(|warning| format!("\n{warning}")).collect::<String>()
+        shown
+            + &bad.to_string()
+            + &warnings
+                .iter()
+                .map(|warning| format!("\n{warning}"))
+                .collect::<String>()
     }
 
     #[test]
     fn lines_are_read() {
         let cases = [
             (r#"{"id":5,"name":"A"}"#, "5 name=\"A\"\n"),
-            (r#"{"name":"A","id":9007199254740991}"#, "9007199254740991 name=\"A\"\n"),
+            (
+                r#"{"name":"A","id":9007199254740991}"#,
+                "9007199254740991 name=\"A\"\n",
+            ),
             (r#"{"id":5,"updated_at":17}"#, "5 \n"),
             (r#"{"id":5,"deleted":true}"#, "5 removed\n"),
-            (r#"{"id":5,"deleted":true,"changed_at":"2026-01-01T00:00:00Z"}"#, "5 removed\n"),
-            (r#"{"id":5,"formats":{"poster":true,"oral":null}}"#, "5 formats.oral=null formats.poster=true\n"),
+            (
+                r#"{"id":5,"deleted":true,"changed_at":"2026-01-01T00:00:00Z"}"#,
+                "5 removed\n",
+            ),
+            (
+                r#"{"id":5,"formats":{"poster":true,"oral":null}}"#,
+                "5 formats.oral=null formats.poster=true\n",
+            ),
             (r#"{"id":5,"formats":{}}"#, "5 \n"),
             (
                 r#"{"id":5,"formats":null}"#,
                 "5 formats.oral=null formats.poster=null formats.e_poster=null formats.published_abstract=null \
              formats.encore=null\n",
             ),
-            (r#"{"id":5,"city":null,"year":2026}"#, "5 year=2026 city=null\n"),
-            (r#"{"id":"5","year":"2026","formats_oral":"yes"}"#, "5 year=2026 formats.oral=true\n"),
-            (r#"{"id":5.0,"year":2026.0,"formats":{"oral":1}}"#, "5 year=2026 formats.oral=true\n"),
+            (
+                r#"{"id":5,"city":null,"year":2026}"#,
+                "5 year=2026 city=null\n",
+            ),
+            (
+                r#"{"id":"5","year":"2026","formats_oral":"yes"}"#,
+                "5 year=2026 formats.oral=true\n",
+            ),
+            (
+                r#"{"id":5.0,"year":2026.0,"formats":{"oral":1}}"#,
+                "5 year=2026 formats.oral=true\n",
+            ),
             (r#"{"id":5,"deleted":false,"name":"A"}"#, "5 name=\"A\"\n"),
             (
                 r#"{"id":5,"name":"'=A","therapy_areas":["'=B","C; D",""]}"#,
@@ -357,7 +499,11 @@ mod tests {
             ),
         ];
         for (line, expected) in cases {
-            assert_eq!(read::<ConferenceFields>(line.as_bytes()), expected, "{line}");
+            assert_eq!(
+                read::<ConferenceFields>(line.as_bytes()),
+                expected,
+                "{line}"
+            );
         }
     }
 
@@ -369,12 +515,24 @@ mod tests {
             ("city", r#""'=1""#, r#""'=1""#),
             ("city", "5", r#"city="5""#),
             ("start_date", r#""2026-02-28""#, r#""2026-02-28""#),
-            ("start_date", r#""2026-13-01""#, "`2026-13-01` - write a date as YYYY-MM-DD"),
+            (
+                "start_date",
+                r#""2026-13-01""#,
+                "`2026-13-01` - write a date as YYYY-MM-DD",
+            ),
             ("start_date", r#""""#, "null"),
             ("start_date", r#""5 mars 2026""#, r#""2026-03-05""#),
             ("start_date", r#""2026-03-15T00:00:00Z""#, r#""2026-03-15""#),
-            ("start_date", r#""3/4/2026""#, "may be day/month or month/day"),
-            ("publishing.access", r#""Hybrid (Open Choice)""#, r#""hybrid""#),
+            (
+                "start_date",
+                r#""3/4/2026""#,
+                "may be day/month or month/day",
+            ),
+            (
+                "publishing.access",
+                r#""Hybrid (Open Choice)""#,
+                r#""hybrid""#,
+            ),
             ("publishing.access", r#""x""#, "write one of `subscription`"),
             ("issn_print", r#""3785955""#, r#""0378-5955""#),
             ("issn_print", "3785955", r#""0378-5955""#),
@@ -390,7 +548,11 @@ mod tests {
             ("h_index", "9007199254740992", "write a whole number"),
             ("h_index", "-1", "`-1` - write a whole number"),
             ("h_index", "1e2", "100"),
-            ("h_index", "9007199254740992.0", "`9007199254740992` - write a whole number"),
+            (
+                "h_index",
+                "9007199254740992.0",
+                "`9007199254740992` - write a whole number",
+            ),
             ("h_index", "-1.0", "`-1.0` - write a whole number"),
             ("publishing.embargo_months", "12.0", "12"),
             ("impact_factor_year", "2024.0", "2024"),
@@ -408,34 +570,77 @@ mod tests {
             ("therapy_areas", "[]", r#"[]"#),
             ("therapy_areas", "null", "[]"),
             ("therapy_areas", r#""a; b""#, r#"["a","b"]"#),
-            ("therapy_areas", r#"["a",5,null]"#, "`5` - an item is a number"),
-            ("therapy_areas", r#"["a","['b']"]"#, "`['b']` - an item is a list within a text"),
-            ("tags", r#"[5,"T: A: B"]"#, "Tags([Id(Id(5)), Label(\"T: A: B\")])"),
+            (
+                "therapy_areas",
+                r#"["a",5,null]"#,
+                "`5` - an item is a number",
+            ),
+            (
+                "therapy_areas",
+                r#"["a","['b']"]"#,
+                "`['b']` - an item is a list within a text",
+            ),
+            (
+                "tags",
+                r#"[5,"T: A: B"]"#,
+                "Tags([Id(Id(5)), Label(\"T: A: B\")])",
+            ),
             ("tags", "[0]", "`0` - is not a valid tag"),
             ("tags", "[5.0]", "`5.0` - is not a valid tag"),
             ("tags", r#"[""]"#, "tags=[]"),
             ("tags", "[null]", "tags=[]"),
-            ("tags", r#"[{"id":5,"type":"T","name":"N","category":null}]"#, "Object(Curated"),
-            ("tags", r#"[{"id":5,"type":"T","name":"N","category":""}]"#, "category: None"),
-            ("tags", r#"[{"id":5,"type":"T","name":"N"}]"#, "tags.category: is missing"),
-            ("tags", r#"[{"id":5,"type":"T: U","name":"N","category":null}]"#, "tags.type: `T: U` - must not contain"),
-            ("tags", r#"[{"id":5,"type":null,"name":"N","category":null}]"#, "tags.type: is required"),
+            (
+                "tags",
+                r#"[{"id":5,"type":"T","name":"N","category":null}]"#,
+                "Object(Curated",
+            ),
+            (
+                "tags",
+                r#"[{"id":5,"type":"T","name":"N","category":""}]"#,
+                "category: None",
+            ),
+            (
+                "tags",
+                r#"[{"id":5,"type":"T","name":"N"}]"#,
+                "tags.category: is missing",
+            ),
+            (
+                "tags",
+                r#"[{"id":5,"type":"T: U","name":"N","category":null}]"#,
+                "tags.type: `T: U` - must not contain",
+            ),
+            (
+                "tags",
+                r#"[{"id":5,"type":null,"name":"N","category":null}]"#,
+                "tags.type: is required",
+            ),
             (
                 "tags",
                 r#"[{"id":5,"type":"T","nam":"N","category":1}]"#,
                 "tags.nam: unknown member; did you mean `name`?",
             ),
-            ("tags", r#"[{"id":"5","type":"T","name":"N","category":null}]"#, "tags.id: `5` - an id is a whole number"),
+            (
+                "tags",
+                r#"[{"id":"5","type":"T","name":"N","category":null}]"#,
+                "tags.id: `5` - an id is a whole number",
+            ),
             (
                 "organizations",
                 r#"[{"id":5,"name":"; ","abbv":null,"type":"T","url":null}]"#,
                 "organizations.name: `; `",
             ),
-            ("organizations", r#"{"id":5}"#, "organizations.id: unknown field"),
+            (
+                "organizations",
+                r#"{"id":5}"#,
+                "organizations.id: unknown field",
+            ),
         ];
         for (field, text, expected) in cases {
             let line = format!(r#"{{"id":1,"{field}":{text}}}"#);
-            let is_of_conferences = ConferenceFields::table().fields.iter().any(|known| known.name == field);
+            let is_of_conferences = ConferenceFields::table()
+                .fields
+                .iter()
+                .any(|known| known.name == field);
             let read = match is_of_conferences {
                 true => read::<ConferenceFields>(line.as_bytes()),
                 false => read::<JournalFields>(line.as_bytes()),
@@ -446,14 +651,18 @@ mod tests {
 
     #[test]
     fn members_deep_within_are_read() {
-        let line = br#"{"id":5,"timelines":{"accept_to_print":{"max_weeks":4},"accept_to_online":null}}"#;
+        let line =
+            br#"{"id":5,"timelines":{"accept_to_print":{"max_weeks":4},"accept_to_online":null}}"#;
         assert_eq!(
             read::<JournalFields>(line),
             "5 timelines.accept_to_online.min_weeks=null timelines.accept_to_online.max_weeks=null \
          timelines.accept_to_print.max_weeks=4.0\n"
         );
         let shown = read::<JournalFields>(br#"{"id":5,"timelines":null}"#);
-        let (all, null) = (shown.matches("timelines.").count(), shown.matches("_weeks=null").count());
+        let (all, null) = (
+            shown.matches("timelines.").count(),
+            shown.matches("_weeks=null").count(),
+        );
         assert!(all >= 4 && null == all, "{shown}");
         let line = br#"{"id":5,"timelines":{"accept_to_print":{"max_week":4}}}"#;
         let expected = "f:1: timelines.accept_to_print.max_week: unknown field; did you mean \
@@ -467,25 +676,55 @@ mod tests {
     fn bad_lines_are_reported() {
         let cases = [
             (r#"{"name":"A"}"#, "f:1: id: is missing"),
-            (r#"{"id":0}"#, "f:1: id: `0` - an id is a whole number from 1 to 9007199254740991"),
+            (
+                r#"{"id":0}"#,
+                "f:1: id: `0` - an id is a whole number from 1 to 9007199254740991",
+            ),
             (r#"{"id":-1}"#, "id: `-1`"),
             (r#"{"id":9007199254740992}"#, "id: `9007199254740992`"),
             (r#"{"id":5.5}"#, "id: `5.5`"),
             (r#"{"id":null}"#, "id: is missing"),
-            (r#"{"id":5,"start_dat":1}"#, "f:1: start_dat: unknown field; did you mean `start_date`?"),
-            (r#"{"id":5,"formats":{"orla":true}}"#, "formats.orla: unknown field; did you mean `formats_oral`?"),
-            (r#"{"id":5,"formats":{"id":5}}"#, "formats.id: unknown field"),
+            (
+                r#"{"id":5,"start_dat":1}"#,
+                "f:1: start_dat: unknown field; did you mean `start_date`?",
+            ),
+            (
+                r#"{"id":5,"formats":{"orla":true}}"#,
+                "formats.orla: unknown field; did you mean `formats_oral`?",
+            ),
+            (
+                r#"{"id":5,"formats":{"id":5}}"#,
+                "formats.id: unknown field",
+            ),
             (r#"{"id":5,"formats":[true]}"#, "formats: unknown field"),
-            (r#"{"id":5,"formats":{"oral":true},"formats_oral":false}"#, "have one header, and differ here"),
-            (r#"{"id":5,"deleted":"gone"}"#, "deleted: `gone` - write TRUE to remove the row"),
-            (r#"{"id":5,"name":["A",["B"]]}"#, "name: `A; [\"B\"]` - is a list of lists or objects"),
+            (
+                r#"{"id":5,"formats":{"oral":true},"formats_oral":false}"#,
+                "have one header, and differ here",
+            ),
+            (
+                r#"{"id":5,"deleted":"gone"}"#,
+                "deleted: `gone` - write TRUE to remove the row",
+            ),
+            (
+                r#"{"id":5,"name":["A",["B"]]}"#,
+                "name: `A; [\"B\"]` - is a list of lists or objects",
+            ),
             (r#"{"id":5,"name":"A","name":"B"}"#, "name: appears twice"),
-            (r#"{"id":5,"formats":{"oral":true,"oral":true}}"#, "formats.oral: appears twice"),
-            (r#"{"id":5,"year":NaN}"#, "year: is not valid JSON: JSON has no NaN"),
+            (
+                r#"{"id":5,"formats":{"oral":true,"oral":true}}"#,
+                "formats.oral: appears twice",
+            ),
+            (
+                r#"{"id":5,"year":NaN}"#,
+                "year: is not valid JSON: JSON has no NaN",
+            ),
             (r#"{"id":5} {"id":6}"#, "trailing characters"),
             (r#"[{"id":5}]"#, "is a list; write one object per line"),
             ("5", "`5` - is a number; write one object per line"),
-            ("{\"id\":5,\"name\":\"\u{1}\"}", "name: is not valid JSON: control character"),
+            (
+                "{\"id\":5,\"name\":\"\u{1}\"}",
+                "name: is not valid JSON: control character",
+            ),
         ];
         for (line, expected) in cases {
             let shown = read::<ConferenceFields>(line.as_bytes());
@@ -502,30 +741,83 @@ mod tests {
             )
         };
         let cases = [
-            ("Website=url", r#"{"id":1,"name":"N","Website":"a"}"#, "1 name=\"N\" url=\"a\"\n".to_owned()),
-            ("Website=url", r#"{"id":1,"name":"N","Website":"b","url":"a"}"#, twice("b", "Website", "url")),
-            ("Website=url", r#"{"id":1,"name":"N","url":"a","Website":"b"}"#, twice("a", "url", "Website")),
-            ("Website=url Web=url", r#"{"id":1,"name":"N","Website":"a","Web":"b"}"#, twice("a", "Website", "Web")),
-            ("name=abbv", r#"{"id":1,"name":"N"}"#, "1 abbv=\"N\"\n".to_owned()),
-            ("name=abbv Title=name", r#"{"id":1,"name":"A","Title":"N"}"#, "1 name=\"N\" abbv=\"A\"\n".to_owned()),
-            ("name=abbv Title=name", r#"{"id":1,"Title":"N","name":"A"}"#, "1 name=\"N\" abbv=\"A\"\n".to_owned()),
-            ("Nr=id", r#"{"Nr":1,"name":"N"}"#, "1 name=\"N\"\n".to_owned()),
-            ("Nr=id", r#"{"id":1,"Nr":2}"#, "1! \nf:1: Nr: the columns `id` and `Nr` are both read as `id`".to_owned()),
+            (
+                "Website=url",
+                r#"{"id":1,"name":"N","Website":"a"}"#,
+                "1 name=\"N\" url=\"a\"\n".to_owned(),
+            ),
+            (
+                "Website=url",
+                r#"{"id":1,"name":"N","Website":"b","url":"a"}"#,
+                twice("b", "Website", "url"),
+            ),
+            (
+                "Website=url",
+                r#"{"id":1,"name":"N","url":"a","Website":"b"}"#,
+                twice("a", "url", "Website"),
+            ),
+            (
+                "Website=url Web=url",
+                r#"{"id":1,"name":"N","Website":"a","Web":"b"}"#,
+                twice("a", "Website", "Web"),
+            ),
+            (
+                "name=abbv",
+                r#"{"id":1,"name":"N"}"#,
+                "1 abbv=\"N\"\n".to_owned(),
+            ),
+            (
+                "name=abbv Title=name",
+                r#"{"id":1,"name":"A","Title":"N"}"#,
+                "1 name=\"N\" abbv=\"A\"\n".to_owned(),
+            ),
+            (
+                "name=abbv Title=name",
+                r#"{"id":1,"Title":"N","name":"A"}"#,
+                "1 name=\"N\" abbv=\"A\"\n".to_owned(),
+            ),
+            (
+                "Nr=id",
+                r#"{"Nr":1,"name":"N"}"#,
+                "1 name=\"N\"\n".to_owned(),
+            ),
+            (
+                "Nr=id",
+                r#"{"id":1,"Nr":2}"#,
+                "1! \nf:1: Nr: the columns `id` and `Nr` are both read as `id`".to_owned(),
+            ),
             (
                 "Nr=id No=id",
                 r#"{"Nr":1,"No":2}"#,
                 "1! \nf:1: No: the columns `Nr` and `No` are both read as `id`".to_owned(),
             ),
-            ("id=name Nr=id", r#"{"id":"N","Nr":1}"#, "1 name=\"N\"\n".to_owned()),
+            (
+                "id=name Nr=id",
+                r#"{"id":"N","Nr":1}"#,
+                "1 name=\"N\"\n".to_owned(),
+            ),
             ("id=name", r#"{"id":"N"}"#, "? name=\"N\"\n".to_owned()),
-            ("Gone=deleted", r#"{"id":1,"Gone":true}"#, "1 removed\n".to_owned()),
-            ("Gone=deleted Title=name", r#"{"id":1,"Gone":true,"Title":"N"}"#, "1 removed\n".to_owned()),
+            (
+                "Gone=deleted",
+                r#"{"id":1,"Gone":true}"#,
+                "1 removed\n".to_owned(),
+            ),
+            (
+                "Gone=deleted Title=name",
+                r#"{"id":1,"Gone":true,"Title":"N"}"#,
+                "1 removed\n".to_owned(),
+            ),
             // A field that organizations do not have.
-            ("name=sjr", r#"{"id":1,"name":"N"}"#, "1 name=\"N\"\n".to_owned()),
+            (
+                "name=sjr",
+                r#"{"id":1,"name":"N"}"#,
+                "1 name=\"N\"\n".to_owned(),
+            ),
         ];
         for (renames, line, expected) in cases {
             let renames: Vec<&str> = renames.split(' ').collect();
-            let shown = read_as::<OrganizationFields>(line.as_bytes(), &sample_options(&renames, &[]));
+            let shown =
+                read_as::<OrganizationFields>(line.as_bytes(), &sample_options(&renames, &[]));
             assert!(
                 shown.starts_with(&expected) && shown.contains("f:1:") == expected.contains("f:1:"),
                 "{line}: {shown}"
@@ -536,7 +828,10 @@ mod tests {
         let cases = [
             (r#"{"id":1,"oral":true}"#, "1 formats.oral=true\n"),
             (r#"{"id":1,"place":{"name":"Rome"}}"#, "1 city=\"Rome\"\n"),
-            (r#"{"id":1,"oral":true,"formats":{"poster":true}}"#, "1 formats.oral=true formats.poster=true\n"),
+            (
+                r#"{"id":1,"oral":true,"formats":{"poster":true}}"#,
+                "1 formats.oral=true formats.poster=true\n",
+            ),
             (
                 r#"{"id":1,"oral":true,"formats":{"oral":false}}"#,
                 "1! formats.oral=true\nf:1: formats.oral: the columns `oral` and `formats.oral` are both read as `formats_oral`; map or \
@@ -544,7 +839,11 @@ mod tests {
             ),
         ];
         for (line, expected) in cases {
-            assert_eq!(read_as::<ConferenceFields>(line.as_bytes(), &options), expected, "{line}");
+            assert_eq!(
+                read_as::<ConferenceFields>(line.as_bytes(), &options),
+                expected,
+                "{line}"
+            );
         }
     }
 
@@ -566,14 +865,32 @@ mod tests {
 
     #[test]
     fn lines_beyond_a_bound_are_refused() {
-        let lines = Bounds { line_bytes: 10, ..Bounds::default() };
-        let rows = Bounds { rows: 2, ..Bounds::default() };
+        let lines = Bounds {
+            line_bytes: 10,
+            ..Bounds::default()
+        };
+        let rows = Bounds {
+            rows: 2,
+            ..Bounds::default()
+        };
         let too_long = "f:2: the line is longer than 10 bytes; correct it";
         let cases = [
-            (lines, "{\"id\":123}\n\n{\"id\":124}", "123 \n124 \n".to_owned()),
-            (lines, "{\"id\":123}\n{\"id\":1234}\n{\"id\":5}", format!("123 \n5 \n{too_long}")),
+            (
+                lines,
+                "{\"id\":123}\n\n{\"id\":124}",
+                "123 \n124 \n".to_owned(),
+            ),
+            (
+                lines,
+                "{\"id\":123}\n{\"id\":1234}\n{\"id\":5}",
+                format!("123 \n5 \n{too_long}"),
+            ),
             (lines, "\n{\"id\":1234}", too_long.to_owned()),
-            (lines, &format!("\n{}", "x".repeat(1 << 20)), too_long.to_owned()),
+            (
+                lines,
+                &format!("\n{}", "x".repeat(1 << 20)),
+                too_long.to_owned(),
+            ),
             (rows, "\n{\"id\":2}\n", "2 \n".to_owned()),
             (
                 rows,
@@ -582,7 +899,11 @@ mod tests {
             ),
         ];
         for (bounds, content, expected) in cases {
-            assert_eq!(read_within::<TagFields>(content.as_bytes(), bounds), expected, "{content:.60}");
+            assert_eq!(
+                read_within::<TagFields>(content.as_bytes(), bounds),
+                expected,
+                "{content:.60}"
+            );
         }
     }
 
@@ -590,15 +911,26 @@ mod tests {
     fn unknown_names_are_cut_and_bounded() {
         let long = "n".repeat(100_000);
         let shown = read::<ConferenceFields>(format!("{{\"id\":1,\"{long}\":1}}").as_bytes());
-        assert!(shown.contains("nnn…: unknown field; ") && shown.len() < 1_500, "{shown}");
+        assert!(
+            shown.contains("nnn…: unknown field; ") && shown.len() < 1_500,
+            "{shown}"
+        );
         let keys: String = (0..100_000).map(|at| format!(",\"nam{at}\":1")).collect();
         let shown = read::<ConferenceFields>(format!("{{\"id\":1{keys}}}").as_bytes());
-        assert!(shown.ends_with("has more than 1000 columns; remove those that are not fields"), "{shown}");
+        assert!(
+            shown.ends_with("has more than 1000 columns; remove those that are not fields"),
+            "{shown}"
+        );
     }
 
     fn read_list<F: Fields>(text: &str, bounds: Bounds) -> String {
-        let options = ReadOptions { bounds, ..ReadOptions::default() };
-        shown(&options, |rows: &mut FileRows<'_, F>| read_json(text.as_bytes(), rows))
+        let options = ReadOptions {
+            bounds,
+            ..ReadOptions::default()
+        };
+        shown(&options, |rows: &mut FileRows<'_, F>| {
+            read_json(text.as_bytes(), rows)
+        })
     }
 
     #[test]
@@ -607,7 +939,10 @@ mod tests {
             ("", ""),
             (" [ ] \n", ""),
             (r#"[{"id":1,"name":"A"},{"id":2}]"#, "1 name=\"A\"\n2 \n"),
-            ("[\n {\"id\":1,\n\"name\":\"[{\\\"\"}\n,\n{\"id\":2}]\n", "1 name=\"[{\\\"\"\n2 \n"),
+            (
+                "[\n {\"id\":1,\n\"name\":\"[{\\\"\"}\n,\n{\"id\":2}]\n",
+                "1 name=\"[{\\\"\"\n2 \n",
+            ),
             (r#"{"data":[{"id":1}]}"#, "1 \n"),
             (
                 r#"{"count":1,"next":null,"data":[{"id":1}],"none":[]}"#,
@@ -615,47 +950,108 @@ mod tests {
             ),
             ("{\"id\":1}\n{\"id\":2}\n", "1 \n2 \n"),
             ("{\n\"id\":\n1}\n", "1 \n"),
-            ("[{\"id\":1},\n{\"id\":0},\n\n[],{\"id\":1,\n\"id\":2}]", "1 \nf:2: id: `0` - an id is"),
-            ("[{\"id\":1},\n\n[]]", "f:3: `[]` - is a list; write one object per line"),
-            ("[{\"id\":1},\n{\n\"nam\":1,\"id\":2}]", "f:2: nam: unknown field"),
-            ("{\"x\":1,\n\"a\":[\n{\"id\":1},{\"id\":0}]}", "f:3: id: `0`"),
-            ("[{\"id\":1},\n{\"id\":2,\"id\":3}]", "f:2: id: appears twice"),
-            ("[{\"id\":1},\n{\"id\":NaN}]", "f:2: is not valid JSON: JSON has no NaN and no Infinity (column 7)"),
-            ("[{\"id\":1},\n{\"id\":2}", "f:2: is not valid JSON: it ends too early"),
-            ("[{\"id\":1},]", "f:1: is not valid JSON: expected value (column 11)"),
-            ("[{\"id\":1}]\n[{\"id\":2}]", "f:2: is not valid JSON: trailing characters (column 1)"),
-            ("[{\"id\":1}]\n  x", "f:2: is not valid JSON: trailing characters (column 3)"),
+            (
+                "[{\"id\":1},\n{\"id\":0},\n\n[],{\"id\":1,\n\"id\":2}]",
+                "1 \nf:2: id: `0` - an id is",
+            ),
+            (
+                "[{\"id\":1},\n\n[]]",
+                "f:3: `[]` - is a list; write one object per line",
+            ),
+            (
+                "[{\"id\":1},\n{\n\"nam\":1,\"id\":2}]",
+                "f:2: nam: unknown field",
+            ),
+            (
+                "{\"x\":1,\n\"a\":[\n{\"id\":1},{\"id\":0}]}",
+                "f:3: id: `0`",
+            ),
+            (
+                "[{\"id\":1},\n{\"id\":2,\"id\":3}]",
+                "f:2: id: appears twice",
+            ),
+            (
+                "[{\"id\":1},\n{\"id\":NaN}]",
+                "f:2: is not valid JSON: JSON has no NaN and no Infinity (column 7)",
+            ),
+            (
+                "[{\"id\":1},\n{\"id\":2}",
+                "f:2: is not valid JSON: it ends too early",
+            ),
+            (
+                "[{\"id\":1},]",
+                "f:1: is not valid JSON: expected value (column 11)",
+            ),
+            (
+                "[{\"id\":1}]\n[{\"id\":2}]",
+                "f:2: is not valid JSON: trailing characters (column 1)",
+            ),
+            (
+                "[{\"id\":1}]\n  x",
+                "f:2: is not valid JSON: trailing characters (column 3)",
+            ),
             ("{\"id\":1}\nx", "f:2: is not valid JSON"),
             ("5", "f:1: `5` - is a number; write one object per line"),
-            (r#"{"data":[{"id":1}],"data":[{"id":2}]}"#, "f:1: contains the lists `data` and `data`; write each list"),
+            (
+                r#"{"data":[{"id":1}],"data":[{"id":2}]}"#,
+                "f:1: contains the lists `data` and `data`; write each list",
+            ),
             (
                 r#"{"data":[],"next_cursor":null}"#,
                 "\nf: only the list `data` is read; ignored next to it: `next_cursor`",
             ),
             (r#"{"id":1,"unknown":[]}"#, "f:1: unknown: unknown field"),
-            (r#"{"a":[{"id":1}],"b":[{"id":2}]}"#, "f:1: contains the lists `a` and `b`; write each list to a file"),
-            (r#"{"data":{"items":[{"id":1}]}}"#, "f:1: data.items.id: unknown field"),
+            (
+                r#"{"a":[{"id":1}],"b":[{"id":2}]}"#,
+                "f:1: contains the lists `a` and `b`; write each list to a file",
+            ),
+            (
+                r#"{"data":{"items":[{"id":1}]}}"#,
+                "f:1: data.items.id: unknown field",
+            ),
         ];
         for (text, expected) in cases {
             let read = read_list::<OrganizationFields>(text, Bounds::default());
-            assert!(read.contains(expected) && read.is_empty() == expected.is_empty(), "{text}: {read}");
+            assert!(
+                read.contains(expected) && read.is_empty() == expected.is_empty(),
+                "{text}: {read}"
+            );
         }
         // A list of links is no list of rows.
-        let row = r#"{"id":1,"organizations":[{"id":5,"name":"A","abbv":null,"type":null,"url":null}]}"#;
-        for (text, rows) in [(row, 1), (&*format!("{row}\n{row}"), 2), (&*format!("[{row},{row}]"), 2)] {
+        let row =
+            r#"{"id":1,"organizations":[{"id":5,"name":"A","abbv":null,"type":null,"url":null}]}"#;
+        for (text, rows) in [
+            (row, 1),
+            (&*format!("{row}\n{row}"), 2),
+            (&*format!("[{row},{row}]"), 2),
+        ] {
             let read = read_list::<ConferenceFields>(text, Bounds::default());
-            assert_eq!(read.matches("1 organizations=[] Organizations([Object").count(), rows, "{text}: {read}");
+            assert_eq!(
+                read.matches("1 organizations=[] Organizations([Object")
+                    .count(),
+                rows,
+                "{text}: {read}"
+            );
         }
-        let not_utf8 = shown(&ReadOptions::default(), |rows: &mut FileRows<'_, OrganizationFields>| {
-            read_json(&b"[{\"id\":1},\n{\"name\":\"\xff\"}]"[..], rows)
-        });
+        let not_utf8 = shown(
+            &ReadOptions::default(),
+            |rows: &mut FileRows<'_, OrganizationFields>| {
+                read_json(&b"[{\"id\":1},\n{\"name\":\"\xff\"}]"[..], rows)
+            },
+        );
         assert_eq!(not_utf8, "f:2: is not UTF-8; save the file as UTF-8");
     }
 
     #[test]
     fn objects_of_a_list_beyond_a_bound_are_refused() {
-        let objects = Bounds { line_bytes: 10, ..Bounds::default() };
-        let rows = Bounds { rows: 2, ..Bounds::default() };
+        let objects = Bounds {
+            line_bytes: 10,
+            ..Bounds::default()
+        };
+        let rows = Bounds {
+            rows: 2,
+            ..Bounds::default()
+        };
         let cases = [
             (
                 objects,
@@ -672,8 +1068,12 @@ mod tests {
             assert_eq!(read_list::<OrganizationFields>(text, bounds), expected);
         }
         let deep = "[".repeat(1_000_000);
-        assert!(read_list::<OrganizationFields>(&deep, Bounds::default()).contains("ends too early"));
+        assert!(
+            read_list::<OrganizationFields>(&deep, Bounds::default()).contains("ends too early")
+        );
         let closed = format!("{deep}{}", "]".repeat(1_000_000));
-        assert!(read_list::<OrganizationFields>(&closed, Bounds::default()).contains("recursion limit"));
+        assert!(
+            read_list::<OrganizationFields>(&closed, Bounds::default()).contains("recursion limit")
+        );
     }
 }

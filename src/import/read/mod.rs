@@ -40,8 +40,16 @@ use crate::model::message::message;
 /// Reads all sources. Bad rows are not an error here: [`merge`](crate::import::merge::merge) reports them together with
 /// its own.
 pub fn read_sources(sources: &[Source], options: &ReadOptions) -> Result<ImportRows, InputError> {
-    let matching = options.matching.iter().map(|set| set.value.clone()).collect();
-    let mut rows = ImportRows { matching, create_links: options.create_links, ..ImportRows::default() };
+    let matching = options
+        .matching
+        .iter()
+        .map(|set| set.value.clone())
+        .collect();
+    let mut rows = ImportRows {
+        matching,
+        create_links: options.create_links,
+        ..ImportRows::default()
+    };
     rows.bad.keeps_all = options.all_faults;
     for source in sources {
         read_source(source, options, &mut rows)
@@ -58,14 +66,26 @@ fn read_source(source: &Source, options: &ReadOptions, rows: &mut ImportRows) ->
                        it, or import it alone with --dataset"
                 .into();
         let file = Some(source.name.to_string());
-        rows.warnings.push(Finding { file, message, rule: Some("file_passed_over"), ..Finding::default() });
+        rows.warnings.push(Finding {
+            file,
+            message,
+            rule: Some("file_passed_over"),
+            ..Finding::default()
+        });
         return Ok(());
     }
     match source.open(options)? {
         SourceContent::Text(format, content) => {
-            let kind =
-                source.kind.ok_or_else(|| io::Error::other("it is not a workbook; name its dataset with --dataset"))?;
-            read_kind(kind, &source.name, options, rows, RowSource::Text(format, content))
+            let kind = source.kind.ok_or_else(|| {
+                io::Error::other("it is not a workbook; name its dataset with --dataset")
+            })?;
+            read_kind(
+                kind,
+                &source.name,
+                options,
+                rows,
+                RowSource::Text(format, content),
+            )
         }
         SourceContent::Workbook(file) => {
             let mut workbook = Workbook::open(file, &options.bounds)?;
@@ -76,11 +96,22 @@ fn read_source(source: &Source, options: &ReadOptions, rows: &mut ImportRows) ->
                     chosen.skipped.join(", ")
                 );
                 let file = Some(source.name.to_string());
-                rows.warnings.push(Finding { file, message, rule: Some("sheet_passed_over"), ..Finding::default() });
+                rows.warnings.push(Finding {
+                    file,
+                    message,
+                    rule: Some("sheet_passed_over"),
+                    ..Finding::default()
+                });
             }
             for (kind, sheet) in chosen.sheets {
                 let name = format!("{}[{}]", source.name, sheet.trim()).into();
-                read_kind(kind, &name, options, rows, RowSource::Sheet(Box::new(workbook.sheet(&sheet)?)))?;
+                read_kind(
+                    kind,
+                    &name,
+                    options,
+                    rows,
+                    RowSource::Sheet(Box::new(workbook.sheet(&sheet)?)),
+                )?;
             }
             Ok(())
         }
@@ -113,7 +144,15 @@ fn read_kind(
     rows: &mut ImportRows,
     from: RowSource<'_>,
 ) -> io::Result<()> {
-    let ImportRows { organizations, tags, conferences, journals, bad, warnings, .. } = rows;
+    let ImportRows {
+        organizations,
+        tags,
+        conferences,
+        journals,
+        bad,
+        warnings,
+        ..
+    } = rows;
     macro_rules! read {
         ($rows:ident) => {
             from.read(&mut FileRows {

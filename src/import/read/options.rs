@@ -23,7 +23,11 @@ pub(in crate::import) const ISSN_COLUMNS: [&str; 2] = ["issn_print", "issn_onlin
 
 /// Returns the columns that a field of `--match` compares.
 pub(in crate::import) fn columns_of(field: &str) -> Vec<&str> {
-    if field == "issn" { ISSN_COLUMNS.to_vec() } else { vec![field] }
+    if field == "issn" {
+        ISSN_COLUMNS.to_vec()
+    } else {
+        vec![field]
+    }
 }
 
 /// Options for reading files.
@@ -85,7 +89,11 @@ impl FileSample {
     pub(in crate::import) fn add_row(&self, cells: Vec<String>) -> ControlFlow<()> {
         let mut rows = self.rows.borrow_mut();
         rows.push(cells);
-        if rows.len() < MAX_SAMPLE_ROWS { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        if rows.len() < MAX_SAMPLE_ROWS {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
     }
 }
 
@@ -119,7 +127,11 @@ pub struct Word {
 impl Word {
     /// Returns true if a text is this word. A text that counts as empty is compared exactly.
     pub(in crate::import) fn is(&self, text: &str) -> bool {
-        if self.value.is_empty() { self.text.trim() == text.trim() } else { is_same(&self.text, text) }
+        if self.value.is_empty() {
+            self.text.trim() == text.trim()
+        } else {
+            is_same(&self.text, text)
+        }
     }
 }
 
@@ -149,12 +161,20 @@ impl InputError {
 
 /// The tables of all kinds of rows, records first.
 fn tables() -> [&'static FieldTable; 4] {
-    [ConferenceFields::table(), JournalFields::table(), OrganizationFields::table(), TagFields::table()]
+    [
+        ConferenceFields::table(),
+        JournalFields::table(),
+        OrganizationFields::table(),
+        TagFields::table(),
+    ]
 }
 
 /// Returns the fields of this name in all kinds of rows.
 fn fields_named(name: &str) -> impl Iterator<Item = &'static Field> {
-    tables().into_iter().flat_map(|table| &table.fields).filter(move |field| field.column == name)
+    tables()
+        .into_iter()
+        .flat_map(|table| &table.fields)
+        .filter(move |field| field.column == name)
 }
 
 impl ReadOptions {
@@ -163,43 +183,70 @@ impl ReadOptions {
         let bad = |origin: &str, message: Message| Err(InputError(format!("{origin}: {message}")));
         for (at, Given { value, origin }) in self.columns.iter().enumerate() {
             let ColumnMapping { column, fields } = value;
-            let is_known =
-                |name: &&String| ["id", "deleted"].contains(&name.as_str()) || fields_named(name).next().is_some();
+            let is_known = |name: &&String| {
+                ["id", "deleted"].contains(&name.as_str()) || fields_named(name).next().is_some()
+            };
             if let Some(name) = fields.iter().find(|name| !is_known(name)) {
                 return bad(origin, unknown_field(name));
             }
-            let twice =
-                self.columns[..at].iter().find(|other| other.value.column == *column && other.value.fields != *fields);
+            let twice = self.columns[..at]
+                .iter()
+                .find(|other| other.value.column == *column && other.value.fields != *fields);
             if let Some(other) = twice {
                 let (fields, by) = (other.value.fields.join("`, `"), &other.origin);
-                let message = message!("`{column}` is already mapped to `{fields}` by {by}; map each name once");
+                let message = message!(
+                    "`{column}` is already mapped to `{fields}` by {by}; map each name once"
+                );
                 return bad(origin, message);
             }
             if let Some(fault) = check_parts(fields) {
                 return bad(origin, fault);
             }
         }
-        let constants = self.constants.iter().map(|given| (Some(&given.value.0), &given.value.1, &given.origin));
-        let words = self.words.iter().map(|given| (given.value.field.as_ref(), &given.value.value, &given.origin));
+        let constants = self
+            .constants
+            .iter()
+            .map(|given| (Some(&given.value.0), &given.value.1, &given.origin));
+        let words = self.words.iter().map(|given| {
+            (
+                given.value.field.as_ref(),
+                &given.value.value,
+                &given.origin,
+            )
+        });
         for (name, value, origin) in constants.chain(words) {
             let Some(name) = name else { continue };
-            let Some(field) = fields_named(name).next() else { return bad(origin, unknown_field(name)) };
+            let Some(field) = fields_named(name).next() else {
+                return bad(origin, unknown_field(name));
+            };
             let words = field.kind.words();
             if !words.is_empty() && !value.is_empty() && word_meant(words, value).is_none() {
-                let message = message!("`{value}` is not a value of {name}; write one of `{}`", words.join("`, `"));
+                let message = message!(
+                    "`{value}` is not a value of {name}; write one of `{}`",
+                    words.join("`, `")
+                );
                 return bad(origin, message);
             }
         }
-        for Given { value: names, origin } in &self.matching {
+        for Given {
+            value: names,
+            origin,
+        } in &self.matching
+        {
             for name in names {
                 let column = columns_of(name)[0];
-                let field = tables()[..2].iter().flat_map(|table| &table.fields).find(|field| field.column == column);
+                let field = tables()[..2]
+                    .iter()
+                    .flat_map(|table| &table.fields)
+                    .find(|field| field.column == column);
                 let message = match field.map(|field| field.kind) {
                     None => message!(
                         "conferences and journals have no field `{name}`; `medfeed template conferences` prints the known ones"
                     ),
                     Some(ValueKind::Links(_)) => {
-                        message!("links to {name} do not identify a record; choose other fields, such as `name,year`")
+                        message!(
+                            "links to {name} do not identify a record; choose other fields, such as `name,year`"
+                        )
                     }
                     Some(_) => continue,
                 };
@@ -211,7 +258,11 @@ impl ReadOptions {
 
     /// Returns how a file writes its numbers and dates, as far as the options say.
     pub(in crate::import) fn notation(&self) -> Notation {
-        Notation { decimal: self.decimal, dates: self.dates, ..Notation::default() }
+        Notation {
+            decimal: self.decimal,
+            dates: self.dates,
+            ..Notation::default()
+        }
     }
 
     /// Returns the sets of fields that identify rows without ids. `stem` is the kind of rows.
@@ -220,7 +271,11 @@ impl ReadOptions {
             // Their names are unique.
             "organizations" => vec![vec!["name"]],
             "tags" => vec![vec!["type", "name"]],
-            _ => self.matching.iter().map(|set| set.value.iter().map(String::as_str).collect()).collect(),
+            _ => self
+                .matching
+                .iter()
+                .map(|set| set.value.iter().map(String::as_str).collect())
+                .collect(),
         }
     }
 
@@ -242,19 +297,33 @@ impl ReadOptions {
 
     /// Returns true if the options ignore the members of the object with this path.
     pub(in crate::import) fn ignores(&self, path: &str) -> bool {
-        let mut ignored = self.columns.iter().map(|given| &given.value).filter(|given| given.fields.is_empty());
+        let mut ignored = self
+            .columns
+            .iter()
+            .map(|given| &given.value)
+            .filter(|given| given.fields.is_empty());
         ignored.any(|given| given.column.matches(&comparable(path), 1, None))
     }
 
     /// Returns the text that a value of the files means for a field: after its words are replaced, and `None` if it
     /// counts as empty.
-    pub(in crate::import) fn meaning_of<'t>(&'t self, column: &str, text: &'t str) -> Option<&'t str> {
+    pub(in crate::import) fn meaning_of<'t>(
+        &'t self,
+        column: &str,
+        text: &'t str,
+    ) -> Option<&'t str> {
         let word = self.words_of(column).find(|word| word.is(text));
-        word.map_or(Some(text), |word| (!word.value.is_empty()).then_some(&word.value))
+        word.map_or(Some(text), |word| {
+            (!word.value.is_empty()).then_some(&word.value)
+        })
     }
 
     /// Returns the [`meaning_of`](ReadOptions::meaning_of) a value that is read, and counts it if it is empty.
-    pub(in crate::import) fn read_meaning<'t>(&'t self, column: &str, text: &'t str) -> Option<&'t str> {
+    pub(in crate::import) fn read_meaning<'t>(
+        &'t self,
+        column: &str,
+        text: &'t str,
+    ) -> Option<&'t str> {
         let meaning = self.meaning_of(column, text);
         if meaning.is_none() {
             let key = (column.to_owned(), text.trim().to_owned());
@@ -264,7 +333,10 @@ impl ReadOptions {
     }
 
     /// Returns the words that may stand for a value of a field.
-    pub(in crate::import) fn words_of<'o>(&'o self, column: &str) -> impl Iterator<Item = &'o Word> {
+    pub(in crate::import) fn words_of<'o>(
+        &'o self,
+        column: &str,
+    ) -> impl Iterator<Item = &'o Word> {
         self.words
             .iter()
             .map(|given| &given.value)
@@ -281,7 +353,8 @@ impl ReadOptions {
         let is_unused = |(at, given): &(usize, &Given<ColumnMapping>)| {
             !given.value.fields.is_empty() && !effects.used_columns.contains(at)
         };
-        let Some((_, Given { value, origin })) = self.columns.iter().enumerate().find(is_unused) else {
+        let Some((_, Given { value, origin })) = self.columns.iter().enumerate().find(is_unused)
+        else {
             return Ok(());
         };
         Err(InputError(format!(
@@ -295,12 +368,27 @@ impl ReadOptions {
     pub(in crate::import) fn notes(&self) -> Vec<Finding> {
         let effects = self.effects.borrow();
         let note = |((column, text), count): (&(String, String), &u64)| {
-            let (cells, count_as) = if *count == 1 { ("cell", "counts as") } else { ("cells", "count as") };
-            Finding::about(Some(column), None, message!("{count} {cells} with `{text}` {count_as} empty"))
+            let (cells, count_as) = if *count == 1 {
+                ("cell", "counts as")
+            } else {
+                ("cells", "count as")
+            };
+            Finding::about(
+                Some(column),
+                None,
+                message!("{count} {cells} with `{text}` {count_as} empty"),
+            )
         };
         let left_out = (effects.left_out > 0).then(|| {
-            let (rows, are) = if effects.left_out == 1 { ("row", "is") } else { ("rows", "are") };
-            let message = message!("{} {rows} {are} left out, without the values under [where]", effects.left_out);
+            let (rows, are) = if effects.left_out == 1 {
+                ("row", "is")
+            } else {
+                ("rows", "are")
+            };
+            let message = message!(
+                "{} {rows} {are} left out, without the values under [where]",
+                effects.left_out
+            );
             Finding::about(None, None, message)
         });
         effects.emptied.iter().map(note).chain(left_out).collect()
@@ -312,13 +400,21 @@ fn check_parts(fields: &[String]) -> Option<Message> {
     if fields.len() < 2 {
         return None;
     }
-    let kinds: Vec<Option<ValueKind>> =
-        fields.iter().map(|name| fields_named(name).next().map(|field| field.kind)).collect();
+    let kinds: Vec<Option<ValueKind>> = fields
+        .iter()
+        .map(|name| fields_named(name).next().map(|field| field.kind))
+        .collect();
     let are_texts = kinds.iter().all(|kind| *kind == Some(ValueKind::Text));
     let are_dates = matches!(
         *kinds,
-        [Some(ValueKind::Date), Some(ValueKind::Date | ValueKind::Year)]
-            | [Some(ValueKind::Date), Some(ValueKind::Date), Some(ValueKind::Year)]
+        [
+            Some(ValueKind::Date),
+            Some(ValueKind::Date | ValueKind::Year)
+        ] | [
+            Some(ValueKind::Date),
+            Some(ValueKind::Date),
+            Some(ValueKind::Year)
+        ]
     );
     (!are_texts && !are_dates).then(|| {
         "a cell can be split into texts, or into dates and a year, such as `start_date`, `end_date`, `year`".into()
@@ -350,23 +446,41 @@ pub struct Bounds {
 
 impl Default for Bounds {
     fn default() -> Bounds {
-        Bounds { line_bytes: 4 << 20, columns: 1_000, rows: 2_000_000, file_bytes: 1 << 30 }
+        Bounds {
+            line_bytes: 4 << 20,
+            columns: 1_000,
+            rows: 2_000_000,
+            file_bytes: 1 << 30,
+        }
     }
 }
 
 impl Bounds {
     pub(in crate::import) fn line_fault(&self) -> Message {
-        message!("the line is longer than {} bytes; correct it", self.line_bytes)
+        message!(
+            "the line is longer than {} bytes; correct it",
+            self.line_bytes
+        )
     }
 
     /// The message for a CSV row that is too long. Reading stops at this row.
     pub(in crate::import) fn table_row_fault(&self, in_quotes: bool) -> Message {
-        let remedy = if in_quotes { "close the quote that it opens" } else { "correct it" };
-        message!("the row is longer than {} bytes, and the rest of the table is not read; {remedy}", self.line_bytes)
+        let remedy = if in_quotes {
+            "close the quote that it opens"
+        } else {
+            "correct it"
+        };
+        message!(
+            "the row is longer than {} bytes, and the rest of the table is not read; {remedy}",
+            self.line_bytes
+        )
     }
 
     pub(in crate::import) fn columns_fault(&self) -> Message {
-        message!("has more than {} columns; remove those that are not fields", self.columns)
+        message!(
+            "has more than {} columns; remove those that are not fields",
+            self.columns
+        )
     }
 
     pub(in crate::import) fn rows_fault(&self, what: &str) -> Message {
@@ -389,10 +503,18 @@ pub struct ColumnName {
 impl From<&str> for ColumnName {
     fn from(text: &str) -> ColumnName {
         let numbered = text.rsplit_once('#').and_then(|(header, number)| {
-            Some((comparable(header), number.trim().parse().ok().filter(|number| *number > 0)?))
+            Some((
+                comparable(header),
+                number.trim().parse().ok().filter(|number| *number > 0)?,
+            ))
         });
         let index = text.trim().strip_prefix('=').and_then(index_of_letters);
-        ColumnName { text: text.to_owned(), comparable: comparable(text), numbered, index }
+        ColumnName {
+            text: text.to_owned(),
+            comparable: comparable(text),
+            numbered,
+            index,
+        }
     }
 }
 
@@ -411,9 +533,17 @@ impl PartialEq for ColumnName {
 impl ColumnName {
     /// Returns true if the name means a column, by its comparable header, the number of the columns with this header so
     /// far, and its index.
-    pub(in crate::import) fn matches(&self, header: &str, number: usize, index: Option<usize>) -> bool {
+    pub(in crate::import) fn matches(
+        &self,
+        header: &str,
+        number: usize,
+        index: Option<usize>,
+    ) -> bool {
         self.comparable == header && !header.is_empty()
-            || self.numbered.as_ref().is_some_and(|(name, wanted)| name == header && *wanted == number)
+            || self
+                .numbered
+                .as_ref()
+                .is_some_and(|(name, wanted)| name == header && *wanted == number)
             || self.index.is_some() && self.index == index
     }
 
@@ -426,15 +556,25 @@ impl ColumnName {
 /// Returns the spreadsheet name of the column with this index: `A` for 0.
 pub(in crate::import) fn column_letters(at: usize) -> String {
     let letter = char::from(b'A' + u8::try_from(at % 26).unwrap_or(0));
-    let before = if at < 26 { String::new() } else { column_letters(at / 26 - 1) };
+    let before = if at < 26 {
+        String::new()
+    } else {
+        column_letters(at / 26 - 1)
+    };
     format!("{before}{letter}")
 }
 
 /// Returns the index of the column with this spreadsheet name: 0 for `A`.
 fn index_of_letters(letters: &str) -> Option<usize> {
-    let is_name = (1..=3).contains(&letters.len()) && letters.bytes().all(|byte| byte.is_ascii_alphabetic());
+    let is_name =
+        (1..=3).contains(&letters.len()) && letters.bytes().all(|byte| byte.is_ascii_alphabetic());
     let value = |letter: u8| usize::from(letter.to_ascii_uppercase() - b'A' + 1);
-    is_name.then(|| letters.bytes().fold(0, |sum, letter| sum * 26 + value(letter)) - 1)
+    is_name.then(|| {
+        letters
+            .bytes()
+            .fold(0, |sum, letter| sum * 26 + value(letter))
+            - 1
+    })
 }
 
 #[cfg(test)]
@@ -445,8 +585,18 @@ pub(in crate::import) mod samples {
     pub(in crate::import) fn sample_options(columns: &[&str], matching: &[&str]) -> ReadOptions {
         let mapping = |text: &&str| {
             let (from, to) = text.rsplit_once('=').unwrap();
-            let fields = to.split('+').filter(|field| !field.is_empty()).map(str::to_owned).collect();
-            Given { value: ColumnMapping { column: from.into(), fields }, origin: format!("--map '{text}'") }
+            let fields = to
+                .split('+')
+                .filter(|field| !field.is_empty())
+                .map(str::to_owned)
+                .collect();
+            Given {
+                value: ColumnMapping {
+                    column: from.into(),
+                    fields,
+                },
+                origin: format!("--map '{text}'"),
+            }
         };
         let set = |names: &&str| Given {
             value: names.split(',').map(str::to_owned).collect(),
@@ -468,27 +618,69 @@ mod tests {
     #[test]
     fn column_mappings_and_match_fields_are_checked() {
         let cases: [(&[&str], &[&str], &str); 15] = [
-            (&["Website=url", "Kind=type", "No=id", "Gone=deleted"], &["name"; 8], ""),
+            (
+                &["Website=url", "Kind=type", "No=id", "Gone=deleted"],
+                &["name"; 8],
+                "",
+            ),
             (&["Website=link"], &[], "there is no field `link`"),
             // A field that only the second kind of records has.
             (&["Rank=sjr"], &["issn_print"], ""),
             (&[], &["issn", "name,year"], ""),
             (&["ISSN=issn"], &["issn"], "there is no field `issn`"),
-            (&[], &["name,organizations"], "links to organizations do not identify a record"),
-            (&[], &["tags"], "--match tags: links to tags do not identify a record"),
-            (&[], &["name", "category"], "conferences and journals have no field `category`"),
+            (
+                &[],
+                &["name,organizations"],
+                "links to organizations do not identify a record",
+            ),
+            (
+                &[],
+                &["tags"],
+                "--match tags: links to tags do not identify a record",
+            ),
+            (
+                &[],
+                &["name", "category"],
+                "conferences and journals have no field `category`",
+            ),
             (&["Web Site=url", "web-site=url"], &[], ""),
-            (&["Web Site=url", "Title=name", "web-site=name"], &[], "`web-site` is already mapped to `url`"),
+            (
+                &["Web Site=url", "Title=name", "web-site=name"],
+                &[],
+                "`web-site` is already mapped to `url`",
+            ),
             (&["Title=name", "Name=name"], &[], ""),
-            (&["Formats=formats.oral"], &[], "there is no field `formats.oral`"),
-            (&["Place=city+country", "When=start_date+end_date+year", "When#2=start_date+year"], &[], ""),
+            (
+                &["Formats=formats.oral"],
+                &[],
+                "there is no field `formats.oral`",
+            ),
+            (
+                &[
+                    "Place=city+country",
+                    "When=start_date+end_date+year",
+                    "When#2=start_date+year",
+                ],
+                &[],
+                "",
+            ),
             (&["ISSN=issn_print+issn_online"], &[], ""),
-            (&["Place=city+organizations"], &[], "a cell can be split into texts, or into dates and a year"),
+            (
+                &["Place=city+organizations"],
+                &[],
+                "a cell can be split into texts, or into dates and a year",
+            ),
         ];
         for (columns, matching, expected) in cases {
-            let message =
-                sample_options(columns, matching).check().err().map(|error| error.to_string()).unwrap_or_default();
-            assert!(message.contains(expected) && message.is_empty() == expected.is_empty(), "{columns:?}: {message}");
+            let message = sample_options(columns, matching)
+                .check()
+                .err()
+                .map(|error| error.to_string())
+                .unwrap_or_default();
+            assert!(
+                message.contains(expected) && message.is_empty() == expected.is_empty(),
+                "{columns:?}: {message}"
+            );
         }
     }
 
@@ -499,13 +691,21 @@ mod tests {
             Some(fields) => fields.join("+"),
             None => String::new(),
         };
-        let two = sample_options(&["Website=url", "Title#2=name", "Title=", "=E=", "=F="], &[]);
+        let two = sample_options(
+            &["Website=url", "Title#2=name", "Title=", "=E=", "=F="],
+            &[],
+        );
         two.effects.borrow_mut().has_columns = true;
         assert_eq!(fields(two.find_column("website", 1, Some(0))), "url");
         assert_eq!(fields(two.find_column("title", 1, Some(0))), "ignored");
         assert_eq!(fields(two.find_column("website", 1, Some(4))), "ignored");
         assert_eq!(fields(two.find_column("url", 1, None)), "");
-        assert!(two.check_used().unwrap_err().to_string().contains("Title#2=name"));
+        assert!(
+            two.check_used()
+                .unwrap_err()
+                .to_string()
+                .contains("Title#2=name")
+        );
         assert_eq!(fields(two.find_column("title", 2, Some(1))), "name");
         assert!(two.check_used().is_ok());
     }
@@ -513,7 +713,11 @@ mod tests {
     #[test]
     fn texts_count_as_empty_or_as_other_words() {
         let word = |field: Option<&str>, text: &str, value: &str| Given {
-            value: Word { field: field.map(str::to_owned), text: text.to_owned(), value: value.to_owned() },
+            value: Word {
+                field: field.map(str::to_owned),
+                text: text.to_owned(),
+                value: value.to_owned(),
+            },
             origin: String::new(),
         };
         let words = vec![
@@ -521,7 +725,10 @@ mod tests {
             word(Some("issn_print"), "0", ""),
             word(Some("publishing_access"), "Green", "hybrid"),
         ];
-        let options = ReadOptions { words, ..ReadOptions::default() };
+        let options = ReadOptions {
+            words,
+            ..ReadOptions::default()
+        };
         let cases = [
             ("sjr", " N/A ", None),
             ("sjr", "n/a", Some("n/a")),
@@ -533,10 +740,17 @@ mod tests {
             ("name", "Green", Some("Green")),
         ];
         for (column, text, expected) in cases {
-            assert_eq!(options.read_meaning(column, text), expected, "{column} {text:?}");
+            assert_eq!(
+                options.read_meaning(column, text),
+                expected,
+                "{column} {text:?}"
+            );
         }
-        let notes: Vec<String> =
-            options.notes().iter().map(|note| format!("{:?}: {}", note.field, note.message)).collect();
+        let notes: Vec<String> = options
+            .notes()
+            .iter()
+            .map(|note| format!("{:?}: {}", note.field, note.message))
+            .collect();
         assert_eq!(
             notes,
             [
@@ -552,7 +766,14 @@ mod tests {
             assert_eq!(column_letters(at), expected);
             assert_eq!(index_of_letters(expected), Some(at));
         }
-        assert_eq!((index_of_letters("d"), index_of_letters(""), index_of_letters("A1")), (Some(3), None, None));
+        assert_eq!(
+            (
+                index_of_letters("d"),
+                index_of_letters(""),
+                index_of_letters("A1")
+            ),
+            (Some(3), None, None)
+        );
     }
 
     #[test]
@@ -570,7 +791,11 @@ mod tests {
             ("", "", 1, Some(0), false),
         ];
         for (name, header, number, index, expected) in cases {
-            assert_eq!(ColumnName::from(name).matches(header, number, index), expected, "{name} {header} {number}");
+            assert_eq!(
+                ColumnName::from(name).matches(header, number, index),
+                expected,
+                "{name} {header} {number}"
+            );
         }
     }
 }

@@ -88,21 +88,43 @@ fn parse_recipe(name: &str, text: &str) -> Result<(ReadOptions, Option<RowKind>)
         format!("{name}:{line}")
     };
     let invalid = |span, message: Message| InputError(format!("{}: {message}", origin(span)));
-    let recipe: Recipe = toml::from_str(text)
-        .map_err(|error| invalid(error.span().unwrap_or_default(), message!("{}", error.message().trim_end())))?;
-    if let Some(rows) = recipe.header_rows.as_ref().filter(|rows| !(1..=MAX_HEADER_ROWS).contains(rows.as_ref())) {
-        return Err(invalid(rows.span(), message!("a header has 1 to {MAX_HEADER_ROWS} rows")));
+    let recipe: Recipe = toml::from_str(text).map_err(|error| {
+        invalid(
+            error.span().unwrap_or_default(),
+            message!("{}", error.message().trim_end()),
+        )
+    })?;
+    if let Some(rows) = recipe
+        .header_rows
+        .as_ref()
+        .filter(|rows| !(1..=MAX_HEADER_ROWS).contains(rows.as_ref()))
+    {
+        return Err(invalid(
+            rows.span(),
+            message!("a header has 1 to {MAX_HEADER_ROWS} rows"),
+        ));
     }
-    if let Some(separator) = recipe.list_separator.as_ref().filter(|separator| separator.as_ref().is_empty()) {
-        return Err(invalid(separator.span(), "a separator has at least one character".into()));
+    if let Some(separator) = recipe
+        .list_separator
+        .as_ref()
+        .filter(|separator| separator.as_ref().is_empty())
+    {
+        return Err(invalid(
+            separator.span(),
+            "a separator has at least one character".into(),
+        ));
     }
-    let encoding =
-        match &recipe.encoding {
-            None => None,
-            Some(label) => Some(Encoding::for_label(label.as_ref().as_bytes()).ok_or_else(|| {
-                invalid(label.span(), "is no known encoding; write one such as \"windows-1252\"".into())
-            })?),
-        };
+    let encoding = match &recipe.encoding {
+        None => None,
+        Some(label) => Some(
+            Encoding::for_label(label.as_ref().as_bytes()).ok_or_else(|| {
+                invalid(
+                    label.span(),
+                    "is no known encoding; write one such as \"windows-1252\"".into(),
+                )
+            })?,
+        ),
+    };
     let mut options = ReadOptions {
         encoding,
         sheet: recipe.sheet,
@@ -120,41 +142,74 @@ fn parse_recipe(name: &str, text: &str) -> Result<(ReadOptions, Option<RowKind>)
         None => {}
     }
     for set in recipe.matching {
-        options.matching.push(Given { origin: origin(set.span()), value: set.into_inner() });
+        options.matching.push(Given {
+            origin: origin(set.span()),
+            value: set.into_inner(),
+        });
     }
     for (column, fields) in recipe.columns {
-        let value = ColumnMapping { column: column.as_ref().as_str().into(), fields: fields.into() };
-        options.columns.push(Given { origin: origin(column.span()), value });
+        let value = ColumnMapping {
+            column: column.as_ref().as_str().into(),
+            fields: fields.into(),
+        };
+        options.columns.push(Given {
+            origin: origin(column.span()),
+            value,
+        });
     }
     for column in ignored {
-        let value = ColumnMapping { column: column.as_str().into(), fields: Vec::new() };
-        options.columns.push(Given { origin: name.to_owned(), value });
+        let value = ColumnMapping {
+            column: column.as_str().into(),
+            fields: Vec::new(),
+        };
+        options.columns.push(Given {
+            origin: name.to_owned(),
+            value,
+        });
     }
     for (field, constant) in recipe.set {
         let Some(text) = csv_text(&constant) else {
             return Err(invalid(field.span(), NO_VALUE.into()));
         };
-        options.constants.push(Given { origin: origin(field.span()), value: (field.into_inner(), text) });
+        options.constants.push(Given {
+            origin: origin(field.span()),
+            value: (field.into_inner(), text),
+        });
     }
     let mut add_word = |field: Option<&Spanned<String>>, text, value| {
         let origin = field.map_or(name.to_owned(), |field| origin(field.span()));
-        options
-            .words
-            .push(Given { origin, value: Word { field: field.map(|field| field.as_ref().clone()), text, value } });
+        options.words.push(Given {
+            origin,
+            value: Word {
+                field: field.map(|field| field.as_ref().clone()),
+                text,
+                value,
+            },
+        });
     };
-    recipe.empty.into_iter().for_each(|text| add_word(None, text, String::new()));
+    recipe
+        .empty
+        .into_iter()
+        .for_each(|text| add_word(None, text, String::new()));
     for (field, texts) in recipe.empty_in {
-        texts.into_iter().for_each(|text| add_word(Some(&field), text, String::new()));
+        texts
+            .into_iter()
+            .for_each(|text| add_word(Some(&field), text, String::new()));
     }
     for (field, words) in recipe.values {
         for (text, value) in words {
-            let Some(value) = csv_text(&value) else { return Err(invalid(field.span(), NO_VALUE.into())) };
+            let Some(value) = csv_text(&value) else {
+                return Err(invalid(field.span(), NO_VALUE.into()));
+            };
             add_word(Some(&field), text, value);
         }
     }
     for (column, values) in recipe.filters {
         let value = (column.as_ref().as_str().into(), values.into());
-        options.filters.push(Given { origin: origin(column.span()), value });
+        options.filters.push(Given {
+            origin: origin(column.span()),
+            value,
+        });
     }
     Ok((options, recipe.dataset))
 }
@@ -167,7 +222,13 @@ fn csv_text(value: &Value) -> Option<String> {
         Value::Float(number) => Some(number.to_string()),
         Value::Boolean(flag) => Some(flag.to_string()),
         Value::Datetime(date) => Some(date.to_string()),
-        Value::Array(items) => Some(items.iter().map(csv_text).collect::<Option<Vec<_>>>()?.join("; ")),
+        Value::Array(items) => Some(
+            items
+                .iter()
+                .map(csv_text)
+                .collect::<Option<Vec<_>>>()?
+                .join("; "),
+        ),
         Value::Table(_) => None,
     }
 }
@@ -213,11 +274,27 @@ issn_print = ["0"]
     fn a_recipe_sets_all_options() {
         let (options, kind) = parse_recipe("r.toml", WHOLE).unwrap();
         assert!(options.check().is_ok());
-        assert_eq!((kind, options.sheet.as_deref(), options.header_rows), (Some(RowKind::Journals), Some("List"), 2));
-        assert_eq!((options.dates, options.decimal), (Some(DateOrder::Dmy), Some(DecimalSign::Comma)));
-        assert_eq!((options.list_separator.as_deref(), options.create_links), (Some("|"), true));
+        assert_eq!(
+            (kind, options.sheet.as_deref(), options.header_rows),
+            (Some(RowKind::Journals), Some("List"), 2)
+        );
+        assert_eq!(
+            (options.dates, options.decimal),
+            (Some(DateOrder::Dmy), Some(DecimalSign::Comma))
+        );
+        assert_eq!(
+            (options.list_separator.as_deref(), options.create_links),
+            (Some("|"), true)
+        );
         let columns: Vec<String> = (options.columns.iter())
-            .map(|given| format!("{} {}={}", given.origin, given.value.column, given.value.fields.join("+")))
+            .map(|given| {
+                format!(
+                    "{} {}={}",
+                    given.origin,
+                    given.value.column,
+                    given.value.fields.join("+")
+                )
+            })
             .collect();
         let expected = [
             "r.toml:15 ISSN / eISSN=issn_print+issn_online",
@@ -229,12 +306,30 @@ issn_print = ["0"]
         let constants: Vec<String> = (options.constants.iter())
             .map(|given| format!("{} {}={}", given.origin, given.value.0, given.value.1))
             .collect();
-        let expected =
-            ["r.toml:18 impact_factor_year=2024", "r.toml:20 organizations=A; B", "r.toml:19 publisher=House"];
+        let expected = [
+            "r.toml:18 impact_factor_year=2024",
+            "r.toml:20 organizations=A; B",
+            "r.toml:19 publisher=House",
+        ];
         assert_eq!(constants, expected);
-        assert_eq!(options.match_sets("journals"), [vec!["issn"], vec!["name", "publisher"]]);
-        assert_eq!((options.filters.len(), options.words.len(), options.ignore_unknown), (2, 5, false));
-        assert!(parse_recipe("r.toml", "ignore = true").unwrap().0.ignore_unknown);
+        assert_eq!(
+            options.match_sets("journals"),
+            [vec!["issn"], vec!["name", "publisher"]]
+        );
+        assert_eq!(
+            (
+                options.filters.len(),
+                options.words.len(),
+                options.ignore_unknown
+            ),
+            (2, 5, false)
+        );
+        assert!(
+            parse_recipe("r.toml", "ignore = true")
+                .unwrap()
+                .0
+                .ignore_unknown
+        );
     }
 
     #[test]
@@ -247,27 +342,61 @@ issn_print = ["0"]
             ("colums = {}", "r.toml:1: unknown field `colums`"),
             ("encoding = \"ansi-1252\"", "r.toml:1: is no known encoding"),
             ("header_rows = 0", "r.toml:1: a header has 1 to 10 rows"),
-            ("ignore = 5", "r.toml:1: write true, or a list of column names"),
-            ("[columns]\nA = 5", "r.toml:2: write a text, or a list of texts"),
+            (
+                "ignore = 5",
+                "r.toml:1: write true, or a list of column names",
+            ),
+            (
+                "[columns]\nA = 5",
+                "r.toml:2: write a text, or a list of texts",
+            ),
             ("[columns]\nA = \"x\"\nA = \"y\"", "r.toml:3: duplicate key"),
-            ("list_separator = \"\"", "r.toml:1: a separator has at least one character"),
+            (
+                "list_separator = \"\"",
+                "r.toml:1: a separator has at least one character",
+            ),
             ("[set]\nname = {a = 1}", "r.toml:2: write a text, a number"),
             ("\n[set]\nnam = \"x\"", "r.toml:3: there is no field `nam`"),
-            ("[columns]\nA = [\"city\", \"sjr\"]", "r.toml:2: a cell can be split into texts"),
-            ("match = [[\"issn\"],\n[\"tags\"]]", "r.toml:2: links to tags do not identify a record"),
+            (
+                "[columns]\nA = [\"city\", \"sjr\"]",
+                "r.toml:2: a cell can be split into texts",
+            ),
+            (
+                "match = [[\"issn\"],\n[\"tags\"]]",
+                "r.toml:2: links to tags do not identify a record",
+            ),
             (
                 "[values.publishing_access]\nx = \"opn\"",
                 "r.toml:1: `opn` is not a value of publishing_access; write one of",
             ),
-            ("[set]\nstart_date_status = \"sure\"", "r.toml:2: `sure` is not a value of start_date_status"),
-            ("[values.publishing_access]\nx = {}", "r.toml:1: write a text, a number"),
-            ("[values.nam]\nx = \"y\"", "r.toml:1: there is no field `nam`"),
-            ("[empty_in]\nnam = [\"y\"]", "r.toml:2: there is no field `nam`"),
+            (
+                "[set]\nstart_date_status = \"sure\"",
+                "r.toml:2: `sure` is not a value of start_date_status",
+            ),
+            (
+                "[values.publishing_access]\nx = {}",
+                "r.toml:1: write a text, a number",
+            ),
+            (
+                "[values.nam]\nx = \"y\"",
+                "r.toml:1: there is no field `nam`",
+            ),
+            (
+                "[empty_in]\nnam = [\"y\"]",
+                "r.toml:2: there is no field `nam`",
+            ),
         ];
         for (text, expected) in cases {
             let checked = parse_recipe("r.toml", text).map_err(|error| error.to_string());
-            let message = checked.and_then(|(options, _)| options.check().map_err(|error| error.to_string())).err();
-            assert!(message.as_ref().is_some_and(|message| message.starts_with(expected)), "{text}: {message:?}");
+            let message = checked
+                .and_then(|(options, _)| options.check().map_err(|error| error.to_string()))
+                .err();
+            assert!(
+                message
+                    .as_ref()
+                    .is_some_and(|message| message.starts_with(expected)),
+                "{text}: {message:?}"
+            );
         }
     }
 }

@@ -17,7 +17,19 @@ use crate::model::field::FieldTable;
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
 
 /// The kinds of rows. Rows that others link to come first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Display, EnumString, VariantNames)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Deserialize,
+    Display,
+    EnumString,
+    VariantNames,
+)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum RowKind {
@@ -98,7 +110,13 @@ impl Source {
                     return Err(InputError(message.to_owned()));
                 }
                 let SourceOptions { kind, format } = options;
-                sources.push(Source { name: "-".into(), kind, format, path: None, is_skipped: false });
+                sources.push(Source {
+                    name: "-".into(),
+                    kind,
+                    format,
+                    path: None,
+                    is_skipped: false,
+                });
                 continue;
             }
             let unreadable = |error| InputError::unreadable(path, &error);
@@ -141,23 +159,36 @@ impl Source {
         let (stem, ending) = stem_and_ending(path)?;
         let (kind, format) = (kind_from_name(&stem), ending.parse().ok()?);
         let is_skipped = kind.is_none() && !(format == FileFormat::Xlsx && stem == WORKBOOK_STEM);
-        Some(Source { is_skipped, ..Source::new(path, kind, Some(format)) })
+        Some(Source {
+            is_skipped,
+            ..Source::new(path, kind, Some(format))
+        })
     }
 
     /// Returns the source for a file that was given by its path.
     fn from_file(path: &Path, options: SourceOptions) -> Result<Source, InputError> {
         let (stem, ending) = stem_and_ending(path).unwrap_or_default();
         let last_ending = ending.rsplit('.').next().unwrap_or_default();
-        let foreign = FOREIGN_FORMATS.into_iter().find(|(_, endings, ..)| endings.contains(&last_ending));
+        let foreign = FOREIGN_FORMATS
+            .into_iter()
+            .find(|(_, endings, ..)| endings.contains(&last_ending));
         if let Some((format, _, _, remedy)) = foreign.filter(|_| options.format.is_none()) {
-            return Err(InputError(format!("{}: it is {format}, which is not read; {remedy}", path.display())));
+            return Err(InputError(format!(
+                "{}: it is {format}, which is not read; {remedy}",
+                path.display()
+            )));
         }
         // With `--dataset` any name is allowed, such as `list.v2.csv`, and the content may decide the format. Without
         // it, `conferences.csv.bak` must not be a table.
-        let known_ending = if options.kind.is_some() { last_ending } else { &ending };
+        let known_ending = if options.kind.is_some() {
+            last_ending
+        } else {
+            &ending
+        };
         let format = options.format.or_else(|| known_ending.parse().ok());
         let kind = options.kind.or_else(|| kind_from_name(&stem));
-        if options.kind.is_some() || format == Some(FileFormat::Xlsx) || kind.and(format).is_some() {
+        if options.kind.is_some() || format == Some(FileFormat::Xlsx) || kind.and(format).is_some()
+        {
             return Ok(Source::new(path, kind, format));
         }
         Err(InputError(format!(
@@ -168,7 +199,13 @@ impl Source {
     }
 
     fn new(path: &Path, kind: Option<RowKind>, format: Option<FileFormat>) -> Source {
-        Source { name: path.to_string_lossy().into(), kind, format, path: Some(path.to_owned()), is_skipped: false }
+        Source {
+            name: path.to_string_lossy().into(),
+            kind,
+            format,
+            path: Some(path.to_owned()),
+            is_skipped: false,
+        }
     }
 
     /// Opens the decompressed content. Reading beyond the limit of decompressed bytes fails with [`too_large`].
@@ -183,7 +220,9 @@ impl Source {
         };
         let (magic, stored) = peek::<{ GZIP_MAGIC.len() }, _>(from)?;
         let content: Box<dyn Read> = if magic == GZIP_MAGIC {
-            Box::new(GzipReader(MultiGzDecoder::new(BufReader::with_capacity(READ_BYTES, stored))))
+            Box::new(GzipReader(MultiGzDecoder::new(BufReader::with_capacity(
+                READ_BYTES, stored,
+            ))))
         } else {
             Box::new(stored)
         };
@@ -199,8 +238,12 @@ impl Source {
         }
         let (begin, text) = peek::<{ OLE_MAGIC.len() }, _>(as_utf8(&first, content, options)?)?;
         let begin = begin.trim_ascii_start();
-        let mut foreign = FOREIGN_FORMATS.into_iter().filter(|(_, _, first, _)| !first.is_empty());
-        if let Some((format, _, _, remedy)) = foreign.find(|(_, _, first, _)| begin.starts_with(first)) {
+        let mut foreign = FOREIGN_FORMATS
+            .into_iter()
+            .filter(|(_, _, first, _)| !first.is_empty());
+        if let Some((format, _, _, remedy)) =
+            foreign.find(|(_, _, first, _)| begin.starts_with(first))
+        {
             return refused(format!("it is {format}, which is not read; {remedy}"));
         }
         if self.format == Some(FileFormat::Xlsx) {
@@ -239,21 +282,56 @@ pub(in crate::import) fn kind_from_name(name: &str) -> Option<RowKind> {
 /// The formats that are not read: their names, file name extensions, first bytes (empty if other formats may have
 /// them), and what makes a file readable.
 const FOREIGN_FORMATS: [(&str, &[&str], &[u8], &str); 10] = [
-    ("an old workbook (.xls), or one with a password", &["xls"], OLE_MAGIC, SAVE_WORKBOOK),
+    (
+        "an old workbook (.xls), or one with a password",
+        &["xls"],
+        OLE_MAGIC,
+        SAVE_WORKBOOK,
+    ),
     ("a binary workbook", &["xlsb"], b"", SAVE_WORKBOOK),
-    ("an OpenDocument or Numbers table", &["ods", "fods", "numbers"], b"", SAVE_WORKBOOK),
+    (
+        "an OpenDocument or Numbers table",
+        &["ods", "fods", "numbers"],
+        b"",
+        SAVE_WORKBOOK,
+    ),
     (
         "HTML or XML",
         &["html", "htm", "xml", "rss", "atom"],
         b"<",
         "open it in a spreadsheet program, and save it as .xlsx",
     ),
-    ("a text document", &["doc", "docx", "odt", "rtf"], b"{\\rtf", COPY_TABLE),
+    (
+        "a text document",
+        &["doc", "docx", "odt", "rtf"],
+        b"{\\rtf",
+        COPY_TABLE,
+    ),
     ("a PDF document", &["pdf"], b"%PDF", COPY_TABLE),
-    ("a calendar (.ics)", &["ics"], b"BEGIN:VC", "export it as CSV, with a line for each event"),
-    ("YAML", &["yaml", "yml"], b"", "convert it to JSON: `yq -o=json . IN.yaml > OUT.json`"),
-    ("Parquet", &["parquet"], b"PAR1", "convert it to CSV: `duckdb -c \"COPY 'IN.parquet' TO 'OUT.csv'\"`"),
-    ("an archive", &["zip", "tar", "tgz", "7z", "rar"], b"", "unpack it, and import its files"),
+    (
+        "a calendar (.ics)",
+        &["ics"],
+        b"BEGIN:VC",
+        "export it as CSV, with a line for each event",
+    ),
+    (
+        "YAML",
+        &["yaml", "yml"],
+        b"",
+        "convert it to JSON: `yq -o=json . IN.yaml > OUT.json`",
+    ),
+    (
+        "Parquet",
+        &["parquet"],
+        b"PAR1",
+        "convert it to CSV: `duckdb -c \"COPY 'IN.parquet' TO 'OUT.csv'\"`",
+    ),
+    (
+        "an archive",
+        &["zip", "tar", "tgz", "7z", "rar"],
+        b"",
+        "unpack it, and import its files",
+    ),
 ];
 
 const SAVE_WORKBOOK: &str = "save it as .xlsx without a password, or as CSV in UTF-8";
@@ -298,7 +376,9 @@ impl<R: BufRead> Read for GzipReader<R> {
 /// The error of a file that has more than [`Bounds::file_bytes`](super::options::Bounds::file_bytes). Only it has the
 /// kind [`io::ErrorKind::FileTooLarge`].
 pub(super) fn too_large(max_bytes: u64) -> io::Error {
-    let message = format!("the file is too large: it has more than {max_bytes} bytes, decompressed; split it");
+    let message = format!(
+        "the file is too large: it has more than {max_bytes} bytes, decompressed; split it"
+    );
     io::Error::new(io::ErrorKind::FileTooLarge, message)
 }
 
@@ -321,13 +401,19 @@ pub(in crate::import) fn as_utf8<'p>(
     content.read_to_end(&mut bytes)?;
     let encoding = match (marked, &options.sample) {
         (Some((encoding, _)), _) => encoding,
-        (None, _) if std::str::from_utf8(&bytes).is_ok() => return Ok(Box::new(Cursor::new(bytes))),
+        (None, _) if std::str::from_utf8(&bytes).is_ok() => {
+            return Ok(Box::new(Cursor::new(bytes)));
+        }
         (None, Some(sample)) => sample.encoding.get_or_init(|| guess_encoding(&bytes)),
         (None, None) => options.encoding.unwrap_or(UTF_8),
     };
     let (text, is_damaged) = encoding.decode_without_bom_handling(&bytes);
     if is_damaged {
-        let line = 1 + text.chars().take_while(|letter| *letter != '\u{fffd}').filter(|letter| *letter == '\n').count();
+        let line = 1 + text
+            .chars()
+            .take_while(|letter| *letter != '\u{fffd}')
+            .filter(|letter| *letter == '\n')
+            .count();
         let message = format!(
             "line {line} contains damaged characters ({}); correct it, and save the file as UTF-8",
             encoding.name()
@@ -361,22 +447,46 @@ mod tests {
     }
 
     fn utf_16(text: &str) -> Vec<u8> {
-        format!("\u{feff}{text}").encode_utf16().flat_map(u16::to_le_bytes).collect()
+        format!("\u{feff}{text}")
+            .encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect()
     }
 
     #[test]
     fn file_names_give_the_kind_of_rows_and_the_format() {
         let cases = [
-            ("conferences.jsonl", Some((Some(RowKind::Conferences), FileFormat::Jsonl))),
-            ("Conferences.CSV", Some((Some(RowKind::Conferences), FileFormat::Csv))),
+            (
+                "conferences.jsonl",
+                Some((Some(RowKind::Conferences), FileFormat::Jsonl)),
+            ),
+            (
+                "Conferences.CSV",
+                Some((Some(RowKind::Conferences), FileFormat::Csv)),
+            ),
             ("tags.tsv", Some((Some(RowKind::Tags), FileFormat::Csv))),
             ("medfeed.xlsx", Some((None, FileFormat::Xlsx))),
-            ("journals.xlsx", Some((Some(RowKind::Journals), FileFormat::Xlsx))),
-            ("a/b.c/journals.csv", Some((Some(RowKind::Journals), FileFormat::Csv))),
+            (
+                "journals.xlsx",
+                Some((Some(RowKind::Journals), FileFormat::Xlsx)),
+            ),
+            (
+                "a/b.c/journals.csv",
+                Some((Some(RowKind::Journals), FileFormat::Csv)),
+            ),
             ("tags.csv.gz", Some((Some(RowKind::Tags), FileFormat::Csv))),
-            ("organizations.jsonl.gz", Some((Some(RowKind::Organizations), FileFormat::Jsonl))),
-            ("conferences.json", Some((Some(RowKind::Conferences), FileFormat::Json))),
-            ("tags.json.gz", Some((Some(RowKind::Tags), FileFormat::Json))),
+            (
+                "organizations.jsonl.gz",
+                Some((Some(RowKind::Organizations), FileFormat::Jsonl)),
+            ),
+            (
+                "conferences.json",
+                Some((Some(RowKind::Conferences), FileFormat::Json)),
+            ),
+            (
+                "tags.json.gz",
+                Some((Some(RowKind::Tags), FileFormat::Json)),
+            ),
             ("conferences.gz", None),
             ("conferences", None),
             ("conferences-2026.csv", None),
@@ -389,7 +499,11 @@ mod tests {
         for (path, expected) in cases {
             let found = Source::from_folder(Path::new(path)).filter(|source| !source.is_skipped);
             let found = found.map(|source| (source.kind, source.format));
-            assert_eq!(found, expected.map(|(kind, format)| (kind, Some(format))), "{path}");
+            assert_eq!(
+                found,
+                expected.map(|(kind, format)| (kind, Some(format))),
+                "{path}"
+            );
             assert_eq!(
                 Source::from_file(Path::new(path), SourceOptions::default()).is_ok(),
                 expected.is_some(),
@@ -406,42 +520,90 @@ mod tests {
         fs::write(path.join("README.md"), "x").unwrap();
         fs::write(path.join("journals (1).csv"), "id\n").unwrap();
         fs::create_dir(path.join("tags.csv")).unwrap();
-        assert!(find().unwrap_err().to_string().contains("contains nothing to import"));
-        for name in ["journals.csv.gz", "conferences.csv", "conferences.jsonl", "organizations.csv", "tags.json"] {
+        assert!(
+            find()
+                .unwrap_err()
+                .to_string()
+                .contains("contains nothing to import")
+        );
+        for name in [
+            "journals.csv.gz",
+            "conferences.csv",
+            "conferences.jsonl",
+            "organizations.csv",
+            "tags.json",
+        ] {
             fs::write(path.join(name), "").unwrap();
         }
         let sources = find().unwrap();
-        let names: Vec<String> = sources.iter().map(|source| source.name.to_string()).collect();
-        let expected = ["organizations.csv", "tags.json", "conferences.csv", "conferences.jsonl", "journals.csv.gz"];
+        let names: Vec<String> = sources
+            .iter()
+            .map(|source| source.name.to_string())
+            .collect();
+        let expected = [
+            "organizations.csv",
+            "tags.json",
+            "conferences.csv",
+            "conferences.jsonl",
+            "journals.csv.gz",
+        ];
         let skipped = "journals (1).csv";
-        let expected: Vec<_> =
-            [skipped].iter().chain(&expected).map(|name| path.join(name).display().to_string()).collect();
+        let expected: Vec<_> = [skipped]
+            .iter()
+            .chain(&expected)
+            .map(|name| path.join(name).display().to_string())
+            .collect();
         assert_eq!(names, expected);
-        let rows = crate::import::read::read_sources(&sources[..1], &ReadOptions::default()).unwrap();
-        assert!(rows.warnings[0].to_string().contains("skipped, since its name is none of `conferences`"), "{rows:?}");
+        let rows =
+            crate::import::read::read_sources(&sources[..1], &ReadOptions::default()).unwrap();
+        assert!(
+            rows.warnings[0]
+                .to_string()
+                .contains("skipped, since its name is none of `conferences`"),
+            "{rows:?}"
+        );
     }
 
     #[test]
     fn unreadable_sources_are_refused_with_the_reason() {
-        let options = SourceOptions { kind: Some(RowKind::Tags), format: None };
+        let options = SourceOptions {
+            kind: Some(RowKind::Tags),
+            format: None,
+        };
         let none = SourceOptions::default();
         let cases = [
-            (vec!["/nonexistent/tags.csv"], none, "cannot read /nonexistent/tags.csv: No such file"),
-            (vec!["Cargo.toml"], none, "Cargo.toml: the file name does not say"),
+            (
+                vec!["/nonexistent/tags.csv"],
+                none,
+                "cannot read /nonexistent/tags.csv: No such file",
+            ),
+            (
+                vec!["Cargo.toml"],
+                none,
+                "Cargo.toml: the file name does not say",
+            ),
             (vec!["-"], none, "`-` (standard input) needs --dataset"),
             (vec!["src"], options, "src is a folder"),
         ];
         for (paths, standard_input, expected) in cases {
             let paths: Vec<PathBuf> = paths.into_iter().map(PathBuf::from).collect();
-            let error = Source::find(&paths, standard_input).unwrap_err().to_string();
+            let error = Source::find(&paths, standard_input)
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(expected), "{error}");
         }
     }
 
     fn read(source: &Source, max_bytes: u64) -> io::Result<Vec<u8>> {
         let mut read = Vec::new();
-        let bounds = Bounds { file_bytes: max_bytes, ..Bounds::default() };
-        match source.open(&ReadOptions { bounds, ..ReadOptions::default() })? {
+        let bounds = Bounds {
+            file_bytes: max_bytes,
+            ..Bounds::default()
+        };
+        match source.open(&ReadOptions {
+            bounds,
+            ..ReadOptions::default()
+        })? {
             SourceContent::Text(_, mut content) => content.read_to_end(&mut read).map(|_| read),
             SourceContent::Workbook(_) => panic!("it is a text"),
         }
@@ -468,8 +630,15 @@ mod tests {
         for (name, stored, expected) in cases {
             let path = folder.path().join(name);
             fs::write(&path, &stored).unwrap();
-            let content = read(&Source::from_file(&path, SourceOptions::default()).unwrap(), u64::MAX);
-            assert_eq!(content.ok().as_deref(), expected.map(str::as_bytes), "{name} {stored:?}");
+            let content = read(
+                &Source::from_file(&path, SourceOptions::default()).unwrap(),
+                u64::MAX,
+            );
+            assert_eq!(
+                content.ok().as_deref(),
+                expected.map(str::as_bytes),
+                "{name} {stored:?}"
+            );
         }
     }
 
@@ -486,8 +655,14 @@ mod tests {
         for (text, expected) in cases {
             for stored in [text.into(), format!("\u{feff}{text}").into(), utf_16(text)] {
                 fs::write(&path, stored).unwrap();
-                let options = SourceOptions { kind: Some(RowKind::Tags), format: None };
-                let found = match Source::from_file(&path, options).unwrap().open(&ReadOptions::default()) {
+                let options = SourceOptions {
+                    kind: Some(RowKind::Tags),
+                    format: None,
+                };
+                let found = match Source::from_file(&path, options)
+                    .unwrap()
+                    .open(&ReadOptions::default())
+                {
                     Ok(SourceContent::Text(format, _)) => Some(format),
                     _ => None,
                 };
@@ -501,10 +676,22 @@ mod tests {
         let damaged = [gzip("abcd"), b"more".to_vec()].concat();
         let cases = [
             (b"abcd".to_vec(), 4, "abcd"),
-            (b"abcd".to_vec(), 3, "the file is too large: it has more than 3 bytes, decompressed"),
+            (
+                b"abcd".to_vec(),
+                3,
+                "the file is too large: it has more than 3 bytes, decompressed",
+            ),
             (gzip("abcd"), 4, "abcd"),
-            (gzip("abcd"), 3, "the file is too large: it has more than 3 bytes, decompressed"),
-            (gzip(&"\0".repeat(1 << 24)), 1 << 20, "has more than 1048576 bytes"),
+            (
+                gzip("abcd"),
+                3,
+                "the file is too large: it has more than 3 bytes, decompressed",
+            ),
+            (
+                gzip(&"\0".repeat(1 << 24)),
+                1 << 20,
+                "has more than 1048576 bytes",
+            ),
             (damaged.clone(), 3, "has more than 3 bytes"),
             (damaged, 5, "it is damaged gzip"),
             (vec![], 0, ""),
@@ -513,7 +700,10 @@ mod tests {
         let path = folder.path().join("tags.jsonl");
         for (stored, max_bytes, expected) in cases {
             fs::write(&path, &stored).unwrap();
-            let outcome = match read(&Source::from_file(&path, SourceOptions::default()).unwrap(), max_bytes) {
+            let outcome = match read(
+                &Source::from_file(&path, SourceOptions::default()).unwrap(),
+                max_bytes,
+            ) {
                 Ok(content) => String::from_utf8(content).unwrap(),
                 Err(error) => error.to_string(),
             };
@@ -526,9 +716,16 @@ mod tests {
 
     #[test]
     fn texts_become_utf8() {
-        let unit = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+        let unit = |text: &str| {
+            text.encode_utf16()
+                .flat_map(u16::to_le_bytes)
+                .collect::<Vec<u8>>()
+        };
         let marked = |bytes: &[u8]| [&[0xff, 0xfe][..], bytes].concat();
-        let big: Vec<u8> = [0xfe, 0xff].into_iter().chain("aé".encode_utf16().flat_map(u16::to_be_bytes)).collect();
+        let big: Vec<u8> = [0xfe, 0xff]
+            .into_iter()
+            .chain("aé".encode_utf16().flat_map(u16::to_be_bytes))
+            .collect();
         type Case<'a> = (&'a [u8], Result<&'a [u8], &'a str>);
         let cases: [Case<'_>; 8] = [
             (b"", Ok(b"")),
@@ -538,16 +735,26 @@ mod tests {
             (&marked(&unit("aé𝄞")), Ok("aé𝄞".as_bytes())),
             (&big, Ok("aé".as_bytes())),
             // Half a surrogate pair before a letter, and half a unit at the end.
-            (&marked(&[b'a', 0, b'\n', 0, 0x34, 0xd8, b'a', 0]), Err("line 2 contains damaged characters")),
+            (
+                &marked(&[b'a', 0, b'\n', 0, 0x34, 0xd8, b'a', 0]),
+                Err("line 2 contains damaged characters"),
+            ),
             (&marked(b"a\0b"), Err("line 1 contains damaged characters")),
         ];
         for (content, expected) in cases {
             let mut read = Vec::new();
-            let outcome = as_utf8(&content[..content.len().min(4)], content, &ReadOptions::default())
-                .and_then(|mut text| text.read_to_end(&mut read));
+            let outcome = as_utf8(
+                &content[..content.len().min(4)],
+                content,
+                &ReadOptions::default(),
+            )
+            .and_then(|mut text| text.read_to_end(&mut read));
             match (outcome, expected) {
                 (Ok(_), Ok(expected)) => assert_eq!(read, expected, "{content:?}"),
-                (Err(error), Err(expected)) => assert!(error.to_string().starts_with(expected), "{content:?}: {error}"),
+                (Err(error), Err(expected)) => assert!(
+                    error.to_string().starts_with(expected),
+                    "{content:?}: {error}"
+                ),
                 (outcome, _) => panic!("{content:?}: {outcome:?}"),
             }
         }
@@ -555,12 +762,21 @@ mod tests {
 
     #[test]
     fn a_recipe_names_an_encoding() {
-        let options = ReadOptions { encoding: Some(encoding_rs::WINDOWS_1252), ..ReadOptions::default() };
+        let options = ReadOptions {
+            encoding: Some(encoding_rs::WINDOWS_1252),
+            ..ReadOptions::default()
+        };
         // A text that is UTF-8 is read as UTF-8.
-        for (stored, expected) in [(&b"Soci\xe9t\xe9"[..], "Société"), ("Société".as_bytes(), "Société"), (b"A", "A")]
-        {
+        for (stored, expected) in [
+            (&b"Soci\xe9t\xe9"[..], "Société"),
+            ("Société".as_bytes(), "Société"),
+            (b"A", "A"),
+        ] {
             let mut read = String::new();
-            as_utf8(&stored[..1], stored, &options).unwrap().read_to_string(&mut read).unwrap();
+            as_utf8(&stored[..1], stored, &options)
+                .unwrap()
+                .read_to_string(&mut read)
+                .unwrap();
             assert_eq!(read, expected);
         }
     }

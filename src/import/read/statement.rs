@@ -42,18 +42,29 @@ impl<F: Fields> Statement<F> {
     /// Creates a statement that sets no field.
     pub fn new() -> Statement<F> {
         let is_set = vec![false; F::table().fields.len()];
-        Statement { fields: F::default(), is_set, organizations: Vec::new(), tags: Vec::new() }
+        Statement {
+            fields: F::default(),
+            is_set,
+            organizations: Vec::new(),
+            tags: Vec::new(),
+        }
     }
 
     /// Returns the value of a field in CSV form; empty if the row does not set it.
     pub fn value(&self, index: usize) -> Cow<'_, str> {
-        if self.is_set[index] { self.fields.values()[index].to_csv(&()) } else { Cow::Borrowed("") }
+        if self.is_set[index] {
+            self.fields.values()[index].to_csv(&())
+        } else {
+            Cow::Borrowed("")
+        }
     }
 
     /// Returns the fields that the row sets, with their values.
     pub fn values_mut(&mut self) -> impl Iterator<Item = (&'static Field, &mut dyn FieldValue)> {
         let values = F::table().fields.iter().zip(self.fields.values_mut());
-        values.zip(&self.is_set).filter_map(|(value, is_set)| is_set.then_some(value))
+        values
+            .zip(&self.is_set)
+            .filter_map(|(value, is_set)| is_set.then_some(value))
     }
 
     /// Empties the fields that the row sets.
@@ -63,7 +74,13 @@ impl<F: Fields> Statement<F> {
 
     /// Appends the set values. Statements are equal if and only if they append equal bytes.
     pub fn write(&self, out: &mut Vec<u8>) {
-        for (index, value) in self.fields.values().into_iter().enumerate().filter(|(index, _)| self.is_set[*index]) {
+        for (index, value) in self
+            .fields
+            .values()
+            .into_iter()
+            .enumerate()
+            .filter(|(index, _)| self.is_set[*index])
+        {
             out.extend_from_slice(&index.to_be_bytes());
             value.write_json(out, &());
         }
@@ -77,8 +94,16 @@ impl<F: Fields> Statement<F> {
 
     /// Reads a JSON value that is neither null nor an empty text as the field with this index. `name` is its name in
     /// reports. A bad value is reported and not set.
-    pub fn read_json(&mut self, index: usize, json: Value, name: &dyn Display, faults: &mut RowFaults<'_>) {
-        self.read(index, name, faults, |value, reader| value.read_json(json, reader));
+    pub fn read_json(
+        &mut self,
+        index: usize,
+        json: Value,
+        name: &dyn Display,
+        faults: &mut RowFaults<'_>,
+    ) {
+        self.read(index, name, faults, |value, reader| {
+            value.read_json(json, reader)
+        });
     }
 
     /// Reads a cell as the field with this index. `name` is its name in reports. A bad value is reported and not set.
@@ -96,7 +121,9 @@ impl<F: Fields> Statement<F> {
             Some(plain) if notation.is_json && field.kind == ValueKind::Text => {
                 self.read_json(index, Value::String(plain.into_owned()), name, faults);
             }
-            Some(plain) => self.read(index, name, faults, |value, reader| value.read_csv(&plain, reader)),
+            Some(plain) => self.read(index, name, faults, |value, reader| {
+                value.read_csv(&plain, reader)
+            }),
             None => {}
         }
     }
@@ -109,8 +136,21 @@ impl<F: Fields> Statement<F> {
         read: impl FnOnce(&mut dyn FieldValue, &mut dyn ValueReader),
     ) {
         let before = faults.total();
-        let Statement { fields, organizations, tags, .. } = self;
-        read(fields.values_mut()[index], &mut FieldReader { name, organizations, tags, faults });
+        let Statement {
+            fields,
+            organizations,
+            tags,
+            ..
+        } = self;
+        read(
+            fields.values_mut()[index],
+            &mut FieldReader {
+                name,
+                organizations,
+                tags,
+                faults,
+            },
+        );
         self.is_set[index] = faults.total() == before;
     }
 
@@ -142,12 +182,15 @@ fn normalize_cell<'c>(
         && let Some((issn, lacks_zero)) = normalize_issn(&field.column, cell)
     {
         if lacks_zero {
-            let message = message!("has 7 digits; it is stored as `{issn}`, whose check digit fits");
+            let message =
+                message!("has 7 digits; it is stored as `{issn}`, whose check digit fits");
             faults.warn_value(name, cell, message);
         }
         return Some(Cow::Owned(issn));
     }
-    normalize(field.kind, cell, notation).map_err(|message| faults.push_value(name, cell, message)).ok()
+    normalize(field.kind, cell, notation)
+        .map_err(|message| faults.push_value(name, cell, message))
+        .ok()
 }
 
 /// Collects the faults and links of one field.
@@ -165,7 +208,10 @@ impl ValueReader for FieldReader<'_, '_> {
 
     fn links(&mut self, kind: ReferenceKind, items: Vec<Value>) {
         match kind {
-            ReferenceKind::Organization => self.organizations.extend(read_links(items, self.name, self.faults)),
+            ReferenceKind::Organization => {
+                self.organizations
+                    .extend(read_links(items, self.name, self.faults))
+            }
             ReferenceKind::Tag => self.tags.extend(read_links(items, self.name, self.faults)),
         }
     }
@@ -183,13 +229,20 @@ fn read_links<F: ReferenceFields>(
         Value::Object(members) => read_object(members, field, faults).map(RecordLink::Object),
         other if let Some(id) = id_of(&other) => Some(RecordLink::Id(id)),
         other => {
-            let message = message!("is not a valid {}; write its id, its name or the full object", F::KIND);
+            let message = message!(
+                "is not a valid {}; write its id, its name or the full object",
+                F::KIND
+            );
             faults.push_value(field, &as_text(&other), message);
             None
         }
     });
     let links = read.collect();
-    if faults.total() == before { links } else { Vec::new() }
+    if faults.total() == before {
+        links
+    } else {
+        Vec::new()
+    }
 }
 
 /// Reads a full object in a list of links. It must have all members of its kind.
@@ -199,7 +252,9 @@ fn read_object<F: ReferenceFields>(
     faults: &mut RowFaults<'_>,
 ) -> Option<Curated<F>> {
     let before = faults.total();
-    let known: Vec<&str> = std::iter::once("id").chain(F::table().fields.iter().map(|member| &*member.name)).collect();
+    let known: Vec<&str> = std::iter::once("id")
+        .chain(F::table().fields.iter().map(|member| &*member.name))
+        .collect();
     let mut missing = known.clone();
     let (mut id, mut statement) = (None, Statement::<F>::new());
     for (key, value) in members {
@@ -226,7 +281,9 @@ fn read_object<F: ReferenceFields>(
     }
     // The object is complete, so its rules can be checked here.
     let id = id.filter(|_| faults.total() == before)?;
-    Curated::new(id, statement.fields).map_err(|found| faults.push_faults(Some(field), found)).ok()
+    Curated::new(id, statement.fields)
+        .map_err(|found| faults.push_faults(Some(field), found))
+        .ok()
 }
 
 fn id_of(json: &Value) -> Option<Id> {
@@ -242,29 +299,51 @@ mod tests {
     impl<F: Fields> Display for Statement<F> {
         /// Formats the set fields in the order of the table, and then the links.
         fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            let values = F::table().fields.iter().zip(self.fields.values()).zip(&self.is_set);
-            let named = values.filter(|(_, named)| **named).map(|((field, value), _)| {
-                let mut json = Vec::new();
-                value.write_json(&mut json, &());
-                format!("{}={}", field.name, String::from_utf8_lossy(&json))
-            });
-            let links = [("Organizations", format!("{:?}", self.organizations)), ("Tags", format!("{:?}", self.tags))];
-            let links =
-                links.into_iter().filter(|(_, list)| list != "[]").map(|(name, list)| format!("{name}({list})"));
+            let values = F::table()
+                .fields
+                .iter()
+                .zip(self.fields.values())
+                .zip(&self.is_set);
+            let named = values
+                .filter(|(_, named)| **named)
+                .map(|((field, value), _)| {
+                    let mut json = Vec::new();
+                    value.write_json(&mut json, &());
+                    format!("{}={}", field.name, String::from_utf8_lossy(&json))
+                });
+            let links = [
+                ("Organizations", format!("{:?}", self.organizations)),
+                ("Tags", format!("{:?}", self.tags)),
+            ];
+            let links = links
+                .into_iter()
+                .filter(|(_, list)| list != "[]")
+                .map(|(name, list)| format!("{name}({list})"));
             f.write_str(&named.chain(links).collect::<Vec<_>>().join(" "))
         }
     }
 
     /// Returns the value that a cell gives a field, as JSON or as links, or the messages of its faults.
     fn shown<F: Fields>(name: &str, cell: &str) -> String {
-        let position = FilePosition { file: "f".into(), line: 1 };
+        let position = FilePosition {
+            file: "f".into(),
+            line: 1,
+        };
         let mut bad = BadRows::default();
-        let index = F::table().fields.iter().position(|field| field.name == name).unwrap();
+        let index = F::table()
+            .fields
+            .iter()
+            .position(|field| field.name == name)
+            .unwrap();
         let mut statement = Statement::<F>::new();
         let (mut names, mut warnings) = (UnknownNames::default(), Vec::new());
         let mut faults = RowFaults::new(&position, &mut bad).of_file(&mut names, &mut warnings);
         statement.read_csv(index, cell, &Notation::default(), &"x", &mut faults);
-        assert_eq!(statement.is_set[index], bad.is_empty(), "what is bad is reported, and nothing else is");
+        assert_eq!(
+            statement.is_set[index],
+            bad.is_empty(),
+            "what is bad is reported, and nothing else is"
+        );
         if !bad.is_empty() {
             return bad.to_string();
         }
@@ -279,7 +358,11 @@ mod tests {
             ("city", "'=1", r#""=1""#),
             ("city", "'tis", r#""'tis""#),
             ("start_date", "2026-02-28", r#""2026-02-28""#),
-            ("start_date", "2026-02-29", "`2026-02-29` - write a date as YYYY-MM-DD, such as 2026-03-15"),
+            (
+                "start_date",
+                "2026-02-29",
+                "`2026-02-29` - write a date as YYYY-MM-DD, such as 2026-03-15",
+            ),
             ("start_date_status", "not_found", r#""not_found""#),
             ("start_date_status", "Confirmed", r#""confirmed""#),
             ("start_date_status", " NOT FOUND", r#""not_found""#),
@@ -292,7 +375,11 @@ mod tests {
             ("h_index", "007", "write a whole number"),
             ("h_index", "9007199254740992", "write a whole number"),
             ("sjr", "4.20", "4.2"),
-            ("sjr", "4,2", "has a decimal comma; write a decimal point, `4.2`"),
+            (
+                "sjr",
+                "4,2",
+                "has a decimal comma; write a decimal point, `4.2`",
+            ),
             ("sjr", "-1", "write a number from 0"),
             ("sjr", "NaN", "is not a number; leave the cell empty"),
             ("sjr", "1e999", "write a number from 0"),
@@ -303,17 +390,37 @@ mod tests {
             ("publishing.access", "open", r#""open""#),
             ("publishing.access", "Hybrid", r#""hybrid""#),
             ("publishing.access", "gold", r#""open""#),
-            ("publishing.access", "green", "`subscription`, `hybrid`, `open`"),
+            (
+                "publishing.access",
+                "green",
+                "`subscription`, `hybrid`, `open`",
+            ),
             ("issn_print", "2434561x", r#""2434-561X""#),
             ("issn_online", "3785955", r#""0378-5955""#),
             ("issn_online", "24345610", r#""24345610""#),
             ("abbv", "2434561x", r#""2434561x""#),
-            ("therapy_areas", "['a', \"b's\"]", "without brackets and quotes: `a; b's`"),
-            ("therapy_areas", r#"["a","b"]"#, "without brackets and quotes: `a; b`"),
+            (
+                "therapy_areas",
+                "['a', \"b's\"]",
+                "without brackets and quotes: `a; b's`",
+            ),
+            (
+                "therapy_areas",
+                r#"["a","b"]"#,
+                "without brackets and quotes: `a; b`",
+            ),
             ("therapy_areas", "['a']", "without brackets and quotes: `a`"),
             ("therapy_areas", "[a]", r#"["[a]"]"#),
-            ("organizations", r#"["A","B"]"#, "without brackets and quotes: `A; B`"),
-            ("tags", "['T: A', 'T: B']", "without brackets and quotes: `T: A; T: B`"),
+            (
+                "organizations",
+                r#"["A","B"]"#,
+                "without brackets and quotes: `A; B`",
+            ),
+            (
+                "tags",
+                "['T: A', 'T: B']",
+                "without brackets and quotes: `T: A; T: B`",
+            ),
             ("therapy_areas", "a; b", r#"["a","b"]"#),
             ("therapy_areas", "a;b", r#"["a;b"]"#),
             ("therapy_areas", "'+a; b", r#"["+a","b"]"#),
@@ -323,7 +430,11 @@ mod tests {
             ("organizations", "'-X", "Organizations([Label(\"-X\")])"),
         ];
         for (field, text, expected) in cases {
-            let read = match ConferenceFields::table().fields.iter().any(|known| known.name == field) {
+            let read = match ConferenceFields::table()
+                .fields
+                .iter()
+                .any(|known| known.name == field)
+            {
                 true => shown::<ConferenceFields>(field, text),
                 false => shown::<JournalFields>(field, text),
             };

@@ -32,11 +32,16 @@ pub(in crate::import) fn read_row<F: Fields>(
     faults: &mut RowFaults<'_>,
 ) -> Option<(Option<Id>, RowEdit<F>)> {
     let (width, named) = (columns.meanings.len(), columns.named_width);
-    let filled = cells.iter().rposition(|cell| !cell.is_blank()).map_or(0, |last| last + 1);
+    let filled = cells
+        .iter()
+        .rposition(|cell| !cell.is_blank())
+        .map_or(0, |last| last + 1);
     if is_rectangular && (cells.len() < named || filled > width) {
         let actual = cells.len();
         let message = match filled {
-            1 => message!("has one cell, but the header has {named}; if it is a note, leave an empty line above it"),
+            1 => message!(
+                "has one cell, but the header has {named}; if it is a note, leave an empty line above it"
+            ),
             _ => message!(
                 "has {actual} cells, but the header has {named}; put cells that contain commas or line ends in quotes"
             ),
@@ -45,7 +50,10 @@ pub(in crate::import) fn read_row<F: Fields>(
         return None;
     }
     for (at, cell) in cells.iter().enumerate() {
-        let is_unnamed = columns.meanings.get(at).is_none_or(|column| *column == ColumnMeaning::Unnamed);
+        let is_unnamed = columns
+            .meanings
+            .get(at)
+            .is_none_or(|column| *column == ColumnMeaning::Unnamed);
         if is_unnamed && !options.ignore_unknown && !cell.is_blank() {
             let letters = column_letters(at);
             let message = message!(
@@ -55,7 +63,11 @@ pub(in crate::import) fn read_row<F: Fields>(
             faults.push_row(Some(&cell.text), message);
         }
     }
-    for (meaning, at_columns) in columns.sources.iter().filter(|(_, at_columns)| at_columns.len() > 1) {
+    for (meaning, at_columns) in columns
+        .sources
+        .iter()
+        .filter(|(_, at_columns)| at_columns.len() > 1)
+    {
         let is_joined = meaning.is_joined(F::table());
         let mut filled = filled_cells(cells, at_columns);
         if let Some(first) = filled.next()
@@ -72,7 +84,10 @@ pub(in crate::import) fn read_row<F: Fields>(
     }
     let none = TableCell::default();
     let cell_of = |wanted: ColumnMeaning| {
-        let (_, at_columns) = columns.sources.iter().find(|(meaning, _)| *meaning == wanted)?;
+        let (_, at_columns) = columns
+            .sources
+            .iter()
+            .find(|(meaning, _)| *meaning == wanted)?;
         Some(filled_cells(cells, at_columns).next().unwrap_or(&none))
     };
     let is_deleted = cell_of(ColumnMeaning::Deleted).is_some_and(|cell| read_deleted(cell, faults));
@@ -84,9 +99,12 @@ pub(in crate::import) fn read_row<F: Fields>(
     }
     let table = F::table();
     let mut statement = Box::new(Statement::<F>::new());
-    let (mut filled, mut texts): (Vec<&TableCell<'_>>, Vec<Cow<'_, str>>) = (Vec::new(), Vec::new());
+    let (mut filled, mut texts): (Vec<&TableCell<'_>>, Vec<Cow<'_, str>>) =
+        (Vec::new(), Vec::new());
     for (meaning, at_columns) in &columns.sources {
-        let ColumnMeaning::Fields(fields) = meaning else { continue };
+        let ColumnMeaning::Fields(fields) = meaning else {
+            continue;
+        };
         let field = &table.fields[fields[0]];
         filled.clear();
         texts.clear();
@@ -100,34 +118,64 @@ pub(in crate::import) fn read_row<F: Fields>(
         if texts.len() < filled.len() {
             continue;
         }
-        let notation = Notation { is_number: filled.first().is_some_and(|cell| cell.is_number), ..*notation };
+        let notation = Notation {
+            is_number: filled.first().is_some_and(|cell| cell.is_number),
+            ..*notation
+        };
         match &*texts {
             [] => fields.iter().for_each(|index| statement.set_null(*index)),
-            texts => read_texts(fields, texts, &filled, &notation, options, &mut statement, faults),
+            texts => read_texts(
+                fields,
+                texts,
+                &filled,
+                &notation,
+                options,
+                &mut statement,
+                faults,
+            ),
         }
     }
     for (index, constant) in &columns.constants {
         if statement.is_empty(*index) {
-            read_text(*index, constant, &options.notation(), options, &mut statement, faults);
+            read_text(
+                *index,
+                constant,
+                &options.notation(),
+                options,
+                &mut statement,
+                faults,
+            );
         }
     }
     (id != Some(None)).then(|| (id.flatten(), RowEdit::Set(statement)))
 }
 
 /// Returns the cells of columns: of one column its cell, and of several those that are not blank.
-fn filled_cells<'c, 'a>(cells: &'c [TableCell<'a>], columns: &'c [usize]) -> impl Iterator<Item = &'c TableCell<'a>> {
+fn filled_cells<'c, 'a>(
+    cells: &'c [TableCell<'a>],
+    columns: &'c [usize],
+) -> impl Iterator<Item = &'c TableCell<'a>> {
     let is_kept = |cell: &&TableCell<'_>| columns.len() == 1 || !cell.is_blank();
-    columns.iter().filter_map(|at| cells.get(*at)).filter(is_kept)
+    columns
+        .iter()
+        .filter_map(|at| cells.get(*at))
+        .filter(is_kept)
 }
 
 /// Returns the text of a cell for a field, or the reason why it cannot be read.
 fn cell_text<'c>(cell: &'c TableCell<'_>, field: &Field) -> Result<Cow<'c, str>, Message> {
-    let (column, holds_text) = (field.column.as_str(), field.kind.is_list() || field.kind == ValueKind::Text);
+    let (column, holds_text) = (
+        field.column.as_str(),
+        field.kind.is_list() || field.kind == ValueKind::Text,
+    );
     let is_nested = |item: &Value| item.is_array() || item.is_object();
     if !field.kind.is_list() && cell.items.iter().flatten().any(is_nested) {
         return Err("is a list of lists or objects; ignore it, or map a list of texts".into());
     }
-    let has_unit = cell.unit.as_ref().is_some_and(|unit| names_unit(column, unit));
+    let has_unit = cell
+        .unit
+        .as_ref()
+        .is_some_and(|unit| names_unit(column, unit));
     if let Some(fault) = cell.fault.as_ref().filter(|_| !has_unit) {
         return Err(fault.clone());
     }
@@ -139,7 +187,9 @@ fn cell_text<'c>(cell: &'c TableCell<'_>, field: &Field) -> Result<Cow<'c, str>,
         );
     }
     if let Some(format) = cell.format.as_ref().filter(|_| holds_text) {
-        return Err(message!("is a number in the format `{format}`; format the cell as text, and enter what it shows"));
+        return Err(message!(
+            "is a number in the format `{format}`; format the cell as text, and enter what it shows"
+        ));
     }
     if cell.is_inexact && field.kind == ValueKind::Text {
         return Err("is no text; write it in quotation marks, as it is to be shown".into());
@@ -153,7 +203,9 @@ fn cell_text<'c>(cell: &'c TableCell<'_>, field: &Field) -> Result<Cow<'c, str>,
 /// Returns true if a word of the column name is the unit, such as `months` in `publishing_embargo_months`.
 fn names_unit(column: &str, unit: &str) -> bool {
     let singular = |word: &str| word.strip_suffix('s').unwrap_or(word).to_lowercase();
-    column.split('_').any(|word| singular(word) == singular(unit))
+    column
+        .split('_')
+        .any(|word| singular(word) == singular(unit))
 }
 
 fn read_id(cell: &TableCell<'_>, faults: &mut RowFaults<'_>) -> Option<Id> {
@@ -161,12 +213,19 @@ fn read_id(cell: &TableCell<'_>, faults: &mut RowFaults<'_>) -> Option<Id> {
         faults.push_value(&"id", &cell.text, fault.clone());
         return None;
     }
-    let notation = Notation { is_number: cell.is_number, ..Notation::default() };
+    let notation = Notation {
+        is_number: cell.is_number,
+        ..Notation::default()
+    };
     match normalize(ValueKind::Integer, &cell.text, &notation) {
         Ok(text) if text.is_empty() => faults.push(&"id", "is missing; give each row an id"),
         Ok(text) => match text.parse::<Id>() {
             Ok(id) => return Some(id),
-            Err(error) => faults.push_value(&"id", &cell.text, message!("{error}, without zeros before it")),
+            Err(error) => faults.push_value(
+                &"id",
+                &cell.text,
+                message!("{error}, without zeros before it"),
+            ),
         },
         Err(message) => faults.push_value(&"id", &cell.text, message),
     }
@@ -179,7 +238,11 @@ fn read_deleted(cell: &TableCell<'_>, faults: &mut RowFaults<'_>) -> bool {
         Some(is_deleted) if cell.fault.is_none() => is_deleted,
         None if cell.is_blank() => false,
         _ => {
-            faults.push_value(&"deleted", &cell.text, "write TRUE to remove the row, or leave the cell empty");
+            faults.push_value(
+                &"deleted",
+                &cell.text,
+                "write TRUE to remove the row, or leave the cell empty",
+            );
             false
         }
     }
@@ -195,11 +258,15 @@ fn read_texts<F: Fields>(
     statement: &mut Statement<F>,
     faults: &mut RowFaults<'_>,
 ) {
-    let (Some(index), Some(text)) = (fields.first(), texts.first()) else { return };
+    let (Some(index), Some(text)) = (fields.first(), texts.first()) else {
+        return;
+    };
     let table = &F::table().fields;
     let field = &table[*index];
     if fields.len() > 1 {
-        let text = options.read_meaning(&field.column, text).unwrap_or_default();
+        let text = options
+            .read_meaning(&field.column, text)
+            .unwrap_or_default();
         let parts: Vec<&Field> = fields.iter().map(|index| &table[*index]).collect();
         return match split_parts(&parts, text, notation.dates, options) {
             Ok(texts) => {
@@ -211,8 +278,9 @@ fn read_texts<F: Fields>(
         };
     }
     let has_items = cells.iter().any(|cell| cell.items.is_some());
-    let is_plain =
-        texts.len() == 1 && options.list_separator.is_none() && options.words_of(&field.column).next().is_none();
+    let is_plain = texts.len() == 1
+        && options.list_separator.is_none()
+        && options.words_of(&field.column).next().is_none();
     if !field.kind.is_list() || is_plain && !has_items {
         return read_text(*index, text, notation, options, statement, faults);
     }
@@ -233,7 +301,11 @@ fn read_texts<F: Fields>(
         Value::String(text) => Some(options.read_meaning(&field.column, &text)?.into()),
         other => Some(other),
     };
-    let items = items.into_iter().filter_map(meant).filter(|item| !is_empty(item)).collect();
+    let items = items
+        .into_iter()
+        .filter_map(meant)
+        .filter(|item| !is_empty(item))
+        .collect();
     statement.read_json(*index, Value::Array(items), &field.column, faults);
 }
 
@@ -249,7 +321,10 @@ fn read_text<F: Fields>(
     let column = &F::table().fields[index].column;
     match options.read_meaning(column, text) {
         Some(text) => {
-            let notation = Notation { is_price: column.ends_with("_usd"), ..*notation };
+            let notation = Notation {
+                is_price: column.ends_with("_usd"),
+                ..*notation
+            };
             statement.read_csv(index, text, &notation, column, faults);
         }
         None => statement.set_null(index),
@@ -258,7 +333,10 @@ fn read_text<F: Fields>(
 
 /// Returns the address to store for a cell with the text `text` and a hyperlink to `link`. An address in the text takes
 /// precedence. Fails if the two addresses differ, or if neither is a web address.
-pub(in crate::import) fn address<'c>(text: &'c str, link: &'c str) -> Result<Cow<'c, str>, Message> {
+pub(in crate::import) fn address<'c>(
+    text: &'c str,
+    link: &'c str,
+) -> Result<Cow<'c, str>, Message> {
     let shown = text.trim_matches(is_blank);
     let link = link.trim_matches(is_blank);
     match (web_address(shown), web_address(link)) {
@@ -275,7 +353,9 @@ pub(in crate::import) fn address<'c>(text: &'c str, link: &'c str) -> Result<Cow
 }
 
 fn web_address(text: &str) -> Option<Url> {
-    Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"))
+    Url::parse(text)
+        .ok()
+        .filter(|url| matches!(url.scheme(), "http" | "https"))
 }
 
 /// Returns the address without its scheme and its final slashes. Spreadsheets change these when they turn a text into a
@@ -303,16 +383,27 @@ pub(in crate::import) fn split_parts(
         return Ok(vec![String::new(); fields.len()]);
     }
     if fields[0].kind == ValueKind::Date {
-        let Some((start, end)) = date_range(text, order)? else { return Ok(vec![String::new(); fields.len()]) };
-        let dates = fields.iter().enumerate().map(|(at, field)| match field.kind {
-            ValueKind::Year => start.year().to_string(),
-            _ if at == 0 => start.to_string(),
-            _ => end.to_string(),
-        });
-        let has_end = fields.iter().filter(|field| field.kind == ValueKind::Date).count() > 1;
+        let Some((start, end)) = date_range(text, order)? else {
+            return Ok(vec![String::new(); fields.len()]);
+        };
+        let dates = fields
+            .iter()
+            .enumerate()
+            .map(|(at, field)| match field.kind {
+                ValueKind::Year => start.year().to_string(),
+                _ if at == 0 => start.to_string(),
+                _ => end.to_string(),
+            });
+        let has_end = fields
+            .iter()
+            .filter(|field| field.kind == ValueKind::Date)
+            .count()
+            > 1;
         return match has_end || start == end {
             true => Ok(dates.collect()),
-            false => Err("is a range of dates; map the column to `start_date` and `end_date`".into()),
+            false => {
+                Err("is a range of dates; map the column to `start_date` and `end_date`".into())
+            }
         };
     }
     if let [_, country] = fields
@@ -320,15 +411,25 @@ pub(in crate::import) fn split_parts(
     {
         return split_place(text, options);
     }
-    let separator = SEPARATORS.into_iter().find(|separator| text.contains(separator)).unwrap_or(SEPARATORS[0]);
+    let separator = SEPARATORS
+        .into_iter()
+        .find(|separator| text.contains(separator))
+        .unwrap_or(SEPARATORS[0]);
     let is_blank_or_separator = |sign: char| sign.is_whitespace() || matches!(sign, ',' | ';');
-    let mut parts: Vec<&str> = text.split(separator).map(|part| part.trim_matches(is_blank_or_separator)).collect();
+    let mut parts: Vec<&str> = text
+        .split(separator)
+        .map(|part| part.trim_matches(is_blank_or_separator))
+        .collect();
     // An empty part keeps its position, unless there are too many.
     if parts.len() > fields.len() {
         parts.retain(|part| !part.is_empty());
     }
     if parts.len() > fields.len() {
-        return Err(message!("has {} parts for {} fields; correct the cell", parts.len(), fields.len()));
+        return Err(message!(
+            "has {} parts for {} fields; correct the cell",
+            parts.len(),
+            fields.len()
+        ));
     }
     parts.resize(fields.len(), "");
     Ok(parts.into_iter().map(str::to_owned).collect())
@@ -336,10 +437,14 @@ pub(in crate::import) fn split_parts(
 
 /// Splits a place before its country. Without one, it is a city.
 fn split_place(text: &str, options: &ReadOptions) -> Result<Vec<String>, Message> {
-    let pieces = BEFORE_COUNTRY.into_iter().filter_map(|sign| text.rsplit_once(sign));
-    let mut pieces = pieces.map(|(city, country)| (city.trim(), country.trim().trim_end_matches(')')));
-    let known =
-        pieces.clone().find(|(_, country)| is_country(options.meaning_of("country", country).unwrap_or_default()));
+    let pieces = BEFORE_COUNTRY
+        .into_iter()
+        .filter_map(|sign| text.rsplit_once(sign));
+    let mut pieces =
+        pieces.map(|(city, country)| (city.trim(), country.trim().trim_end_matches(')')));
+    let known = pieces.clone().find(|(_, country)| {
+        is_country(options.meaning_of("country", country).unwrap_or_default())
+    });
     let (city, country) = match known.or_else(|| pieces.next().filter(|_| text.contains(','))) {
         Some(place) => place,
         None if is_country(text) => ("", text),
@@ -349,7 +454,9 @@ fn split_place(text: &str, options: &ReadOptions) -> Result<Vec<String>, Message
     let problem = match meant {
         "" => None,
         // `Atlanta, Georgia` is in the United States.
-        "Georgia" if !city.is_empty() && !options.words_of("country").any(|word| word.is(country)) => {
+        "Georgia"
+            if !city.is_empty() && !options.words_of("country").any(|word| word.is(country)) =>
+        {
             Some("the country and a state")
         }
         _ if is_country(meant) => None,
@@ -373,13 +480,41 @@ mod tests {
     fn a_website_is_read_from_the_text_or_the_link_of_a_cell() {
         let cases = [
             ("ESMO", "https://esmo.org/", Ok("https://esmo.org/")),
-            ("www.esmo.org", "http://www.esmo.org/", Ok("http://www.esmo.org/")),
-            ("https://esmo.org", "https://esmo.org/", Ok("https://esmo.org")),
-            ("https://ESMO.org", "http://esmo.org/", Ok("https://ESMO.org")),
-            ("https://esmo.org/a b", "https://esmo.org/a%20b", Ok("https://esmo.org/a b")),
-            ("https://esmo.org/2026", "https://esmo.org/2025", Err("links to another, `https://esmo.org/2025`")),
-            ("https://esmo.org", "mailto:info@esmo.org", Ok("https://esmo.org")),
-            ("ESMO", "mailto:info@esmo.org", Err("`mailto:info@esmo.org`, which is not a web address")),
+            (
+                "www.esmo.org",
+                "http://www.esmo.org/",
+                Ok("http://www.esmo.org/"),
+            ),
+            (
+                "https://esmo.org",
+                "https://esmo.org/",
+                Ok("https://esmo.org"),
+            ),
+            (
+                "https://ESMO.org",
+                "http://esmo.org/",
+                Ok("https://ESMO.org"),
+            ),
+            (
+                "https://esmo.org/a b",
+                "https://esmo.org/a%20b",
+                Ok("https://esmo.org/a b"),
+            ),
+            (
+                "https://esmo.org/2026",
+                "https://esmo.org/2025",
+                Err("links to another, `https://esmo.org/2025`"),
+            ),
+            (
+                "https://esmo.org",
+                "mailto:info@esmo.org",
+                Ok("https://esmo.org"),
+            ),
+            (
+                "ESMO",
+                "mailto:info@esmo.org",
+                Err("`mailto:info@esmo.org`, which is not a web address"),
+            ),
             ("ESMO", "file:///C:/esmo.html", Err("not a web address")),
             ("ESMO", "#Sheet2!A1", Err("not a web address")),
             ("ESMO", "HYPERLINK(A1,B1)", Err("not a web address")),
@@ -387,7 +522,9 @@ mod tests {
         for (text, link, expected) in cases {
             match (address(text, link), expected) {
                 (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{text} {link}"),
-                (Err(message), Err(expected)) => assert!(message.contains(expected), "{text} {link}: {message}"),
+                (Err(message), Err(expected)) => {
+                    assert!(message.contains(expected), "{text} {link}: {message}")
+                }
                 (found, expected) => panic!("{text} {link}: {found:?}, expected {expected:?}"),
             }
         }
@@ -400,32 +537,76 @@ mod tests {
             ("city+country", "Chicago, IL, USA", "Chicago, IL|USA"),
             ("city+country", "Singapore", "|Singapore"),
             ("city+country", "Vienna", "Vienna|"),
-            ("city+country", "Chicago, IL", "ends with `IL`, which is no country"),
+            (
+                "city+country",
+                "Chicago, IL",
+                "ends with `IL`, which is no country",
+            ),
             ("city+country", "", "|"),
-            ("city+country", "Buenos Aires (Argentina)", "Buenos Aires|Argentina"),
+            (
+                "city+country",
+                "Buenos Aires (Argentina)",
+                "Buenos Aires|Argentina",
+            ),
             ("city+country", "Berlin / Germany", "Berlin|Germany"),
             ("city+country", "Berlin - Germany", "Berlin|Germany"),
-            ("city+country", "Tbilisi, Georgia", "ends with `Georgia`, which is the country and a state"),
+            (
+                "city+country",
+                "Tbilisi, Georgia",
+                "ends with `Georgia`, which is the country and a state",
+            ),
             ("issn_print+issn_online", "/1533-4406", "|1533-4406"),
             ("issn_print+issn_online", "N/A / 1533-4406", "N/A|1533-4406"),
-            ("issn_print+issn_online", "0028-4793,\n1533-4406", "0028-4793|1533-4406"),
-            ("issn_print+issn_online", "0028-4793, 1533-4406", "0028-4793|1533-4406"),
-            ("issn_print+issn_online", "0028-4793 / 1533-4406\n", "0028-4793|1533-4406"),
+            (
+                "issn_print+issn_online",
+                "0028-4793,\n1533-4406",
+                "0028-4793|1533-4406",
+            ),
+            (
+                "issn_print+issn_online",
+                "0028-4793, 1533-4406",
+                "0028-4793|1533-4406",
+            ),
+            (
+                "issn_print+issn_online",
+                "0028-4793 / 1533-4406\n",
+                "0028-4793|1533-4406",
+            ),
             ("issn_print+issn_online", "0028-4793;", "0028-4793|"),
-            ("issn_print+issn_online", "1;2;3", "has 3 parts for 2 fields"),
-            ("start_date+end_date", "12-15 March 2026", "2026-03-12|2026-03-15"),
-            ("start_date+end_date+year", "30 Dec 2025 – 2 Jan 2026", "2025-12-30|2026-01-02|2025"),
+            (
+                "issn_print+issn_online",
+                "1;2;3",
+                "has 3 parts for 2 fields",
+            ),
+            (
+                "start_date+end_date",
+                "12-15 March 2026",
+                "2026-03-12|2026-03-15",
+            ),
+            (
+                "start_date+end_date+year",
+                "30 Dec 2025 – 2 Jan 2026",
+                "2025-12-30|2026-01-02|2025",
+            ),
             ("start_date+year", "2026-03-12", "2026-03-12|2026"),
             ("start_date+year", "12-15 March 2026", "is a range of dates"),
         ];
-        let known: Vec<&Field> =
-            ConferenceFields::table().fields.iter().chain(&JournalFields::table().fields).collect();
+        let known: Vec<&Field> = ConferenceFields::table()
+            .fields
+            .iter()
+            .chain(&JournalFields::table().fields)
+            .collect();
         for (names, text, expected) in cases {
-            let fields: Vec<&Field> =
-                names.split('+').map(|name| *known.iter().find(|field| field.column == name).unwrap()).collect();
+            let fields: Vec<&Field> = names
+                .split('+')
+                .map(|name| *known.iter().find(|field| field.column == name).unwrap())
+                .collect();
             let parts = split_parts(&fields, text, None, &ReadOptions::default());
             let shown = parts.map_or_else(|message| message.text, |parts| parts.join("|"));
-            assert!(shown == expected || expected.len() > 12 && shown.starts_with(expected), "{text}: {shown}");
+            assert!(
+                shown == expected || expected.len() > 12 && shown.starts_with(expected),
+                "{text}: {shown}"
+            );
         }
     }
 }

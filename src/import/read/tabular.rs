@@ -44,7 +44,11 @@ enum HeaderState<'a> {
 impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
     /// Creates a reader. `notation` is that of all cells. If `is_rectangular`, a row with fewer cells than the header
     /// is bad.
-    pub fn new(rows: &'r mut FileRows<'a, F>, notation: Notation, is_rectangular: bool) -> TableReader<'r, 'a, F> {
+    pub fn new(
+        rows: &'r mut FileRows<'a, F>,
+        notation: Notation,
+        is_rectangular: bool,
+    ) -> TableReader<'r, 'a, F> {
         TableReader {
             rows,
             header: HeaderState::Searching(Vec::new()),
@@ -60,7 +64,12 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
 
     /// Adds the row that starts at `line`. `fault` says why it cannot be read. Returns `Break` if no more rows should
     /// be read.
-    pub fn add_row(&mut self, line: u64, cells: &[TableCell<'_>], fault: Option<Message>) -> ControlFlow<()> {
+    pub fn add_row(
+        &mut self,
+        line: u64,
+        cells: &[TableCell<'_>],
+        fault: Option<Message>,
+    ) -> ControlFlow<()> {
         let filled = cells.iter().filter(|cell| !cell.is_blank()).count();
         if filled == 0 {
             return ControlFlow::Continue(());
@@ -70,9 +79,14 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             return sample.add_row(cells.iter().map(|cell| cell.text.to_string()).collect());
         }
         let follows_gap = line > self.last_line + 1;
-        let line_ends_of =
-            |cell: &TableCell<'_>| cell.text.matches(['\r', '\n']).count() - cell.text.matches("\r\n").count();
-        let line_ends = if self.is_rectangular { cells.iter().map(line_ends_of).sum() } else { 0 };
+        let line_ends_of = |cell: &TableCell<'_>| {
+            cell.text.matches(['\r', '\n']).count() - cell.text.matches("\r\n").count()
+        };
+        let line_ends = if self.is_rectangular {
+            cells.iter().map(line_ends_of).sum()
+        } else {
+            0
+        };
         self.last_line = line + u64::try_from(line_ends).unwrap_or_default();
         let columns = match &self.header {
             HeaderState::Searching(_) => return self.search_header(line, cells),
@@ -111,10 +125,18 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             return ControlFlow::Continue(());
         }
         let (is_rectangular, notation) = (self.is_rectangular, self.notation);
-        self.rows.add(line, |faults| read_row(columns, cells, is_rectangular, &notation, options, faults));
-        let may_be_note = (filled == 1 && named > 2 && self.has_full_row || self.is_below) && !has_id;
+        self.rows.add(line, |faults| {
+            read_row(columns, cells, is_rectangular, &notation, options, faults)
+        });
+        let may_be_note =
+            (filled == 1 && named > 2 && self.has_full_row || self.is_below) && !has_id;
         self.has_full_row |= filled > 1;
-        if let Some(row) = self.rows.rows.last_mut().filter(|row| row.position.line == line) {
+        if let Some(row) = self
+            .rows
+            .rows
+            .last_mut()
+            .filter(|row| row.position.line == line)
+        {
             row.is_bad |= self.is_incomplete;
             row.may_be_note = may_be_note;
         }
@@ -145,13 +167,25 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
 
     /// Adds a row, while no header was found.
     fn search_header(&mut self, line: u64, cells: &[TableCell<'_>]) -> ControlFlow<()> {
-        let HeaderState::Searching(above) = &mut self.header else { return ControlFlow::Continue(()) };
+        let HeaderState::Searching(above) = &mut self.header else {
+            return ControlFlow::Continue(());
+        };
         let options = self.rows.options;
-        above.push((line, cells.iter().map(|cell| cell.text.chars().take(300).collect()).collect()));
+        above.push((
+            line,
+            cells
+                .iter()
+                .map(|cell| cell.text.chars().take(300).collect())
+                .collect(),
+        ));
         let Some(title_rows) = above.len().checked_sub(options.header_rows.max(1)) else {
             return ControlFlow::Continue(());
         };
-        let names = joined_header(above[title_rows..].iter().map(|(_, names)| names.as_slice()));
+        let names = joined_header(
+            above[title_rows..]
+                .iter()
+                .map(|(_, names)| names.as_slice()),
+        );
         let (sets, table) = (options.match_sets(F::STEM), F::table());
         let meanings: Vec<ColumnMeaning> = (names.iter().enumerate())
             .filter_map(|(at, name)| ColumnMeaning::find(table, options, name, 1, Some(at)))
@@ -165,11 +199,24 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             && (meanings.len() > 1 || filled != 2 || title_rows == 0)
             && (filled > 1 || names.iter().enumerate().any(is_named));
         if !is_header {
-            return if above.len() > MAX_ROWS_ABOVE { self.report_missing_id() } else { ControlFlow::Continue(()) };
+            return if above.len() > MAX_ROWS_ABOVE {
+                self.report_missing_id()
+            } else {
+                ControlFlow::Continue(())
+            };
         }
-        if let (Some((first, _)), Some((last, _))) = (above[..title_rows].first(), above[..title_rows].last()) {
-            let lines = if first == last { format!("line {first}") } else { format!("lines {first} to {last}") };
-            self.rows.warn(Some(line), message!("the rows above the header ({lines}) are ignored"));
+        if let (Some((first, _)), Some((last, _))) =
+            (above[..title_rows].first(), above[..title_rows].last())
+        {
+            let lines = if first == last {
+                format!("line {first}")
+            } else {
+                format!("lines {first} to {last}")
+            };
+            self.rows.warn(
+                Some(line),
+                message!("the rows above the header ({lines}) are ignored"),
+            );
         }
         match options.header_rows {
             0 | 1 => self.read_header(line, cells),
@@ -185,7 +232,14 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         let options = self.rows.options;
         let (mut columns, mut is_incomplete) = (None, false);
         self.rows.add(line, |faults| {
-            columns = Columns::read(cells, F::table(), options, &options.match_sets(F::STEM), false, faults);
+            columns = Columns::read(
+                cells,
+                F::table(),
+                options,
+                &options.match_sets(F::STEM),
+                false,
+                faults,
+            );
             is_incomplete = faults.has_fault();
             None
         });
@@ -193,24 +247,39 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         self.is_incomplete = is_incomplete;
         let is_readable = columns.is_some();
         self.header = HeaderState::Found(columns);
-        if is_readable { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        if is_readable {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
     }
 
     /// Reports a missing header, at the row that looks most like one.
     fn report_missing_id(&mut self) -> ControlFlow<()> {
-        let HeaderState::Searching(above) = std::mem::replace(&mut self.header, HeaderState::Found(None)) else {
+        let HeaderState::Searching(above) =
+            std::mem::replace(&mut self.header, HeaderState::Found(None))
+        else {
             return ControlFlow::Break(());
         };
         let options = self.rows.options;
         let known = |cells: &[String]| {
-            cells.iter().filter_map(|cell| ColumnMeaning::find(F::table(), options, cell, 1, None)).count()
+            cells
+                .iter()
+                .filter_map(|cell| ColumnMeaning::find(F::table(), options, cell, 1, None))
+                .count()
         };
         // In reverse, since `max_by_key` returns the last maximum.
         let best = above.iter().rev().max_by_key(|(_, cells)| known(cells));
         if let Some((line, cells)) = best {
-            let cells: Vec<TableCell<'_>> = cells.iter().map(|text| TableCell::text(text.as_str())).collect();
+            let cells: Vec<TableCell<'_>> = cells
+                .iter()
+                .map(|text| TableCell::text(text.as_str()))
+                .collect();
             if self.read_header(*line, &cells).is_continue() {
-                self.rows.add_fault(*line, "is not a header; the first row must name the columns, including `id`");
+                self.rows.add_fault(
+                    *line,
+                    "is not a header; the first row must name the columns, including `id`",
+                );
             }
             self.header = HeaderState::Found(None);
         }
@@ -220,7 +289,9 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
 
 /// Joins the rows of a header by blanks. A blank cell has the text at its left, as in merged cells, if both have a text
 /// below.
-pub(in crate::import) fn joined_header<'t>(rows: impl DoubleEndedIterator<Item = &'t [String]>) -> Vec<String> {
+pub(in crate::import) fn joined_header<'t>(
+    rows: impl DoubleEndedIterator<Item = &'t [String]>,
+) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for row in rows.rev() {
         let mut group = String::new();
@@ -228,10 +299,21 @@ pub(in crate::import) fn joined_header<'t>(rows: impl DoubleEndedIterator<Item =
         for (at, below) in names.iter_mut().enumerate() {
             let text = row.get(at).map_or("", |text| text.trim_matches(is_blank));
             if !text.is_empty() {
-                group = if below.is_empty() { String::new() } else { text.to_owned() };
+                group = if below.is_empty() {
+                    String::new()
+                } else {
+                    text.to_owned()
+                };
             }
-            let own = if text.is_empty() && !below.is_empty() { group.as_str() } else { text };
-            let parts: Vec<&str> = [own, below.as_str()].into_iter().filter(|part| !part.is_empty()).collect();
+            let own = if text.is_empty() && !below.is_empty() {
+                group.as_str()
+            } else {
+                text
+            };
+            let parts: Vec<&str> = [own, below.as_str()]
+                .into_iter()
+                .filter(|part| !part.is_empty())
+                .collect();
             *below = parts.join(" ");
         }
     }
@@ -247,12 +329,14 @@ fn is_total(cells: &[TableCell<'_>]) -> bool {
     ];
     let mut filled = cells.iter().filter(|cell| !cell.is_blank());
     let is_number = |cell: &TableCell<'_>| {
-        cell.text
-            .chars()
-            .all(|sign| sign.is_ascii_digit() || is_blank(sign) || matches!(sign, '.' | ',' | '%' | '$' | '€'))
+        cell.text.chars().all(|sign| {
+            sign.is_ascii_digit() || is_blank(sign) || matches!(sign, '.' | ',' | '%' | '$' | '€')
+        })
     };
     // `Total (n=1):` is one, too.
-    let word = filled.next().map(|cell| comparable(cell.text.split(['(', ':']).next().unwrap_or_default()));
+    let word = filled
+        .next()
+        .map(|cell| comparable(cell.text.split(['(', ':']).next().unwrap_or_default()));
     word.is_some_and(|word| WORDS.contains(&word.as_str())) && filled.all(is_number)
 }
 
@@ -264,8 +348,14 @@ mod tests {
     fn rows_of_a_header_are_joined() {
         let cases: [(&[&[&str]], &[&str]); 5] = [
             (&[&["Title", "ISSN"]], &["Title", "ISSN"]),
-            (&[&["Title", "List price", ""], &["", "USD", "EUR"]], &["Title", "List price USD", "List price EUR"]),
-            (&[&["Title", "", "Price"], &["", "ISSN", "USD"]], &["Title", "ISSN", "Price USD"]),
+            (
+                &[&["Title", "List price", ""], &["", "USD", "EUR"]],
+                &["Title", "List price USD", "List price EUR"],
+            ),
+            (
+                &[&["Title", "", "Price"], &["", "ISSN", "USD"]],
+                &["Title", "ISSN", "Price USD"],
+            ),
             (
                 &[&["Title", "ISSN", "", "Price"], &["", "print", "online"]],
                 &["Title", "ISSN print", "ISSN online", "Price"],
@@ -273,9 +363,15 @@ mod tests {
             (&[&["A", ""], &["B", "C"], &["D", "E"]], &["A B D", "A C E"]),
         ];
         for (rows, expected) in cases {
-            let rows: Vec<Vec<String>> =
-                rows.iter().map(|row| row.iter().map(|text| (*text).to_owned()).collect()).collect();
-            assert_eq!(joined_header(rows.iter().map(Vec::as_slice)), expected, "{rows:?}");
+            let rows: Vec<Vec<String>> = rows
+                .iter()
+                .map(|row| row.iter().map(|text| (*text).to_owned()).collect())
+                .collect();
+            assert_eq!(
+                joined_header(rows.iter().map(Vec::as_slice)),
+                expected,
+                "{rows:?}"
+            );
         }
     }
 
@@ -291,7 +387,8 @@ mod tests {
             (&["12", "Total"], false),
         ];
         for (texts, expected) in cases {
-            let cells: Vec<TableCell<'_>> = texts.iter().map(|text| TableCell::text(*text)).collect();
+            let cells: Vec<TableCell<'_>> =
+                texts.iter().map(|text| TableCell::text(*text)).collect();
             assert_eq!(is_total(&cells), expected, "{texts:?}");
         }
     }

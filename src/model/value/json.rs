@@ -53,7 +53,11 @@ pub fn as_text(value: &Value) -> Cow<'_, str> {
     }
 }
 
-pub(in crate::model) fn push_list<T>(out: &mut Vec<u8>, items: &[T], mut push_item: impl FnMut(&mut Vec<u8>, &T)) {
+pub(in crate::model) fn push_list<T>(
+    out: &mut Vec<u8>,
+    items: &[T],
+    mut push_item: impl FnMut(&mut Vec<u8>, &T),
+) {
     out.push(b'[');
     for (index, item) in items.iter().enumerate() {
         if index > 0 {
@@ -79,14 +83,20 @@ pub fn is_line_end(letter: char) -> bool {
 struct OneLine;
 
 impl Formatter for OneLine {
-    fn write_string_fragment<W: Write + ?Sized>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
+    fn write_string_fragment<W: Write + ?Sized>(
+        &mut self,
+        out: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
         if fragment.is_ascii() {
             return out.write_all(fragment.as_bytes());
         }
         for piece in fragment.split_inclusive(is_line_end) {
             let text = piece.trim_end_matches(is_line_end);
             out.write_all(text.as_bytes())?;
-            piece[text.len()..].chars().try_for_each(|letter| write!(out, "\\u{:04x}", u32::from(letter)))?;
+            piece[text.len()..]
+                .chars()
+                .try_for_each(|letter| write!(out, "\\u{:04x}", u32::from(letter)))?;
         }
         Ok(())
     }
@@ -104,9 +114,18 @@ mod tests {
     #[test]
     fn texts_are_one_line_for_every_reader() {
         let cases = [
-            ("Zürich 癌 \u{84}\u{86}\u{2027}\u{202a}", "\"Zürich 癌 \u{84}\u{86}\u{2027}\u{202a}\""),
-            ("\u{85}a\u{2028}\u{2029}b\u{85}", r#""\u0085a\u2028\u2029b\u0085""#),
-            ("\u{2028}\"\\\n\u{1f}\u{7f}", "\"\\u2028\\\"\\\\\\n\\u001f\u{7f}\""),
+            (
+                "Zürich 癌 \u{84}\u{86}\u{2027}\u{202a}",
+                "\"Zürich 癌 \u{84}\u{86}\u{2027}\u{202a}\"",
+            ),
+            (
+                "\u{85}a\u{2028}\u{2029}b\u{85}",
+                r#""\u0085a\u2028\u2029b\u0085""#,
+            ),
+            (
+                "\u{2028}\"\\\n\u{1f}\u{7f}",
+                "\"\\u2028\\\"\\\\\\n\\u001f\u{7f}\"",
+            ),
             ("", "\"\""),
         ];
         for (text, expected) in cases {

@@ -77,7 +77,11 @@ pub enum ValueKind {
 impl ValueKind {
     /// Returns all values of a kind with few values; else none.
     pub const fn words(self) -> &'static [&'static str] {
-        if let ValueKind::Choice(words) | ValueKind::DateStatus(words) = self { words } else { &[] }
+        if let ValueKind::Choice(words) | ValueKind::DateStatus(words) = self {
+            words
+        } else {
+            &[]
+        }
     }
 
     /// Whether the values are whole numbers.
@@ -93,7 +97,9 @@ impl ValueKind {
     /// Returns the type of the values in JSON. Lists are never null.
     pub const fn json_type(self) -> JsonType {
         match self {
-            ValueKind::Text | ValueKind::Date | ValueKind::Choice(_) | ValueKind::DateStatus(_) => JsonType::Text,
+            ValueKind::Text | ValueKind::Date | ValueKind::Choice(_) | ValueKind::DateStatus(_) => {
+                JsonType::Text
+            }
             ValueKind::Integer | ValueKind::Number | ValueKind::Year => JsonType::Number,
             ValueKind::Flag => JsonType::Flag,
             ValueKind::Texts | ValueKind::Links(_) => JsonType::List,

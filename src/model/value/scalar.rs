@@ -50,14 +50,17 @@ impl<S: Scalar> FieldValue for Option<S> {
 
     fn write_json(&self, out: &mut Vec<u8>, _links: &dyn LinkTexts) {
         match self {
-            Some(value) if S::KIND.json_type() == JsonType::Text => push_display(out, format_args!("\"{value}\"")),
+            Some(value) if S::KIND.json_type() == JsonType::Text => {
+                push_display(out, format_args!("\"{value}\""))
+            }
             Some(value) => push_display(out, value),
             None => out.extend_from_slice(b"null"),
         }
     }
 
     fn to_csv<'a>(&'a self, _links: &'a dyn LinkTexts) -> Cow<'a, str> {
-        self.as_ref().map_or(Cow::Borrowed(""), |value| Cow::Owned(value.to_csv()))
+        self.as_ref()
+            .map_or(Cow::Borrowed(""), |value| Cow::Owned(value.to_csv()))
     }
 
     fn read_csv(&mut self, cell: &str, reader: &mut dyn ValueReader) {
@@ -78,7 +81,8 @@ impl Scalar for Date {
     }
 
     fn rank(&self) -> u64 {
-        let date = i32::from(self.year()) * 10_000 + i32::from(self.month()) * 100 + i32::from(self.day());
+        let date =
+            i32::from(self.year()) * 10_000 + i32::from(self.month()) * 100 + i32::from(self.day());
         u64::try_from(date).unwrap_or_default()
     }
 }
@@ -100,7 +104,8 @@ impl Scalar for u16 {
 /// A whole number from 0 to 2^53-1. Every JSON reader represents these numbers exactly.
 impl Scalar for u64 {
     const KIND: ValueKind = ValueKind::Integer;
-    const EXPECTED: &'static str = "write a whole number from 0 to 9007199254740991, without a fraction";
+    const EXPECTED: &'static str =
+        "write a whole number from 0 to 9007199254740991, without a fraction";
 
     fn parse(text: &str) -> Option<u64> {
         parse_digits(text).filter(|number| *number <= Id::MAX.get())
@@ -113,7 +118,8 @@ impl Scalar for u64 {
 
 /// Parses digits without sign or leading zero.
 fn parse_digits<N: FromStr>(text: &str) -> Option<N> {
-    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    let is_plain =
+        text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     if is_plain { text.parse().ok() } else { None }
 }
 
@@ -172,7 +178,9 @@ impl FromStr for Number {
 
     /// Parses the JSON notation of a number (RFC 8259, section 6): no `+`, no blanks, no `NaN`.
     fn from_str(text: &str) -> Result<Self, &'static str> {
-        if text.starts_with(|c: char| c.is_ascii_whitespace()) || text.ends_with(|c: char| c.is_ascii_whitespace()) {
+        if text.starts_with(|c: char| c.is_ascii_whitespace())
+            || text.ends_with(|c: char| c.is_ascii_whitespace())
+        {
             return Err(NOT_A_NUMBER);
         }
         Number::try_from(serde_json::from_str::<f64>(text).map_err(|_| NOT_A_NUMBER)?)
@@ -203,7 +211,13 @@ mod tests {
 
     #[test]
     fn values_are_read_up_to_their_bounds() {
-        let years = [("1899", None), ("1900", Some(1900)), ("2100", Some(2100)), ("2101", None), ("02026", None)];
+        let years = [
+            ("1899", None),
+            ("1900", Some(1900)),
+            ("2100", Some(2100)),
+            ("2101", None),
+            ("02026", None),
+        ];
         for (text, expected) in years {
             assert_eq!(<u16 as Scalar>::parse(text), expected, "{text}");
         }
@@ -235,16 +249,39 @@ mod tests {
             "2026-02-01",
         ];
         let ranks = days.map(<Option<Date>>::rank_of);
-        assert!(ranks[0] > 0 && ranks.is_sorted_by(|one, other| one < other), "{ranks:?}");
-        assert_eq!(["2026-02-29", "2026-1-1", ""].map(<Option<Date>>::rank_of), [0; 3]);
-        assert_eq!([Some(false), Some(true), None].map(|flag: Option<bool>| FieldValue::rank(&flag)), [1, 2, 0]);
+        assert!(
+            ranks[0] > 0 && ranks.is_sorted_by(|one, other| one < other),
+            "{ranks:?}"
+        );
+        assert_eq!(
+            ["2026-02-29", "2026-1-1", ""].map(<Option<Date>>::rank_of),
+            [0; 3]
+        );
+        assert_eq!(
+            [Some(false), Some(true), None].map(|flag: Option<bool>| FieldValue::rank(&flag)),
+            [1, 2, 0]
+        );
     }
 
     #[test]
     fn ranks_have_the_order_of_the_numbers() {
-        let numbers = [0.0, 5e-324, 1e-7, 0.1, 0.30000000000000004, 1.0, 4.25, 10.0, 1e21, f64::MAX];
+        let numbers = [
+            0.0,
+            5e-324,
+            1e-7,
+            0.1,
+            0.30000000000000004,
+            1.0,
+            4.25,
+            10.0,
+            1e21,
+            f64::MAX,
+        ];
         let ranks = numbers.map(|number| Number::try_from(number).unwrap().rank());
-        assert!(ranks[0] == 1 && ranks.is_sorted_by(|one, other| one < other), "{ranks:?}");
+        assert!(
+            ranks[0] == 1 && ranks.is_sorted_by(|one, other| one < other),
+            "{ranks:?}"
+        );
         assert_eq!(Number::try_from(-0.0).unwrap().rank(), 1);
         for wrong in [-5e-324, f64::INFINITY, f64::NEG_INFINITY, f64::NAN] {
             assert!(Number::try_from(wrong).is_err(), "{wrong}");

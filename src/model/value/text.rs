@@ -38,7 +38,10 @@ impl FieldValue for Option<String> {
     fn read_json(&mut self, json: Value, reader: &mut dyn ValueReader) {
         match json {
             Value::String(text) => *self = Some(text),
-            other => reader.fault(&other.to_string(), message!("is {}; write a text in quotes", JsonType::of(&other))),
+            other => reader.fault(
+                &other.to_string(),
+                message!("is {}; write a text in quotes", JsonType::of(&other)),
+            ),
         }
     }
 
@@ -62,7 +65,10 @@ impl FieldValue for Vec<String> {
     }
 
     fn replace_texts(&mut self, replacement: &mut dyn FnMut(&str) -> Option<Option<String>>) {
-        *self = std::mem::take(self).into_iter().filter_map(|text| replacement(&text).unwrap_or(Some(text))).collect();
+        *self = std::mem::take(self)
+            .into_iter()
+            .filter_map(|text| replacement(&text).unwrap_or(Some(text)))
+            .collect();
     }
 
     fn write_json(&self, out: &mut Vec<u8>, _links: &dyn LinkTexts) {
@@ -77,19 +83,28 @@ impl FieldValue for Vec<String> {
         match json {
             Value::Array(items) => self.extend(items.into_iter().filter_map(|item| match item {
                 Value::String(text) if bracketed_items(&text).is_some() => {
-                    reader.fault(&text, "an item is a list within a text; write its items as texts".into());
+                    reader.fault(
+                        &text,
+                        "an item is a list within a text; write its items as texts".into(),
+                    );
                     None
                 }
                 Value::String(text) => Some(text),
                 other => {
-                    let message = message!("an item is {}; write a text in quotes", JsonType::of(&other));
+                    let message = message!(
+                        "an item is {}; write a text in quotes",
+                        JsonType::of(&other)
+                    );
                     reader.fault(&other.to_string(), message);
                     None
                 }
             })),
             other => reader.fault(
                 &other.to_string(),
-                message!("is {}; write a list of texts, such as [\"Oncology\"]", JsonType::of(&other)),
+                message!(
+                    "is {}; write a list of texts, such as [\"Oncology\"]",
+                    JsonType::of(&other)
+                ),
             ),
         }
     }
@@ -115,18 +130,28 @@ pub(in crate::model) fn join_items<'a>(items: &[impl AsRef<str>]) -> Cow<'a, str
     guard_formula(Cow::Owned(items.join(ITEM_SEPARATOR)))
 }
 
-pub(in crate::model) fn split_items(cell: &str) -> Result<std::str::Split<'_, &'static str>, Message> {
+pub(in crate::model) fn split_items(
+    cell: &str,
+) -> Result<std::str::Split<'_, &'static str>, Message> {
     let items = split_at(cell, ITEM_SEPARATOR)?;
     if items.clone().any(str::is_empty) {
-        return Err("an item is empty; separate items by one `; `, with none at the beginning or end".into());
+        return Err(
+            "an item is empty; separate items by one `; `, with none at the beginning or end"
+                .into(),
+        );
     }
     Ok(items)
 }
 
 /// Splits a list at another separator than that of exports. Fails for a list that a program wrote.
-pub fn split_at<'c, 's>(cell: &'c str, separator: &'s str) -> Result<std::str::Split<'c, &'s str>, Message> {
+pub fn split_at<'c, 's>(
+    cell: &'c str,
+    separator: &'s str,
+) -> Result<std::str::Split<'c, &'s str>, Message> {
     match bracketed_items(cell) {
-        Some(items) => Err(message!("is a list of a program; write its items without brackets and quotes: `{items}`")),
+        Some(items) => Err(message!(
+            "is a list of a program; write its items without brackets and quotes: `{items}`"
+        )),
         None => Ok(unguard_formula(cell).split(separator)),
     }
 }
@@ -147,12 +172,17 @@ pub(super) fn bracketed_items(text: &str) -> Option<String> {
 
 /// Whether a spreadsheet may evaluate the text as a formula: `^'*[=+\-@\t\r]`.
 pub fn looks_like_formula(text: &str) -> bool {
-    text.trim_start_matches('\'').starts_with(['=', '+', '-', '@', '\t', '\r'])
+    text.trim_start_matches('\'')
+        .starts_with(['=', '+', '-', '@', '\t', '\r'])
 }
 
 /// Adds a `'` before a text that a spreadsheet may evaluate as a formula.
 pub(super) fn guard_formula(text: Cow<'_, str>) -> Cow<'_, str> {
-    if looks_like_formula(&text) { Cow::Owned(format!("'{text}")) } else { text }
+    if looks_like_formula(&text) {
+        Cow::Owned(format!("'{text}"))
+    } else {
+        text
+    }
 }
 
 pub(super) fn unguard_formula(cell: &str) -> &str {

@@ -43,12 +43,18 @@ impl FromStr for PostgresAddress {
     /// for this machine. Certificates are always verified.
     fn from_str(text: &str) -> Result<PostgresAddress, String> {
         let (base, query) = text.split_once('?').unwrap_or((text, ""));
-        let mut others: BTreeMap<String, String> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+        let mut others: BTreeMap<String, String> = form_urlencoded::parse(query.as_bytes())
+            .into_owned()
+            .collect();
         // The client does not know these.
-        let [schema, roots, mode] = ["schema", "sslrootcert", "sslmode"].map(|name| others.remove(name));
+        let [schema, roots, mode] =
+            ["schema", "sslrootcert", "sslmode"].map(|name| others.remove(name));
         let mode = mode.map(|mode| ssl_mode(&mode)).transpose()?;
         // It does not decode `+` as a space.
-        let rest = form_urlencoded::Serializer::new(String::new()).extend_pairs(others).finish().replace('+', "%20");
+        let rest = form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(others)
+            .finish()
+            .replace('+', "%20");
         let mut config: Config = format!("{base}?{rest}").parse().map_err(|error: postgres::Error| {
             let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
             format!("the address of PostgreSQL cannot be read{cause}; write it as postgres://user@host/database")
@@ -67,13 +73,23 @@ impl FromStr for PostgresAddress {
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
             config.host_path(SOCKET_FOLDER);
         }
-        let default = if is_local(&config) { SslMode::Disable } else { SslMode::Require };
+        let default = if is_local(&config) {
+            SslMode::Disable
+        } else {
+            SslMode::Require
+        };
         config.ssl_mode(mode.unwrap_or(default));
         if config.get_application_name().is_none() {
             config.application_name("medfeed pull");
         }
-        config.connect_timeout(CONNECT_TIMEOUT).keepalives_idle(KEEPALIVE_IDLE).tcp_user_timeout(TCP_USER_TIMEOUT);
-        let shown = schema.as_ref().map(|schema| format!("{base}?schema={schema}")).unwrap_or(base.to_owned());
+        config
+            .connect_timeout(CONNECT_TIMEOUT)
+            .keepalives_idle(KEEPALIVE_IDLE)
+            .tcp_user_timeout(TCP_USER_TIMEOUT);
+        let shown = schema
+            .as_ref()
+            .map(|schema| format!("{base}?schema={schema}"))
+            .unwrap_or(base.to_owned());
         Ok(PostgresAddress {
             config,
             schema: schema.unwrap_or(DEFAULT_SCHEMA.to_owned()),
@@ -106,7 +122,9 @@ fn is_plain_name(name: &str) -> bool {
     let is_small = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
     let bytes = name.as_bytes();
     bytes.first().is_some_and(|first| is_small(*first))
-        && bytes.iter().all(|byte| is_small(*byte) || byte.is_ascii_digit())
+        && bytes
+            .iter()
+            .all(|byte| is_small(*byte) || byte.is_ascii_digit())
         && bytes.len() <= MAX_SCHEMA_NAME_BYTES
         && !name.starts_with("pg_")
 }
@@ -115,10 +133,17 @@ fn is_local(config: &Config) -> bool {
     let is_local = |host: &Host| match host {
         Host::Unix(_) => true,
         Host::Tcp(name) => {
-            name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+            name == "localhost"
+                || name
+                    .parse::<std::net::IpAddr>()
+                    .is_ok_and(|address| address.is_loopback())
         }
     };
-    config.get_hosts().iter().all(is_local) && config.get_hostaddrs().iter().all(std::net::IpAddr::is_loopback)
+    config.get_hosts().iter().all(is_local)
+        && config
+            .get_hostaddrs()
+            .iter()
+            .all(std::net::IpAddr::is_loopback)
 }
 
 #[cfg(test)]
@@ -128,40 +153,115 @@ mod tests {
     #[test]
     fn addresses_are_read() {
         let cases = [
-            ("postgres://me@db.example.org/x", Ok((SslMode::Require, "medfeed"))),
-            ("postgresql://me@db.example.org:5433/x?schema=copy_2", Ok((SslMode::Require, "copy_2"))),
+            (
+                "postgres://me@db.example.org/x",
+                Ok((SslMode::Require, "medfeed")),
+            ),
+            (
+                "postgresql://me@db.example.org:5433/x?schema=copy_2",
+                Ok((SslMode::Require, "copy_2")),
+            ),
             (
                 "postgres://me@db.example.org/x?sslmode=verify-full&sslrootcert=ca.pem",
                 Ok((SslMode::Require, "medfeed")),
             ),
-            ("postgres://me@db.example.org/x?sslmode=prefer", Ok((SslMode::Prefer, "medfeed"))),
-            ("postgres://me@db.example.org/x?schema=a&sslmode=disable", Ok((SslMode::Disable, "a"))),
-            ("postgres://me@127.0.0.1/x", Ok((SslMode::Disable, "medfeed"))),
-            ("postgres://me@[::1]/x?sslmode=require", Ok((SslMode::Require, "medfeed"))),
+            (
+                "postgres://me@db.example.org/x?sslmode=prefer",
+                Ok((SslMode::Prefer, "medfeed")),
+            ),
+            (
+                "postgres://me@db.example.org/x?schema=a&sslmode=disable",
+                Ok((SslMode::Disable, "a")),
+            ),
+            (
+                "postgres://me@127.0.0.1/x",
+                Ok((SslMode::Disable, "medfeed")),
+            ),
+            (
+                "postgres://me@[::1]/x?sslmode=require",
+                Ok((SslMode::Require, "medfeed")),
+            ),
             ("postgres://localhost", Ok((SslMode::Disable, "medfeed"))),
             ("postgres:///x", Ok((SslMode::Disable, "medfeed"))),
-            ("postgres:///x?host=%2Ftmp%2Fa%20b&user=me", Ok((SslMode::Disable, "medfeed"))),
+            (
+                "postgres:///x?host=%2Ftmp%2Fa%20b&user=me",
+                Ok((SslMode::Disable, "medfeed")),
+            ),
             ("postgres://a,b/x", Ok((SslMode::Require, "medfeed"))),
             // One host that is elsewhere is enough.
-            ("postgres://localhost,db.example.org/x", Ok((SslMode::Require, "medfeed"))),
-            ("postgres://db.example.org,localhost/x", Ok((SslMode::Require, "medfeed"))),
-            ("postgres://127.0.0.1,[::1],localhost/x", Ok((SslMode::Disable, "medfeed"))),
-            ("postgres://notlocalhost/x", Ok((SslMode::Require, "medfeed"))),
-            ("postgres://localhost.example.org/x", Ok((SslMode::Require, "medfeed"))),
-            ("postgres://localhost/x?hostaddr=192.0.2.1", Ok((SslMode::Require, "medfeed"))),
-            ("postgres://localhost/x?hostaddr=127.0.0.1", Ok((SslMode::Disable, "medfeed"))),
-            ("postgres://192.0.2.1/x?sslmode=verify-ca", Ok((SslMode::Require, "medfeed"))),
-            ("postgres://localhost/x?schema=_a1", Ok((SslMode::Disable, "_a1"))),
-            ("postgres://localhost/x?schema=pg", Ok((SslMode::Disable, "pg"))),
-            ("postgres://localhost/x?schema=1a", Err("not a valid schema name")),
-            ("postgres://localhost/x?schema=a%22b", Err("not a valid schema name")),
-            ("postgres://localhost/x?schema=a-b", Err("not a valid schema name")),
+            (
+                "postgres://localhost,db.example.org/x",
+                Ok((SslMode::Require, "medfeed")),
+            ),
+            (
+                "postgres://db.example.org,localhost/x",
+                Ok((SslMode::Require, "medfeed")),
+            ),
+            (
+                "postgres://127.0.0.1,[::1],localhost/x",
+                Ok((SslMode::Disable, "medfeed")),
+            ),
+            (
+                "postgres://notlocalhost/x",
+                Ok((SslMode::Require, "medfeed")),
+            ),
+            (
+                "postgres://localhost.example.org/x",
+                Ok((SslMode::Require, "medfeed")),
+            ),
+            (
+                "postgres://localhost/x?hostaddr=192.0.2.1",
+                Ok((SslMode::Require, "medfeed")),
+            ),
+            (
+                "postgres://localhost/x?hostaddr=127.0.0.1",
+                Ok((SslMode::Disable, "medfeed")),
+            ),
+            (
+                "postgres://192.0.2.1/x?sslmode=verify-ca",
+                Ok((SslMode::Require, "medfeed")),
+            ),
+            (
+                "postgres://localhost/x?schema=_a1",
+                Ok((SslMode::Disable, "_a1")),
+            ),
+            (
+                "postgres://localhost/x?schema=pg",
+                Ok((SslMode::Disable, "pg")),
+            ),
+            (
+                "postgres://localhost/x?schema=1a",
+                Err("not a valid schema name"),
+            ),
+            (
+                "postgres://localhost/x?schema=a%22b",
+                Err("not a valid schema name"),
+            ),
+            (
+                "postgres://localhost/x?schema=a-b",
+                Err("not a valid schema name"),
+            ),
             ("postgres://me:secret@localhost/x", Err("PGPASSWORD")),
-            ("postgres://me@localhost/x?password=secret", Err("PGPASSWORD")),
-            ("postgres://me@localhost/x?sslmode=allow", Err("`allow` is not a supported sslmode")),
-            ("postgres://me@localhost/x?schema=pg_catalog", Err("not a valid schema name")),
-            ("postgres://me@localhost/x?schema=Copy", Err("not a valid schema name")),
-            ("postgres://me@localhost/x?schema=", Err("not a valid schema name")),
+            (
+                "postgres://me@localhost/x?password=secret",
+                Err("PGPASSWORD"),
+            ),
+            (
+                "postgres://me@localhost/x?sslmode=allow",
+                Err("`allow` is not a supported sslmode"),
+            ),
+            (
+                "postgres://me@localhost/x?schema=pg_catalog",
+                Err("not a valid schema name"),
+            ),
+            (
+                "postgres://me@localhost/x?schema=Copy",
+                Err("not a valid schema name"),
+            ),
+            (
+                "postgres://me@localhost/x?schema=",
+                Err("not a valid schema name"),
+            ),
             ("postgres://me@localhost/x?colour=red", Err("colour")),
             ("postgres://me@localhost:port/x", Err("write it as")),
         ];
@@ -169,7 +269,11 @@ mod tests {
             let read = text.parse::<PostgresAddress>();
             match (&read, expected) {
                 (Ok(address), Ok(expected)) => {
-                    assert_eq!((address.config.get_ssl_mode(), &*address.schema), expected, "{text}");
+                    assert_eq!(
+                        (address.config.get_ssl_mode(), &*address.schema),
+                        expected,
+                        "{text}"
+                    );
                 }
                 (Err(message), Err(part)) => assert!(message.contains(part), "{text}: {message}"),
                 _ => panic!("{text}: {read:?}"),
@@ -183,14 +287,25 @@ mod tests {
             (Some("a.pem"), Some("b.pem"), Some("a.pem")),
         ];
         for (named, given, expected) in cases {
-            let named = named.map(|file| format!("?sslrootcert={file}")).unwrap_or_default();
-            let mut address: PostgresAddress = format!("postgres://localhost/x{named}").parse().unwrap();
+            let named = named
+                .map(|file| format!("?sslrootcert={file}"))
+                .unwrap_or_default();
+            let mut address: PostgresAddress =
+                format!("postgres://localhost/x{named}").parse().unwrap();
             address.trust(given.map(Path::new));
-            assert_eq!(address.roots.as_deref(), expected.map(Path::new), "{named} {given:?}");
+            assert_eq!(
+                address.roots.as_deref(),
+                expected.map(Path::new),
+                "{named} {given:?}"
+            );
         }
         for (length, is_valid) in [(1, true), (63, true), (64, false)] {
             let text = format!("postgres://localhost/x?schema={}", "a".repeat(length));
-            assert_eq!(text.parse::<PostgresAddress>().is_ok(), is_valid, "a name of {length} bytes");
+            assert_eq!(
+                text.parse::<PostgresAddress>().is_ok(),
+                is_valid,
+                "a name of {length} bytes"
+            );
         }
         let spaced: PostgresAddress = "postgres:///x?host=%2Ftmp%2Fa%20b".parse().unwrap();
         assert_eq!(spaced.config.get_hosts(), [Host::Unix("/tmp/a b".into())]);

@@ -72,7 +72,9 @@ impl Database for Session {
             AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE conindid = indexrelid)";
 
     fn common() -> String {
-        format!("{COMMON}INSERT INTO copy VALUES ('made by', 'medfeed pull'), ('format', '{FORMAT}');")
+        format!(
+            "{COMMON}INSERT INTO copy VALUES ('made by', 'medfeed pull'), ('format', '{FORMAT}');"
+        )
     }
 
     fn type_name(kind: Type) -> &'static str {
@@ -90,7 +92,10 @@ impl Database for Session {
     // The layout's digest includes the whitespace here and in `comment`, so it must not change.
     fn search(dataset: Dataset) -> (String, String) {
         // Words are found with and without their accents, and by plain apostrophes and dashes.
-        let texts: Vec<String> = searched(dataset).iter().map(|name| format!("coalesce({name}, '')")).collect();
+        let texts: Vec<String> = searched(dataset)
+            .iter()
+            .map(|name| format!("coalesce({name}, '')"))
+            .collect();
         let text = format!("left({}, {SEARCHED_LENGTH})", texts.join(" || ' ' || "));
         let column = format!(
             ", search tsvector GENERATED ALWAYS AS (to_tsvector('simple', {text} || ' ' || \
@@ -106,7 +111,10 @@ impl Database for Session {
         );
         for column in columns(dataset) {
             let note = column.note.replace('\'', "''");
-            index += &format!("\nCOMMENT ON COLUMN {dataset}.{} IS '{note}';", column.column);
+            index += &format!(
+                "\nCOMMENT ON COLUMN {dataset}.{} IS '{note}';",
+                column.column
+            );
         }
         (column, index)
     }
@@ -136,7 +144,9 @@ impl Database for Session {
         match (kind, cell) {
             (Type::Time, Cell::Text(text)) => {
                 // PostgreSQL's own form, for comparisons.
-                parse_time(&text).map_or(Cell::Null, |time| time.to_string().replace('Z', "+00:00").into())
+                parse_time(&text).map_or(Cell::Null, |time| {
+                    time.to_string().replace('Z', "+00:00").into()
+                })
             }
             (_, Cell::Text(text)) => text.replace('\0', "\u{fffd}").into(),
             (_, other) => other,
@@ -151,7 +161,10 @@ impl Database for Session {
             "SELECT (SELECT count(*) FROM pg_depend d WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = n.oid
                 AND d.classid <> 'pg_default_acl'::regclass)
              FROM pg_namespace n WHERE nspname = $1::text";
-        let objects = session.query(objects, &[name.into()])?.pop().and_then(|row| row[0].integer());
+        let objects = session
+            .query(objects, &[name.into()])?
+            .pop()
+            .and_then(|row| row[0].integer());
         if objects.is_none_or(|objects| objects == 0) {
             session.in_transaction(|session| {
                 if objects.is_none() {
@@ -174,7 +187,12 @@ impl Database for Session {
         }
         let format = value_of(&mut session, "format")?.unwrap_or_default();
         if format != FORMAT.to_string() {
-            return Err(PullError::of_another_version(session.shown(), format, FORMAT, Session::OTHER_LOCATION));
+            return Err(PullError::of_another_version(
+                session.shown(),
+                format,
+                FORMAT,
+                Session::OTHER_LOCATION,
+            ));
         }
         schema::renew(&mut session)?;
         Ok(session)
@@ -195,9 +213,16 @@ impl Database for Session {
 
     fn query(&mut self, sql: &str, params: &[Cell]) -> Result<Vec<Row>, PullError> {
         let statement = self.statement(sql)?;
-        let params: Vec<&(dyn ToSql + Sync)> = params.iter().map(|cell| cell as &(dyn ToSql + Sync)).collect();
+        let params: Vec<&(dyn ToSql + Sync)> = params
+            .iter()
+            .map(|cell| cell as &(dyn ToSql + Sync))
+            .collect();
         let rows = self.client.query(&statement, &params);
-        Ok(rows.map_err(|error| self.fail(&error))?.iter().map(cells).collect())
+        Ok(rows
+            .map_err(|error| self.fail(&error))?
+            .iter()
+            .map(cells)
+            .collect())
     }
 
     fn write_rows(&mut self, table: &SqlTable, rows: Vec<Row>) -> Result<(), PullError> {
@@ -214,7 +239,11 @@ impl Database for Session {
         records: Records,
         _updates_search: bool,
     ) -> Result<(), PullError> {
-        let removed: Vec<i64> = records.iter().filter(|(_, row)| row.is_none()).map(|(id, _)| *id).collect();
+        let removed: Vec<i64> = records
+            .iter()
+            .filter(|(_, row)| row.is_none())
+            .map(|(id, _)| *id)
+            .collect();
         self.write_rows(&tables.records, records.into_values().flatten().collect())?;
         if !removed.is_empty() {
             let ids = listed::<Session>("$1", &[Type::Integer]);
@@ -226,15 +255,22 @@ impl Database for Session {
 
     /// Updates the planner's statistics. Errors are ignored: the server does this later anyway.
     fn after_load(&mut self, tables: &DatasetTables) {
-        let others: String =
-            tables.links.iter().map(|links| format!(", {}, {}", links.pairs.name, links.kind.rows.name)).collect();
+        let others: String = tables
+            .links
+            .iter()
+            .map(|links| format!(", {}, {}", links.pairs.name, links.kind.rows.name))
+            .collect();
         let _ = self.batch(&format!("ANALYZE {}{others}", tables.dataset));
     }
 }
 
 /// Parameters are sent as text. The server converts them to the types of the statement.
 impl ToSql for Cell {
-    fn to_sql(&self, _: &SqlType, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+    fn to_sql(
+        &self,
+        _: &SqlType,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
         match self {
             Cell::Null => return Ok(IsNull::Yes),
             Cell::Text(text) => out.extend_from_slice(text.as_bytes()),
@@ -264,31 +300,44 @@ fn cells(row: &Answer) -> Row {
         _ => row.try_get(at).ok().flatten().map(Cell::Text),
     };
     let kinds = row.columns().iter().map(|column| column.type_().clone());
-    kinds.enumerate().map(|column| cell(column).unwrap_or(Cell::Null)).collect()
+    kinds
+        .enumerate()
+        .map(|column| cell(column).unwrap_or(Cell::Null))
+        .collect()
 }
 
 /// The JSON of rows, for the statement that [`upsert`] returns.
 fn json_of(table: &SqlTable, rows: &[Row]) -> Cell {
     let names = || table.columns.iter().map(|(name, _)| *name);
-    let objects: Vec<BTreeMap<&str, &Cell>> = rows.iter().map(|row| names().zip(row).collect()).collect();
+    let objects: Vec<BTreeMap<&str, &Cell>> =
+        rows.iter().map(|row| names().zip(row).collect()).collect();
     json!(objects).to_string().into()
 }
 
 /// A statement that writes the rows of a JSON array. Does not touch rows that are equal.
 fn upsert(table: &SqlTable) -> String {
     let list = |columns: &[(&str, Type)], spell: &dyn Fn(&str, &str) -> String| {
-        let spelled = columns.iter().map(|(name, kind)| spell(name, Session::type_name(*kind)));
+        let spelled = columns
+            .iter()
+            .map(|(name, kind)| spell(name, Session::type_name(*kind)));
         spelled.collect::<Vec<String>>().join(", ")
     };
     // A record's JSON is a string within the JSON, to keep its bytes.
-    let read = |name: &str, kind: &str| format!("{name} {}", if kind == "json" { "text" } else { kind });
-    let compared =
-        |prefix: &str, name: &str, kind: &str| format!("{prefix}.{name}{}", if kind == "json" { "::text" } else { "" });
+    let read =
+        |name: &str, kind: &str| format!("{name} {}", if kind == "json" { "text" } else { kind });
+    let compared = |prefix: &str, name: &str, kind: &str| {
+        format!(
+            "{prefix}.{name}{}",
+            if kind == "json" { "::text" } else { "" }
+        )
+    };
     let (name, names, all) = (&table.name, table.names(), &table.columns);
     let action = if table.values().is_empty() {
         "NOTHING".to_owned()
     } else {
-        let sets = list(table.values(), &|name, _| format!("{name} = excluded.{name}"));
+        let sets = list(table.values(), &|name, _| {
+            format!("{name} = excluded.{name}")
+        });
         let old = list(all, &|column, kind| compared(name, column, kind));
         let new = list(all, &|column, kind| compared("excluded", column, kind));
         format!("UPDATE SET {sets} WHERE ({old}) IS DISTINCT FROM ({new})")

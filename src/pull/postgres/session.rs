@@ -44,7 +44,10 @@ pub struct Session {
 
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session").field("shown", &self.shown).field("is_lost", &self.is_lost).finish_non_exhaustive()
+        f.debug_struct("Session")
+            .field("shown", &self.shown)
+            .field("is_lost", &self.is_lost)
+            .finish_non_exhaustive()
     }
 }
 
@@ -64,7 +67,12 @@ impl Session {
             config.connect(MakeRustlsConnect::new(tls))
         };
         let client = client.map_err(|error| unconnected(&shown, &error))?;
-        let mut session = Session { client, statements: HashMap::new(), shown, is_lost: false };
+        let mut session = Session {
+            client,
+            statements: HashMap::new(),
+            shown,
+            is_lost: false,
+        };
         session.batch(SETTINGS)?;
         session.batch(&format!("SET search_path TO \"{}\"", address.schema))?;
         session.check_server()?;
@@ -76,8 +84,16 @@ impl Session {
         let query = "SELECT current_setting('server_version_num')::bigint, current_setting('server_version'), \
                      current_setting('server_encoding')";
         let row = self.query(query, &[])?.pop().unwrap_or_default();
-        let [Cell::Integer(number), Cell::Text(version), Cell::Text(encoding)] = &row[..] else {
-            return Err(PullError::failed(format!("{}: the server does not report its version", self.shown)));
+        let [
+            Cell::Integer(number),
+            Cell::Text(version),
+            Cell::Text(encoding),
+        ] = &row[..]
+        else {
+            return Err(PullError::failed(format!(
+                "{}: the server does not report its version",
+                self.shown
+            )));
         };
         if *number < OLDEST_SERVER {
             return Err(PullError::Unusable(format!(
@@ -98,9 +114,14 @@ impl Session {
     /// Takes the copy's lock. The server releases it at the end of the connection.
     fn lock(&mut self, schema: &str) -> Result<(), PullError> {
         let digest = Sha256::digest(format!("medfeed pull {schema}"));
-        let key = digest.iter().take(8).fold(0_i64, |key, byte| (key << 8) | i64::from(*byte));
+        let key = digest
+            .iter()
+            .take(8)
+            .fold(0_i64, |key, byte| (key << 8) | i64::from(*byte));
         let begun = Instant::now();
-        while self.query("SELECT pg_try_advisory_lock($1)", &[Cell::Integer(key)])? != [[Cell::Flag(true)]] {
+        while self.query("SELECT pg_try_advisory_lock($1)", &[Cell::Integer(key)])?
+            != [[Cell::Flag(true)]]
+        {
             if begun.elapsed() > LOCK_TIMEOUT {
                 return Err(PullError::Unwritable(format!(
                     "another `medfeed pull` is using {}; wait until it ends, or stop it",
@@ -138,9 +159,9 @@ fn failure(shown: &str, error: &Error) -> PullError {
         return PullError::Unusable(format!("{shown}: {message}"));
     };
     match *code {
-        SqlState::DISK_FULL => {
-            PullError::Unwritable(format!("{shown}: no space is left on the server's disk; make room and run again"))
-        }
+        SqlState::DISK_FULL => PullError::Unwritable(format!(
+            "{shown}: no space is left on the server's disk; make room and run again"
+        )),
         SqlState::INSUFFICIENT_PRIVILEGE => PullError::Unwritable(format!(
             "{shown}: {message}; the copy needs a schema of its own: have one made by `CREATE SCHEMA name AUTHORIZATION user`, and \
              name it with ?schema=name"
@@ -155,14 +176,16 @@ fn failure(shown: &str, error: &Error) -> PullError {
             "{shown}: the service sent a value that is too long for PostgreSQL ({message}); copy to an SQLite file or a folder, or \
              ask the service's operator to shorten it"
         )),
-        SqlState::IO_ERROR => {
-            PullError::Unwritable(format!("{shown}: {message}; check the server's disk and its space, and run again"))
-        }
+        SqlState::IO_ERROR => PullError::Unwritable(format!(
+            "{shown}: {message}; check the server's disk and its space, and run again"
+        )),
         SqlState::DEPENDENT_OBJECTS_STILL_EXIST => PullError::Unusable(format!(
             "{shown}: this version creates the copy's tables again, but other objects depend on them ({message}); drop those, run \
              again, and create them again"
         )),
-        _ if matches!(&code.code()[..2], "40" | "53" | "57") => PullError::failed(format!("{shown}: {message}")),
+        _ if matches!(&code.code()[..2], "40" | "53" | "57") => {
+            PullError::failed(format!("{shown}: {message}"))
+        }
         _ => PullError::Rejected {
             copy: shown.to_owned(),
             reason: message,
@@ -174,8 +197,10 @@ fn failure(shown: &str, error: &Error) -> PullError {
 /// Whether an error means that the connection broke or the server has closed it.
 fn is_lost(error: &Error) -> bool {
     let is_ended = |code: &SqlState| {
-        matches!(*code, SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN | SqlState::CANNOT_CONNECT_NOW)
-            || code.code().starts_with("08")
+        matches!(
+            *code,
+            SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN | SqlState::CANNOT_CONNECT_NOW
+        ) || code.code().starts_with("08")
             || matches!(code.code(), "57P05" | "25P03")
     };
     error.is_closed() || error.code().map_or_else(|| is_io(error), is_ended)
@@ -199,9 +224,15 @@ fn unconnected(shown: &str, error: &Error) -> PullError {
         "invalid configuration" if message.contains("password") => "set PGPASSWORD",
         "invalid configuration" | "authentication error" => "check the address",
         _ => match error.code() {
-            Some(code) if *code == SqlState::INVALID_CATALOG_NAME => "make the database first, by `createdb`",
-            Some(code) if code.code().starts_with("28") => "check user and password, and the server's pg_hba.conf",
-            Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => "ask for the right to connect",
+            Some(code) if *code == SqlState::INVALID_CATALOG_NAME => {
+                "make the database first, by `createdb`"
+            }
+            Some(code) if code.code().starts_with("28") => {
+                "check user and password, and the server's pg_hba.conf"
+            }
+            Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => {
+                "ask for the right to connect"
+            }
             _ => return PullError::failed(format!("{shown} cannot be reached: {message}")),
         },
     };
@@ -210,14 +241,24 @@ fn unconnected(shown: &str, error: &Error) -> PullError {
 
 /// Whether the network is the cause. TLS errors are I/O errors too, with the kind `InvalidData`.
 fn is_io(error: &Error) -> bool {
-    let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
-    cause.is_some_and(|cause| !matches!(cause.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput))
+    let cause = error
+        .source()
+        .and_then(|cause| cause.downcast_ref::<io::Error>());
+    cause.is_some_and(|cause| {
+        !matches!(
+            cause.kind(),
+            io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput
+        )
+    })
 }
 
 /// The server's message, or the error with its causes.
 fn message_of(error: &Error) -> String {
     if let Some(error) = error.as_db_error() {
-        let detail = error.detail().map(|detail| format!(": {}", detail.replace('\n', "; "))).unwrap_or_default();
+        let detail = error
+            .detail()
+            .map(|detail| format!(": {}", detail.replace('\n', "; ")))
+            .unwrap_or_default();
         return format!("{}{detail}", error.message());
     }
     let mut text = error.to_string();

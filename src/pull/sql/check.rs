@@ -11,7 +11,10 @@ use crate::pull::columns::Cell;
 use crate::pull::error::PullError;
 
 /// Returns the first fault in the tables that are derived from a dataset's records.
-pub fn find_fault<D: Database>(database: &mut D, tables: &DatasetTables) -> Result<Option<String>, PullError> {
+pub fn find_fault<D: Database>(
+    database: &mut D,
+    tables: &DatasetTables,
+) -> Result<Option<String>, PullError> {
     database.check_storage()?;
     let mut expected = vec![FoundLinks::default(); tables.links.len()];
     if let Some(fault) = find_in_records(database, tables, &mut expected)? {
@@ -31,14 +34,21 @@ fn find_in_records<D: Database>(
     tables: &DatasetTables,
     expected: &mut [FoundLinks],
 ) -> Result<Option<String>, PullError> {
-    let columns: Vec<String> = tables.records.columns.iter().map(|(name, kind)| D::read(name, *kind)).collect();
+    let columns: Vec<String> = tables
+        .records
+        .columns
+        .iter()
+        .map(|(name, kind)| D::read(name, *kind))
+        .collect();
     let mut reader = Reader::new(&columns.join(", "), &tables.records.name, i64::MIN);
     loop {
         let rows = reader.some(database)?;
         if rows.is_empty() {
             return Ok(None);
         }
-        expected.iter_mut().for_each(|expected| expected.pairs.clear());
+        expected
+            .iter_mut()
+            .for_each(|expected| expected.pairs.clear());
         for row in &rows {
             if let Err(fault) = check_row::<D>(tables, row, expected) {
                 return Ok(Some(fault));
@@ -48,24 +58,36 @@ fn find_in_records<D: Database>(
         for (links, expected) in tables.links.iter().zip(&*expected) {
             let found = pairs_of(database, links, &ids)?;
             if let Some((id, _)) = found.symmetric_difference(&expected.pairs).next() {
-                return Ok(Some(format!("`{}` does not fit the JSON of record {id}", links.pairs.name)));
+                return Ok(Some(format!(
+                    "`{}` does not fit the JSON of record {id}",
+                    links.pairs.name
+                )));
             }
         }
     }
 }
 
 /// Compares a record's row with its JSON. Adds its links to `expected`. Returns a fault as the error.
-fn check_row<D: Database>(tables: &DatasetTables, row: &Row, expected: &mut [FoundLinks]) -> Result<(), String> {
+fn check_row<D: Database>(
+    tables: &DatasetTables,
+    row: &Row,
+    expected: &mut [FoundLinks],
+) -> Result<(), String> {
     let id = row[0].integer().unwrap_or_default();
-    let Some(Cell::Text(json)) = row.last() else { return Err(format!("the JSON of record {id} is not text")) };
-    let record: Value = serde_json::from_str(json).map_err(|_| format!("the JSON of record {id} cannot be read"))?;
+    let Some(Cell::Text(json)) = row.last() else {
+        return Err(format!("the JSON of record {id} is not text"));
+    };
+    let record: Value = serde_json::from_str(json)
+        .map_err(|_| format!("the JSON of record {id} cannot be read"))?;
     if record["id"].as_i64() != Some(id) {
         return Err(format!("the id of record {id} does not fit its JSON"));
     }
     let wanted = row_of::<D>(tables, id, &record, json);
     if let Some(at) = (0..wanted.len()).find(|at| row[*at] != wanted[*at]) {
         let name = tables.records.columns[at].0;
-        return Err(format!("the column `{name}` of record {id} does not fit its JSON"));
+        return Err(format!(
+            "the column `{name}` of record {id} does not fit its JSON"
+        ));
     }
     add_links::<D>(tables, id, &record, expected);
     Ok(())
@@ -81,19 +103,37 @@ fn find_in_linked<D: Database>(
 ) -> Result<Option<String>, PullError> {
     let (pairs, table) = (&links.pairs.name, &links.kind.rows.name);
     let id = links.pairs.columns[0].0;
-    let dangling = format!("NOT EXISTS (SELECT 1 FROM {} WHERE id = {pairs}.{id})", tables.records.name);
+    let dangling = format!(
+        "NOT EXISTS (SELECT 1 FROM {} WHERE id = {pairs}.{id})",
+        tables.records.name
+    );
     if database.has(pairs, &dangling)? {
         return Ok(Some(format!("`{pairs}` has a link of a missing record")));
     }
-    for row in database.query(&format!("SELECT {} FROM {table}", links.kind.rows.names()), &[])? {
+    for row in database.query(
+        &format!("SELECT {} FROM {table}", links.kind.rows.names()),
+        &[],
+    )? {
         let key = key_of(&row[0]);
-        if expected.remove(&key).is_some_and(|expected| expected != row) {
-            return Ok(Some(format!("`{table}` does not fit the records that link to `{key}`")));
+        if expected
+            .remove(&key)
+            .is_some_and(|expected| expected != row)
+        {
+            return Ok(Some(format!(
+                "`{table}` does not fit the records that link to `{key}`"
+            )));
         }
     }
     if let Some(key) = expected.keys().next() {
         return Ok(Some(format!("`{table}` lacks `{key}`")));
     }
-    let stray = format!("true{}", links.kind.no_link(&format!("{table}.{}", links.kind.own_key().0)));
-    Ok(database.has(table, &stray)?.then(|| format!("`{table}` has a row that no record links to")))
+    let stray = format!(
+        "true{}",
+        links
+            .kind
+            .no_link(&format!("{table}.{}", links.kind.own_key().0))
+    );
+    Ok(database
+        .has(table, &stray)?
+        .then(|| format!("`{table}` has a row that no record links to")))
 }

@@ -111,7 +111,10 @@ pub trait Database: Debug + Sized {
     }
 
     /// Runs `work` in one transaction.
-    fn in_transaction<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, PullError>) -> Result<T, PullError> {
+    fn in_transaction<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, PullError>,
+    ) -> Result<T, PullError> {
         self.batch(Self::BEGIN)?;
         let done = work(self).and_then(|done| self.batch("COMMIT").map(|()| done));
         let Err(error) = done else { return done };
@@ -120,7 +123,9 @@ pub trait Database: Debug + Sized {
         }
         // Returns the first error. After some errors, the database has already rolled back.
         let _ = self.batch("ROLLBACK");
-        let PullError::Rejected { copy, reason, .. } = &error else { return Err(error) };
+        let PullError::Rejected { copy, reason, .. } = &error else {
+            return Err(error);
+        };
         match self.foreign_objects(reason) {
             Ok(objects) if !objects.is_empty() => Err(PullError::Unusable(format!(
                 "{copy}: {} refuses what the service sends ({reason}); `medfeed pull` did not create that; drop it, and run \
@@ -134,7 +139,9 @@ pub trait Database: Debug + Sized {
     /// The objects that others added to the copy's tables, and that can cause a message of the database.
     fn foreign_objects(&mut self, reason: &str) -> Result<Vec<String>, PullError> {
         let rows = self.query(Self::FOREIGN_OBJECTS, &[reason.into()])?;
-        let (triggers, named): (Vec<Row>, Vec<Row>) = rows.into_iter().partition(|row| row[0] == Cell::from("trigger"));
+        let (triggers, named): (Vec<Row>, Vec<Row>) = rows
+            .into_iter()
+            .partition(|row| row[0] == Cell::from("trigger"));
         // A message names constraints and indexes, but not triggers.
         let rows = if named.is_empty() { triggers } else { named };
         let shown = rows.iter().map(|row| {
@@ -146,7 +153,12 @@ pub trait Database: Debug + Sized {
 
     /// Whether a table has a row that meets a condition.
     fn has(&mut self, table: &str, condition: &str) -> Result<bool, PullError> {
-        Ok(!self.query(&format!("SELECT 1 FROM {table} WHERE {condition} LIMIT 1"), &[])?.is_empty())
+        Ok(!self
+            .query(
+                &format!("SELECT 1 FROM {table} WHERE {condition} LIMIT 1"),
+                &[],
+            )?
+            .is_empty())
     }
 }
 
@@ -162,23 +174,37 @@ pub struct Reader {
 impl Reader {
     /// Reads from an id on. The first column must be `id`.
     pub fn new(columns: &str, table: &str, from: i64) -> Reader {
-        let query = format!("SELECT {columns} FROM {table} WHERE id >= $1 ORDER BY id LIMIT {READ_AT_ONCE}");
-        Reader { query, next: Some(from), rows: VecDeque::new() }
+        let query = format!(
+            "SELECT {columns} FROM {table} WHERE id >= $1 ORDER BY id LIMIT {READ_AT_ONCE}"
+        );
+        Reader {
+            query,
+            next: Some(from),
+            rows: VecDeque::new(),
+        }
     }
 
     /// Returns the next batch; empty at the end.
     pub fn some<D: Database>(&mut self, database: &mut D) -> Result<Vec<Row>, PullError> {
-        let Some(from) = self.next else { return Ok(Vec::new()) };
+        let Some(from) = self.next else {
+            return Ok(Vec::new());
+        };
         let rows = database.query(&self.query, &[Cell::Integer(from)])?;
         self.next = rows.last().and_then(|row| row[0].integer()?.checked_add(1));
         Ok(rows)
     }
 
     /// Returns the next row if its id is not greater than `last`.
-    pub fn next_until<D: Database>(&mut self, database: &mut D, last: i64) -> Result<Option<Row>, PullError> {
+    pub fn next_until<D: Database>(
+        &mut self,
+        database: &mut D,
+        last: i64,
+    ) -> Result<Option<Row>, PullError> {
         if self.rows.is_empty() {
             self.rows = self.some(database)?.into();
         }
-        Ok(self.rows.pop_front_if(|row| row[0].integer().is_some_and(|id| id <= last)))
+        Ok(self
+            .rows
+            .pop_front_if(|row| row[0].integer().is_some_and(|id| id <= last)))
     }
 }

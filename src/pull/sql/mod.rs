@@ -45,13 +45,21 @@ pub struct SqlCopy<D: Database> {
 impl<D: Database> SqlCopy<D> {
     /// Opens the copy of a service's content, or creates one. With `reload`, everything is loaded again, and the copy
     /// may be that of another service. Leaves other files and databases untouched.
-    pub fn open(address: D::Location, server: &ServerUrl, reload: bool) -> Result<SqlCopy<D>, PullError> {
+    pub fn open(
+        address: D::Location,
+        server: &ServerUrl,
+        reload: bool,
+    ) -> Result<SqlCopy<D>, PullError> {
         let mut copy = SqlCopy {
             address,
             database: None,
             tables: PerDataset::of(DatasetTables::new),
             server: server.to_string(),
-            to_reload: if reload { Dataset::ALL.to_vec() } else { Vec::new() },
+            to_reload: if reload {
+                Dataset::ALL.to_vec()
+            } else {
+                Vec::new()
+            },
         };
         copy.connected()?;
         Ok(copy)
@@ -71,7 +79,12 @@ impl<D: Database> SqlCopy<D> {
         // A reload may replace the content of another service.
         let is_replaced = self.to_reload.len() == Dataset::ALL.len();
         if let Some(other) = held.filter(|held| held != server && !is_replaced) {
-            return Err(PullError::of_another_service(database.shown(), &other, server, D::OTHER_LOCATION));
+            return Err(PullError::of_another_service(
+                database.shown(),
+                &other,
+                server,
+                D::OTHER_LOCATION,
+            ));
         }
         Ok(database)
     }
@@ -83,11 +96,22 @@ impl<D: Database> PullTarget for SqlCopy<D> {
         let (database, _) = self.connected()?;
         let verified_at = D::read("verified_at", Type::Time);
         let query = format!("SELECT token, records, {verified_at} FROM sync WHERE dataset = $1");
-        let row = database.query(&query, &[dataset.as_str().into()])?.pop().unwrap_or_default();
-        let [Cell::Text(token), Cell::Integer(records), verified_at] = &row[..] else { return Ok(None) };
-        let verified_at = str::from_utf8(verified_at.bytes()).ok().and_then(|text| parse_time(text).ok());
+        let row = database
+            .query(&query, &[dataset.as_str().into()])?
+            .pop()
+            .unwrap_or_default();
+        let [Cell::Text(token), Cell::Integer(records), verified_at] = &row[..] else {
+            return Ok(None);
+        };
+        let verified_at = str::from_utf8(verified_at.bytes())
+            .ok()
+            .and_then(|text| parse_time(text).ok());
         let verified_at = verified_at.map_or(0, |time| time.unix_s());
-        let position = Position { token: token.clone(), records: records.unsigned_abs(), verified_at };
+        let position = Position {
+            token: token.clone(),
+            records: records.unsigned_abs(),
+            verified_at,
+        };
         Ok(Some(position).filter(|_| !is_reloaded))
     }
 
@@ -96,23 +120,44 @@ impl<D: Database> PullTarget for SqlCopy<D> {
         let (database, _) = self.connected()?;
         let query = "SELECT records FROM sync WHERE dataset = $1
             AND EXISTS (SELECT 1 FROM copy WHERE name = 'server' AND value = $2)";
-        let row = database.query(query, &[dataset.as_str().into(), server])?.pop();
+        let row = database
+            .query(query, &[dataset.as_str().into(), server])?
+            .pop();
         Ok(row.and_then(|row| row[0].integer()).map(i64::unsigned_abs))
     }
 
-    fn apply(&mut self, dataset: Dataset, page: &FeedPage, events: &dyn Events) -> Result<(), PullError> {
+    fn apply(
+        &mut self,
+        dataset: Dataset,
+        page: &FeedPage,
+        events: &dyn Events,
+    ) -> Result<(), PullError> {
         let (database, tables) = self.connected()?;
         database.in_transaction(|database| {
             let change = apply(database, &tables[dataset], &page.entries, events)?;
             let save = "UPDATE sync SET token = $2, records = records + $3, checked_at = $4,
                 changed_at = CASE WHEN $5 THEN $4 ELSE changed_at END WHERE dataset = $1";
-            let (time, is_changed) = (now().to_string().into(), Cell::Flag(!page.entries.is_empty()));
-            let saved = [dataset.as_str().into(), page.token.as_str().into(), Cell::Integer(change), time, is_changed];
+            let (time, is_changed) = (
+                now().to_string().into(),
+                Cell::Flag(!page.entries.is_empty()),
+            );
+            let saved = [
+                dataset.as_str().into(),
+                page.token.as_str().into(),
+                Cell::Integer(change),
+                time,
+                is_changed,
+            ];
             database.query(save, &saved).map(|_| ())
         })
     }
 
-    fn load(&mut self, dataset: Dataset, export: &mut Export<'_>, events: &dyn Events) -> Result<(), PullError> {
+    fn load(
+        &mut self,
+        dataset: Dataset,
+        export: &mut Export<'_>,
+        events: &dyn Events,
+    ) -> Result<(), PullError> {
         let server = Cell::from(self.server.as_str());
         let (database, tables) = self.connected()?;
         database.in_transaction(|database| {
@@ -135,7 +180,10 @@ impl<D: Database> PullTarget for SqlCopy<D> {
         let (database, tables) = self.connected()?;
         database.in_transaction(|database| {
             let (mut held, mut count) = (Reader::new("id", dataset.as_str(), i64::MIN), 0);
-            while let Some(id) = held.next_until(database, i64::MAX)?.and_then(|row| row[0].integer()) {
+            while let Some(id) = held
+                .next_until(database, i64::MAX)?
+                .and_then(|row| row[0].integer())
+            {
                 events.change(dataset, &tombstone(id))?;
                 count += 1;
             }
@@ -164,7 +212,9 @@ impl<D: Database> PullTarget for SqlCopy<D> {
     fn set_verified(&mut self, dataset: Dataset) -> Result<(), PullError> {
         let (database, _) = self.connected()?;
         let note = "UPDATE sync SET verified_at = $1 WHERE dataset = $2";
-        database.query(note, &[now().to_string().into(), dataset.as_str().into()]).map(|_| ())
+        database
+            .query(note, &[now().to_string().into(), dataset.as_str().into()])
+            .map(|_| ())
     }
 
     fn check_location(&self) -> Result<(), PullError> {
@@ -180,7 +230,10 @@ fn apply<D: Database>(
     events: &dyn Events,
 ) -> Result<i64, PullError> {
     let dataset = tables.dataset;
-    let query = format!("SELECT id FROM {dataset} WHERE id IN ({})", listed::<D>("$1", &[Type::Integer]));
+    let query = format!(
+        "SELECT id FROM {dataset} WHERE id IN ({})",
+        listed::<D>("$1", &[Type::Integer])
+    );
     let rows = database.query(&query, &[list(entries.iter().map(|entry| entry.id))])?;
     let mut held: BTreeSet<i64> = rows.iter().filter_map(|row| row[0].integer()).collect();
     let (mut writer, mut change) = (RecordWriter::new(tables, true), 0);
@@ -198,7 +251,11 @@ fn apply<D: Database>(
             held.insert(entry.id);
         }
         change += i64::from(!entry.is_removal) - i64::from(was_held);
-        writer.add(database, entry.id, (!entry.is_removal).then(|| entry.json.clone()))?;
+        writer.add(
+            database,
+            entry.id,
+            (!entry.is_removal).then(|| entry.json.clone()),
+        )?;
     }
     writer.finish(database)?;
     Ok(change)
@@ -216,16 +273,26 @@ fn load<D: Database>(
     clear_links(database, tables)?;
     let mut writer = RecordWriter::new(tables, false);
     // Another program may have written invalid ids, so reading begins with the smallest number.
-    let mut held = Reader::new(&format!("id, {}", D::JSON_OR_DIGEST), dataset.as_str(), i64::MIN);
+    let mut held = Reader::new(
+        &format!("id, {}", D::JSON_OR_DIGEST),
+        dataset.as_str(),
+        i64::MIN,
+    );
     let (mut changes, mut received) = (Changes::new(dataset, events), 0);
-    let remove_until =
-        |database: &mut D, held: &mut Reader, changes: &mut Changes<'_>, writer: &mut RecordWriter<'_>, last| {
-            while let Some(id) = held.next_until(database, last)?.and_then(|row| row[0].integer()) {
-                changes.add(&tombstone(id))?;
-                writer.add(database, id, None)?;
-            }
-            Ok::<_, PullError>(())
-        };
+    let remove_until = |database: &mut D,
+                        held: &mut Reader,
+                        changes: &mut Changes<'_>,
+                        writer: &mut RecordWriter<'_>,
+                        last| {
+        while let Some(id) = held
+            .next_until(database, last)?
+            .and_then(|row| row[0].integer())
+        {
+            changes.add(&tombstone(id))?;
+            writer.add(database, id, None)?;
+        }
+        Ok::<_, PullError>(())
+    };
     while let Some(entry) = export.next_record()? {
         remove_until(database, &mut held, &mut changes, &mut writer, entry.id - 1)?;
         let before = held.next_until(database, entry.id)?;
@@ -254,7 +321,10 @@ fn is_json(cell: &Cell, json: &str) -> bool {
 }
 
 fn clear_links<D: Database>(database: &mut D, tables: &DatasetTables) -> Result<(), PullError> {
-    tables.links.iter().try_for_each(|links| database.batch(&format!("DELETE FROM {}", links.pairs.name)))
+    tables
+        .links
+        .iter()
+        .try_for_each(|links| database.batch(&format!("DELETE FROM {}", links.pairs.name)))
 }
 
 /// Removes the other datasets if the copy is that of another service.
@@ -265,16 +335,23 @@ fn remove_other_service<D: Database>(
     server: &Cell,
 ) -> Result<(), PullError> {
     let foreign = "SELECT 1 FROM copy WHERE name = 'server' AND value <> $1";
-    if database.query(foreign, std::slice::from_ref(server))?.is_empty() {
+    if database
+        .query(foreign, std::slice::from_ref(server))?
+        .is_empty()
+    {
         return Ok(());
     }
-    all.values().filter(|tables| tables.dataset != kept).try_for_each(|tables| clear(database, tables))
+    all.values()
+        .filter(|tables| tables.dataset != kept)
+        .try_for_each(|tables| clear(database, tables))
 }
 
 /// Removes the records of a dataset and its position. Rows without links stay.
 fn clear<D: Database>(database: &mut D, tables: &DatasetTables) -> Result<(), PullError> {
     let dataset = tables.dataset;
     clear_links(database, tables)?;
-    database.batch(&format!("DELETE FROM {dataset}; DELETE FROM sync WHERE dataset = '{dataset}'"))?;
+    database.batch(&format!(
+        "DELETE FROM {dataset}; DELETE FROM sync WHERE dataset = '{dataset}'"
+    ))?;
     database.rebuild_search(dataset)
 }

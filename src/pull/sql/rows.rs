@@ -28,16 +28,30 @@ pub struct FoundLinks {
 /// The row of a record with the text `json`.
 pub fn row_of<D: Database>(tables: &DatasetTables, id: i64, record: &Value, json: &str) -> Row {
     let mut row = vec![Cell::Integer(id)];
-    row.extend(tables.columns.iter().map(|column| D::stored(column.kind.into(), cell_of(column, record))));
+    row.extend(
+        tables
+            .columns
+            .iter()
+            .map(|column| D::stored(column.kind.into(), cell_of(column, record))),
+    );
     let updated_at = record["updated_at"].as_str().map_or(Cell::Null, Cell::from);
     row.extend([D::stored(Type::Time, updated_at), json.into()]);
     row
 }
 
 /// Adds the links of a record to `found`, which has an item for each link table.
-pub fn add_links<D: Database>(tables: &DatasetTables, id: i64, record: &Value, found: &mut [FoundLinks]) {
+pub fn add_links<D: Database>(
+    tables: &DatasetTables,
+    id: i64,
+    record: &Value,
+    found: &mut [FoundLinks],
+) {
     for (links, found) in tables.links.iter().zip(found) {
-        for row in links.kind.items_of(tables.columns, record).filter_map(|item| linked_row::<D>(links.kind, item)) {
+        for row in links
+            .kind
+            .items_of(tables.columns, record)
+            .filter_map(|item| linked_row::<D>(links.kind, item))
+        {
             let key = key_of(&row[0]);
             found.pairs.insert((id, key.clone()));
             found.rows.insert(key, row);
@@ -55,7 +69,16 @@ fn linked_row<D: Database>(kind: &LinkedKind, item: &Value) -> Option<Row> {
         return item.is_string().then(|| vec![text(item)]);
     }
     let key = Cell::Integer(item["id"].as_i64()?);
-    Some(std::iter::once(key).chain(kind.rows.values().iter().map(|(name, _)| text(&item[*name]))).collect())
+    Some(
+        std::iter::once(key)
+            .chain(
+                kind.rows
+                    .values()
+                    .iter()
+                    .map(|(name, _)| text(&item[*name])),
+            )
+            .collect(),
+    )
 }
 
 /// The key of a linked row as a text.
@@ -69,14 +92,21 @@ pub fn key_of(cell: &Cell) -> String {
 
 /// A query of the rows in a parameter, a JSON array of arrays.
 pub fn listed<D: Database>(parameter: &str, types: &[Type]) -> String {
-    let column = |(at, kind): (usize, &Type)| format!("CAST(value ->> {at} AS {})", D::type_name(*kind));
+    let column =
+        |(at, kind): (usize, &Type)| format!("CAST(value ->> {at} AS {})", D::type_name(*kind));
     let columns: Vec<String> = types.iter().enumerate().map(column).collect();
-    format!("SELECT {} FROM {}({parameter})", columns.join(", "), D::JSON_ITEMS)
+    format!(
+        "SELECT {} FROM {}({parameter})",
+        columns.join(", "),
+        D::JSON_ITEMS
+    )
 }
 
 /// The parameter of [`listed`] for rows with one column.
 pub fn list<T: Serialize>(items: impl IntoIterator<Item = T>) -> Cell {
-    json!(items.into_iter().map(|item| [item]).collect::<Vec<_>>()).to_string().into()
+    json!(items.into_iter().map(|item| [item]).collect::<Vec<_>>())
+        .to_string()
+        .into()
 }
 
 /// Writes and removes records within one transaction.
@@ -108,17 +138,30 @@ impl<'a> RecordWriter<'a> {
     }
 
     /// Adds a record to the batch, or the removal of an id. Writes a full batch.
-    pub fn add<D: Database>(&mut self, database: &mut D, id: i64, json: Option<Box<str>>) -> Result<(), PullError> {
+    pub fn add<D: Database>(
+        &mut self,
+        database: &mut D,
+        id: i64,
+        json: Option<Box<str>>,
+    ) -> Result<(), PullError> {
         self.waiting_bytes += json.as_ref().map_or(0, |json| json.len());
         self.waiting.insert(id, json);
         let is_full = self.waiting.len() >= WRITE_AT_ONCE || self.waiting_bytes >= WRITE_BYTES;
-        if is_full { self.write(database) } else { Ok(()) }
+        if is_full {
+            self.write(database)
+        } else {
+            Ok(())
+        }
     }
 
     /// Writes the last batch, and removes linked rows without links.
     pub fn finish<D: Database>(mut self, database: &mut D) -> Result<(), PullError> {
         self.write(database)?;
-        if self.has_unlinked { sweep(database) } else { Ok(()) }
+        if self.has_unlinked {
+            sweep(database)
+        } else {
+            Ok(())
+        }
     }
 
     fn write<D: Database>(&mut self, database: &mut D) -> Result<(), PullError> {
@@ -137,11 +180,18 @@ impl<'a> RecordWriter<'a> {
             found.pairs.retain(|pair| !held.contains(pair));
         }
         database.write_records(self.tables, records, self.updates_search)?;
-        for ((links, found), written) in self.tables.links.iter().zip(found).zip(&mut self.written) {
-            let pairs =
-                found.pairs.iter().map(|(id, key)| vec![Cell::Integer(*id), found.rows[key][0].clone()]).collect();
-            let rows: BTreeMap<String, Row> =
-                found.rows.into_iter().filter(|(key, row)| written.get(key) != Some(row)).collect();
+        for ((links, found), written) in self.tables.links.iter().zip(found).zip(&mut self.written)
+        {
+            let pairs = found
+                .pairs
+                .iter()
+                .map(|(id, key)| vec![Cell::Integer(*id), found.rows[key][0].clone()])
+                .collect();
+            let rows: BTreeMap<String, Row> = found
+                .rows
+                .into_iter()
+                .filter(|(key, row)| written.get(key) != Some(row))
+                .collect();
             database.write_rows(&links.kind.rows, rows.values().cloned().collect())?;
             database.write_rows(&links.pairs, pairs)?;
             written.extend(rows);
@@ -151,7 +201,10 @@ impl<'a> RecordWriter<'a> {
 
     /// Empties the batch. Returns its rows by id, and their links for each link table.
     fn take_waiting<D: Database>(&mut self) -> Result<(Records, Vec<FoundLinks>), PullError> {
-        let (mut records, mut found) = (Records::new(), vec![FoundLinks::default(); self.tables.links.len()]);
+        let (mut records, mut found) = (
+            Records::new(),
+            vec![FoundLinks::default(); self.tables.links.len()],
+        );
         for (id, json) in std::mem::take(&mut self.waiting) {
             let Some(json) = json else {
                 records.insert(id, None);
@@ -167,8 +220,11 @@ impl<'a> RecordWriter<'a> {
 }
 
 fn parse(json: &str) -> Result<Value, PullError> {
-    serde_json::from_str(json)
-        .map_err(|error| PullError::failed(format!("the service sent a record that cannot be read ({error})")))
+    serde_json::from_str(json).map_err(|error| {
+        PullError::failed(format!(
+            "the service sent a record that cannot be read ({error})"
+        ))
+    })
 }
 
 /// Reads the links of records. `ids` is a list of their ids.
@@ -177,23 +233,41 @@ pub fn pairs_of<D: Database>(
     links: &LinkTable,
     ids: &Cell,
 ) -> Result<BTreeSet<(i64, String)>, PullError> {
-    let (table, names, (id, id_type)) = (&links.pairs.name, links.pairs.names(), links.pairs.columns[0]);
-    let query = format!("SELECT {names} FROM {table} WHERE {id} IN ({})", listed::<D>("$1", &[id_type]));
+    let (table, names, (id, id_type)) = (
+        &links.pairs.name,
+        links.pairs.names(),
+        links.pairs.columns[0],
+    );
+    let query = format!(
+        "SELECT {names} FROM {table} WHERE {id} IN ({})",
+        listed::<D>("$1", &[id_type])
+    );
     let rows = database.query(&query, std::slice::from_ref(ids))?;
-    Ok(rows.iter().filter_map(|row| Some((row[0].integer()?, key_of(&row[1])))).collect())
+    Ok(rows
+        .iter()
+        .filter_map(|row| Some((row[0].integer()?, key_of(&row[1]))))
+        .collect())
 }
 
 /// A statement that removes links.
 fn unlink<D: Database>(links: &LinkTable) -> String {
     let types = [0, 1].map(|at| links.pairs.columns[at].1);
-    format!("DELETE FROM {} WHERE ({}) IN ({})", links.pairs.name, links.pairs.names(), listed::<D>("$1", &types))
+    format!(
+        "DELETE FROM {} WHERE ({}) IN ({})",
+        links.pairs.name,
+        links.pairs.names(),
+        listed::<D>("$1", &types)
+    )
 }
 
 /// Removes all linked rows without links.
 pub fn sweep<D: Database>(database: &mut D) -> Result<(), PullError> {
     let statement = |kind: &LinkedKind| {
         let table = &kind.rows.name;
-        format!("DELETE FROM {table} WHERE true{};", kind.no_link(&format!("{table}.{}", kind.own_key().0)))
+        format!(
+            "DELETE FROM {table} WHERE true{};",
+            kind.no_link(&format!("{table}.{}", kind.own_key().0))
+        )
     };
     database.batch(&linked().iter().map(statement).collect::<String>())
 }

@@ -54,15 +54,24 @@ const VIEWS: [(&str, &str); 6] = [
 /// Creates all tables of a new copy, within a transaction.
 pub fn create<D: Database>(database: &mut D) -> Result<(), PullError> {
     let (common, derived, layout) = (D::common(), derived::<D>(), layout::<D>());
-    database.batch(&format!("{common}{derived}INSERT INTO copy VALUES ('layout', '{layout}');"))
+    database.batch(&format!(
+        "{common}{derived}INSERT INTO copy VALUES ('layout', '{layout}');"
+    ))
 }
 
 /// Returns a value of the table `copy`.
 pub fn value_of<D: Database>(database: &mut D, name: &str) -> Result<Option<String>, PullError> {
     // The table may belong to another program, with other types.
     let query = "SELECT CAST(value AS text) FROM copy WHERE CAST(name AS text) = $1";
-    let row = database.query(query, &[name.into()])?.pop().unwrap_or_default();
-    Ok(if let [Cell::Text(value)] = &row[..] { Some(value.clone()) } else { None })
+    let row = database
+        .query(query, &[name.into()])?
+        .pop()
+        .unwrap_or_default();
+    Ok(if let [Cell::Text(value)] = &row[..] {
+        Some(value.clone())
+    } else {
+        None
+    })
 }
 
 /// Creates the derived tables again if their layout is that of another version.
@@ -80,7 +89,10 @@ pub fn renew<D: Database>(database: &mut D) -> Result<(), PullError> {
         for dataset in Dataset::ALL {
             take_back(database, dataset)?;
         }
-        database.query("UPDATE copy SET value = $1 WHERE name = 'layout'", &[wanted.into()])?;
+        database.query(
+            "UPDATE copy SET value = $1 WHERE name = 'layout'",
+            &[wanted.into()],
+        )?;
         Ok(())
     })
 }
@@ -114,7 +126,12 @@ fn derived<D: Database>() -> String {
     for dataset in Dataset::ALL {
         let (tables, (column, index)) = (DatasetTables::new(dataset), D::search(dataset));
         ddl += &format!("{}{index}\n", create_table::<D>(&tables.records, &column));
-        ddl.extend(tables.links.iter().map(|links| create_links::<D>(dataset, links)));
+        ddl.extend(
+            tables
+                .links
+                .iter()
+                .map(|links| create_links::<D>(dataset, links)),
+        );
     }
     ddl.extend(views::<D>().map(|(name, query)| format!("CREATE VIEW {name} AS {query};\n")));
     ddl
@@ -131,8 +148,16 @@ fn create_table<D: Database>(table: &SqlTable, more: &str) -> String {
         format!("{name} {}{constraint}", D::type_name(*kind))
     };
     let columns: Vec<String> = table.columns.iter().map(column).collect();
-    let end = if key_type == Type::Integer { "" } else { D::BY_KEY };
-    format!("CREATE TABLE {} ({}{more}){end};", table.name, columns.join(", "))
+    let end = if key_type == Type::Integer {
+        ""
+    } else {
+        D::BY_KEY
+    };
+    format!(
+        "CREATE TABLE {} ({}{more}){end};",
+        table.name,
+        columns.join(", ")
+    )
 }
 
 // The layout's digest includes the whitespace, so it must not change.
@@ -150,18 +175,32 @@ fn create_links<D: Database>(dataset: Dataset, links: &LinkTable) -> String {
 
 /// The statements that drop the views, the link tables and the linked rows.
 fn drop_derived<D: Database>() -> String {
-    let views = views::<D>().rev().map(|(name, _)| format!("DROP VIEW IF EXISTS {name};\n"));
-    let links =
-        Dataset::ALL.into_iter().flat_map(|dataset| linked().iter().filter_map(move |kind| link_table(dataset, kind)));
+    let views = views::<D>()
+        .rev()
+        .map(|(name, _)| format!("DROP VIEW IF EXISTS {name};\n"));
+    let links = Dataset::ALL.into_iter().flat_map(|dataset| {
+        linked()
+            .iter()
+            .filter_map(move |kind| link_table(dataset, kind))
+    });
     let tables = links.chain(linked().iter().map(|kind| kind.rows.name.clone()));
-    views.chain(tables.map(|table| format!("DROP TABLE IF EXISTS {table};\n"))).collect()
+    views
+        .chain(tables.map(|table| format!("DROP TABLE IF EXISTS {table};\n")))
+        .collect()
 }
 
 /// The names and queries of the views. Each uses earlier ones only.
 fn views<D: Database>() -> impl DoubleEndedIterator<Item = (&'static str, String)> {
-    let spelled =
-        |query: &str| D::VIEW_WORDS.iter().fold(query.to_owned(), |query, (word, sql)| query.replace(word, sql));
-    VIEWS.into_iter().map(move |(name, query)| (name, spelled(query)))
+    let spelled = |query: &str| {
+        D::VIEW_WORDS
+            .iter()
+            .fold(query.to_owned(), |query, (word, sql)| {
+                query.replace(word, sql)
+            })
+    };
+    VIEWS
+        .into_iter()
+        .map(move |(name, query)| (name, spelled(query)))
 }
 
 /// A digest of the layout of the derived tables.

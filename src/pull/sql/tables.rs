@@ -84,26 +84,52 @@ pub struct LinkedKind {
 /// All kinds of linked rows.
 pub fn linked() -> &'static [LinkedKind] {
     fn references<F: ReferenceFields>() -> LinkedKind {
-        let values = F::table().fields.iter().map(|field| (field.column.as_str(), Type::Text));
+        let values = F::table()
+            .fields
+            .iter()
+            .map(|field| (field.column.as_str(), Type::Text));
         let columns = once(("id", Type::Integer)).chain(values).collect();
         let key = match F::KIND {
             ReferenceKind::Organization => "organization_id",
             ReferenceKind::Tag => "tag_id",
         };
-        LinkedKind { rows: SqlTable { name: F::STEM.to_owned(), columns, keys: 1 }, key, kind: Some(F::KIND) }
+        LinkedKind {
+            rows: SqlTable {
+                name: F::STEM.to_owned(),
+                columns,
+                keys: 1,
+            },
+            key,
+            kind: Some(F::KIND),
+        }
     }
     fn texts(dataset: Dataset) -> impl Iterator<Item = LinkedKind> {
         let table = dataset.table();
-        let lists = table.fields.iter().enumerate().filter(|(_, field)| field.kind == ValueKind::Texts);
+        let lists = table
+            .fields
+            .iter()
+            .enumerate()
+            .filter(|(_, field)| field.kind == ValueKind::Texts);
         lists.map(|(at, field)| {
             let filter = table.filters.iter().find(|filter| filter.field == at);
             let key = filter.map_or("item", |filter| filter.name.as_str());
-            let rows = SqlTable { name: field.column.clone(), columns: vec![("name", Type::Text)], keys: 1 };
-            LinkedKind { rows, key, kind: None }
+            let rows = SqlTable {
+                name: field.column.clone(),
+                columns: vec![("name", Type::Text)],
+                keys: 1,
+            };
+            LinkedKind {
+                rows,
+                key,
+                kind: None,
+            }
         })
     }
     static LINKED: LazyLock<Vec<LinkedKind>> = LazyLock::new(|| {
-        let mut linked = vec![references::<OrganizationFields>(), references::<TagFields>()];
+        let mut linked = vec![
+            references::<OrganizationFields>(),
+            references::<TagFields>(),
+        ];
         linked.extend(Dataset::ALL.into_iter().flat_map(texts));
         linked.dedup_by(|one, other| one.rows.name == other.rows.name);
         linked
@@ -126,22 +152,50 @@ impl LinkedKind {
     }
 
     /// The items of a record's lists that link to such rows.
-    pub fn items_of<'a>(&self, columns: &[Column], record: &'a Value) -> impl Iterator<Item = &'a Value> {
-        let lists = columns.iter().filter(|column| self.is_listed_in(column)).map(|column| value_of(column, record));
-        lists.collect::<Vec<_>>().into_iter().filter_map(Value::as_array).flatten()
+    pub fn items_of<'a>(
+        &self,
+        columns: &[Column],
+        record: &'a Value,
+    ) -> impl Iterator<Item = &'a Value> {
+        let lists = columns
+            .iter()
+            .filter(|column| self.is_listed_in(column))
+            .map(|column| value_of(column, record));
+        lists
+            .collect::<Vec<_>>()
+            .into_iter()
+            .filter_map(Value::as_array)
+            .flatten()
     }
 
     /// An SQL condition: no record links to the row with the key `key`, which is an SQL expression.
     pub fn no_link(&self, key: &str) -> String {
-        let tables = Dataset::ALL.into_iter().filter_map(|dataset| link_table(dataset, self));
-        tables.map(|table| format!(" AND NOT EXISTS (SELECT 1 FROM {table} WHERE {} = {key})", self.key)).collect()
+        let tables = Dataset::ALL
+            .into_iter()
+            .filter_map(|dataset| link_table(dataset, self));
+        tables
+            .map(|table| {
+                format!(
+                    " AND NOT EXISTS (SELECT 1 FROM {table} WHERE {} = {key})",
+                    self.key
+                )
+            })
+            .collect()
     }
 }
 
 /// The name of a dataset's table of links to rows of a kind; `None` if its records have no such links.
 pub fn link_table(dataset: Dataset, kind: &LinkedKind) -> Option<String> {
-    let has_links = columns(dataset).iter().any(|column| kind.is_listed_in(column));
-    has_links.then(|| format!("{}_{}", id_column(dataset).trim_end_matches("_id"), kind.rows.name))
+    let has_links = columns(dataset)
+        .iter()
+        .any(|column| kind.is_listed_in(column));
+    has_links.then(|| {
+        format!(
+            "{}_{}",
+            id_column(dataset).trim_end_matches("_id"),
+            kind.rows.name
+        )
+    })
 }
 
 /// The column of link tables that holds a record's id.
@@ -178,17 +232,35 @@ impl DatasetTables {
     /// The tables of a dataset.
     pub fn new(dataset: Dataset) -> DatasetTables {
         let columns = columns(dataset);
-        let between = columns.iter().map(|column| (column.column.as_str(), Type::from(column.kind)));
+        let between = columns
+            .iter()
+            .map(|column| (column.column.as_str(), Type::from(column.kind)));
         let cells = once(("id", Type::Integer)).chain(between);
-        let cells = cells.chain([("updated_at", Type::Time), ("json", Type::Json)]).collect();
+        let cells = cells
+            .chain([("updated_at", Type::Time), ("json", Type::Json)])
+            .collect();
         let links = linked().iter().filter_map(|kind| {
-            let pairs = vec![(id_column(dataset), Type::Integer), (kind.key, kind.own_key().1)];
-            Some(LinkTable { kind, pairs: SqlTable { name: link_table(dataset, kind)?, columns: pairs, keys: 2 } })
+            let pairs = vec![
+                (id_column(dataset), Type::Integer),
+                (kind.key, kind.own_key().1),
+            ];
+            Some(LinkTable {
+                kind,
+                pairs: SqlTable {
+                    name: link_table(dataset, kind)?,
+                    columns: pairs,
+                    keys: 2,
+                },
+            })
         });
         DatasetTables {
             dataset,
             columns,
-            records: SqlTable { name: dataset.to_string(), columns: cells, keys: 1 },
+            records: SqlTable {
+                name: dataset.to_string(),
+                columns: cells,
+                keys: 1,
+            },
             links: links.collect(),
         }
     }
@@ -204,5 +276,11 @@ pub fn searched(dataset: Dataset) -> Vec<&'static str> {
             || field.kind.json_type() == JsonType::List
             || field.kind == ValueKind::Text && is_filtered()
     };
-    table.fields.iter().enumerate().filter(is_searched).map(|(_, field)| field.column.as_str()).collect()
+    table
+        .fields
+        .iter()
+        .enumerate()
+        .filter(is_searched)
+        .map(|(_, field)| field.column.as_str())
+        .collect()
 }

@@ -44,7 +44,10 @@ pub struct SqliteFile {
 
 impl SqliteFile {
     /// Runs `work` on the connection.
-    pub fn run<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, PullError> {
+    pub fn run<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, PullError> {
         work(&self.connection).map_err(|error| failure(&self.path, &error))
     }
 }
@@ -67,7 +70,9 @@ fn cell(value: ValueRef<'_>) -> Cell {
         ValueRef::Null => Cell::Null,
         ValueRef::Integer(number) => Cell::Integer(number),
         ValueRef::Real(number) => Cell::Number(number),
-        ValueRef::Text(bytes) => str::from_utf8(bytes).map_or_else(|_| Cell::Bytes(bytes.to_vec()), Cell::from),
+        ValueRef::Text(bytes) => {
+            str::from_utf8(bytes).map_or_else(|_| Cell::Bytes(bytes.to_vec()), Cell::from)
+        }
         ValueRef::Blob(bytes) => Cell::Bytes(bytes.to_vec()),
     }
 }
@@ -77,22 +82,38 @@ pub fn query(connection: &Connection, sql: &str, params: &[Cell]) -> rusqlite::R
     let mut statement = connection.prepare_cached(sql)?;
     let columns = statement.column_count();
     let rows = statement.query_map(params_from_iter(params), |row| {
-        (0..columns).map(|column| row.get_ref(column).map(cell)).collect::<rusqlite::Result<Row>>()
+        (0..columns)
+            .map(|column| row.get_ref(column).map(cell))
+            .collect::<rusqlite::Result<Row>>()
     })?;
     rows.collect()
 }
 
 /// Runs a statement without a result.
 pub fn execute(connection: &Connection, sql: &str, params: Row) -> rusqlite::Result<()> {
-    connection.prepare_cached(sql)?.execute(params_from_iter(params)).map(|_| ())
+    connection
+        .prepare_cached(sql)?
+        .execute(params_from_iter(params))
+        .map(|_| ())
 }
 
 /// A statement that writes a row. A row that is nothing but a key is left as it is. Unlike `INSERT OR REPLACE`, it
 /// deletes no row because of a unique index that others added.
 pub fn insert(table: &SqlTable) -> String {
-    let keys: Vec<&str> = table.columns[..table.keys].iter().map(|(name, _)| *name).collect();
-    let sets: Vec<String> = table.values().iter().map(|(name, _)| format!("{name} = excluded.{name}")).collect();
-    let action = if sets.is_empty() { "NOTHING".to_owned() } else { format!("UPDATE SET {}", sets.join(", ")) };
+    let keys: Vec<&str> = table.columns[..table.keys]
+        .iter()
+        .map(|(name, _)| *name)
+        .collect();
+    let sets: Vec<String> = table
+        .values()
+        .iter()
+        .map(|(name, _)| format!("{name} = excluded.{name}"))
+        .collect();
+    let action = if sets.is_empty() {
+        "NOTHING".to_owned()
+    } else {
+        format!("UPDATE SET {}", sets.join(", "))
+    };
     let marks = vec!["?"; table.columns.len()].join(", ");
     let (name, names, keys) = (&table.name, table.names(), keys.join(", "));
     format!("INSERT INTO {name} ({names}) VALUES ({marks}) ON CONFLICT ({keys}) DO {action}")
@@ -123,7 +144,10 @@ impl Statements {
         let (texts, marks) = (names.join(", "), ", ?".repeat(names.len()));
         Statements {
             updates_search,
-            searched: columns.filter(|(_, (name, _))| is_searched(name)).map(|(at, _)| at).collect(),
+            searched: columns
+                .filter(|(_, (name, _))| is_searched(name))
+                .map(|(at, _)| at)
+                .collect(),
             select: format!("SELECT id, {texts} FROM {dataset} WHERE id = ?"),
             insert: insert(&tables.records),
             delete: format!("DELETE FROM {dataset} WHERE id = ?"),
@@ -135,12 +159,21 @@ impl Statements {
     }
 
     /// Writes a record, or removes it if `row` is `None`.
-    pub fn write(&self, connection: &Connection, id: i64, row: Option<Row>) -> rusqlite::Result<()> {
+    pub fn write(
+        &self,
+        connection: &Connection,
+        id: i64,
+        row: Option<Row>,
+    ) -> rusqlite::Result<()> {
         let key = vec![Cell::Integer(id)];
-        let words = |row: &Row| -> Row { self.searched.iter().map(|at| row[*at].clone()).collect() };
+        let words =
+            |row: &Row| -> Row { self.searched.iter().map(|at| row[*at].clone()).collect() };
         let (mut before, mut after) = (None, None);
         if self.updates_search {
-            (before, after) = (query(connection, &self.select, &key)?.pop(), row.as_ref().map(words));
+            (before, after) = (
+                query(connection, &self.select, &key)?.pop(),
+                row.as_ref().map(words),
+            );
         }
         let is_new = before != after;
         if let Some(before) = before.filter(|_| is_new) {
@@ -150,7 +183,9 @@ impl Statements {
             Some(row) => execute(connection, &self.insert, row)?,
             None => execute(connection, &self.delete, key)?,
         }
-        after.filter(|_| is_new).map_or(Ok(()), |after| execute(connection, &self.search, after))
+        after
+            .filter(|_| is_new)
+            .map_or(Ok(()), |after| execute(connection, &self.search, after))
     }
 }
 
@@ -176,18 +211,25 @@ pub fn is_sqlite(file: &mut File) -> bool {
 pub fn has_copy(path: &Path) -> Result<bool, PullError> {
     match fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let folder = path
+                .parent()
+                .filter(|folder| !folder.as_os_str().is_empty())
+                .unwrap_or(Path::new("."));
             return if folder.is_dir() {
                 Ok(false)
             } else {
-                Err(PullError::Unusable(format!("there is no folder {}; make it first", folder.display())))
+                Err(PullError::Unusable(format!(
+                    "there is no folder {}; make it first",
+                    folder.display()
+                )))
             };
         }
         Err(error) => return Err(PullError::Unusable(describe_at(path, &error))),
         Ok(found) if !found.is_file() => return Err(no_copy(&path.display())),
         Ok(found) if found.len() == 0 => return Ok(false),
         Ok(_) => {
-            let mut file = open_file(path).map_err(|error| PullError::Unusable(describe_at(path, &error)))?;
+            let mut file =
+                open_file(path).map_err(|error| PullError::Unusable(describe_at(path, &error)))?;
             // SQLite would overwrite a file that is shorter than its header.
             if !is_sqlite(&mut file) {
                 return Err(no_copy(&path.display()));
@@ -197,19 +239,26 @@ pub fn has_copy(path: &Path) -> Result<bool, PullError> {
     let read = || -> rusqlite::Result<(i32, i32, i64)> {
         let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
-        let number = |pragma: &str| connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get(0));
-        let tables = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        let number =
+            |pragma: &str| connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get(0));
+        let tables =
+            connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
         Ok((number("application_id")?, number("user_version")?, tables))
     };
     match read() {
         Ok((APPLICATION_ID, FORMAT, _)) => Ok(true),
-        Ok((APPLICATION_ID, format, _)) => {
-            Err(PullError::of_another_version(path.display(), format, FORMAT, SqliteFile::OTHER_LOCATION))
-        }
+        Ok((APPLICATION_ID, format, _)) => Err(PullError::of_another_version(
+            path.display(),
+            format,
+            FORMAT,
+            SqliteFile::OTHER_LOCATION,
+        )),
         // Left by a pull that was killed before its first commit.
         Ok((0, 0, 0)) => Ok(false),
         Ok(_) => Err(no_copy(&path.display())),
-        Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => Err(no_copy(&path.display())),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
+            Err(no_copy(&path.display()))
+        }
         Err(error) => Err(failure(path, &error)),
     }
 }
@@ -217,7 +266,9 @@ pub fn has_copy(path: &Path) -> Result<bool, PullError> {
 /// Opens or creates the database.
 pub fn connect(path: &Path) -> rusqlite::Result<Connection> {
     // No `SQLITE_OPEN_URI`: `file:x.db` is a file name.
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(64);
@@ -233,12 +284,14 @@ pub fn connect(path: &Path) -> rusqlite::Result<Connection> {
 pub fn failure(path: &Path, error: &Error) -> PullError {
     let path = path.display();
     match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => {
-            PullError::Unwritable(format!("{path}: no space is left on the disk; make room and run again"))
-        }
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => PullError::Unwritable(format!(
-            "{path}: another program holds a lock on it for writing; close it, or run again later"
+        Some(ErrorCode::DiskFull) => PullError::Unwritable(format!(
+            "{path}: no space is left on the disk; make room and run again"
         )),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            PullError::Unwritable(format!(
+                "{path}: another program holds a lock on it for writing; close it, or run again later"
+            ))
+        }
         Some(ErrorCode::SystemIoFailure) => PullError::Unwritable(format!(
             "{path}: it cannot be read or written ({error}); check the disk and its space, and run again"
         )),
@@ -262,7 +315,9 @@ pub fn failure(path: &Path, error: &Error) -> PullError {
 
 /// The error for a file that is not a copy.
 pub fn no_copy(path: &impl std::fmt::Display) -> PullError {
-    PullError::Unusable(format!("{path} is not a copy made by `medfeed pull`, and was not changed; give another path"))
+    PullError::Unusable(format!(
+        "{path} is not a copy made by `medfeed pull`, and was not changed; give another path"
+    ))
 }
 
 #[cfg(test)]
@@ -276,20 +331,47 @@ mod tests {
         // (SQLite's code, whether it may pass, the exit code, a part of the message)
         let cases = [
             (ffi::SQLITE_BUSY, true, 1, "another program holds a lock"),
-            (ffi::SQLITE_BUSY_SNAPSHOT, true, 1, "another program holds a lock"),
+            (
+                ffi::SQLITE_BUSY_SNAPSHOT,
+                true,
+                1,
+                "another program holds a lock",
+            ),
             (ffi::SQLITE_LOCKED, true, 1, "another program holds a lock"),
             (ffi::SQLITE_FULL, true, 1, "no space is left"),
             (ffi::SQLITE_IOERR, true, 1, "check the disk"),
-            (ffi::SQLITE_READONLY, false, 4, "check the permissions of it, of copy.sqlite-wal and copy.sqlite-shm"),
-            (ffi::SQLITE_CANTOPEN, false, 4, "check the permissions of it, of copy.sqlite-wal and copy.sqlite-shm"),
+            (
+                ffi::SQLITE_READONLY,
+                false,
+                4,
+                "check the permissions of it, of copy.sqlite-wal and copy.sqlite-shm",
+            ),
+            (
+                ffi::SQLITE_CANTOPEN,
+                false,
+                4,
+                "check the permissions of it, of copy.sqlite-wal and copy.sqlite-shm",
+            ),
             (ffi::SQLITE_NOTADB, false, 4, "is not a copy"),
             (ffi::SQLITE_CORRUPT, false, 4, "the copy is damaged"),
             (ffi::SQLITE_ERROR, false, 4, "the tables are damaged"),
-            (ffi::SQLITE_CONSTRAINT_TRIGGER, false, 4, "the tables are damaged"),
+            (
+                ffi::SQLITE_CONSTRAINT_TRIGGER,
+                false,
+                4,
+                "the tables are damaged",
+            ),
         ];
         for (code, is_transient, exit_code, part) in cases {
-            let error = failure(Path::new("copy.sqlite"), &Error::SqliteFailure(ffi::Error::new(code), None));
-            assert_eq!((error.is_transient(), error.exit_code()), (is_transient, exit_code), "{code}: {error}");
+            let error = failure(
+                Path::new("copy.sqlite"),
+                &Error::SqliteFailure(ffi::Error::new(code), None),
+            );
+            assert_eq!(
+                (error.is_transient(), error.exit_code()),
+                (is_transient, exit_code),
+                "{code}: {error}"
+            );
             assert!(error.to_string().contains(part), "{code}: {error}");
         }
     }

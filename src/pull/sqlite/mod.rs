@@ -16,7 +16,9 @@ use super::sql::schema::{self, FORMAT};
 use super::sql::tables::{DatasetTables, Records, Row, SqlTable, Type, searched};
 use crate::disk::describe_at;
 use crate::model::Dataset;
-use file::{APPLICATION_ID, SqliteFile, Statements, connect, failure, has_copy, identity, insert, query};
+use file::{
+    APPLICATION_ID, SqliteFile, Statements, connect, failure, has_copy, identity, insert, query,
+};
 
 pub mod file;
 
@@ -38,7 +40,10 @@ impl Database for SqliteFile {
     const VIEW_WORDS: [(&str, &str); 3] = [
         ("{today}", "date('now')"),
         ("{in_90_days}", "date('now', '+90 days')"),
-        ("{days_left}", "CAST(julianday(due_date) - julianday(date('now')) AS INTEGER)"),
+        (
+            "{days_left}",
+            "CAST(julianday(due_date) - julianday(date('now')) AS INTEGER)",
+        ),
     ];
     const BEGIN: &str = "BEGIN IMMEDIATE";
     const JSON_ITEMS: &str = "json_each";
@@ -51,7 +56,9 @@ impl Database for SqliteFile {
             AND $1 LIKE 'CHECK constraint failed: %' AND instr(sql, substr($1, 26))";
 
     fn common() -> String {
-        format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT};\n{COMMON}")
+        format!(
+            "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT};\n{COMMON}"
+        )
     }
 
     fn type_name(kind: Type) -> &'static str {
@@ -103,7 +110,12 @@ impl Database for SqliteFile {
             make_file(path).map_err(|error| PullError::Unusable(describe_at(path, &error)))?;
         }
         let connection = connect(path).map_err(|error| failure(path, &error))?;
-        let mut file = SqliteFile { path: path.clone(), connection, identity: identity(path)?, lock };
+        let mut file = SqliteFile {
+            path: path.clone(),
+            connection,
+            identity: identity(path)?,
+            lock,
+        };
         if is_there {
             schema::renew(&mut file)?
         } else {
@@ -137,7 +149,8 @@ impl Database for SqliteFile {
     fn write_rows(&mut self, table: &SqlTable, rows: Vec<Row>) -> Result<(), PullError> {
         self.run(|connection| {
             let mut insert = connection.prepare_cached(&insert(table))?;
-            rows.iter().try_for_each(|row| insert.execute(params_from_iter(row)).map(|_| ()))
+            rows.iter()
+                .try_for_each(|row| insert.execute(params_from_iter(row)).map(|_| ()))
         })
     }
 
@@ -149,16 +162,23 @@ impl Database for SqliteFile {
     ) -> Result<(), PullError> {
         let statements = Statements::new(tables, updates_search);
         // The full-text index buffers rising ids, and writes them to the disk together.
-        self.run(|connection| records.into_iter().try_for_each(|(id, row)| statements.write(connection, id, row)))
+        self.run(|connection| {
+            records
+                .into_iter()
+                .try_for_each(|(id, row)| statements.write(connection, id, row))
+        })
     }
 
     fn rebuild_search(&mut self, dataset: Dataset) -> Result<(), PullError> {
-        self.batch(&format!("INSERT INTO {dataset}_search ({dataset}_search) VALUES ('rebuild')"))
+        self.batch(&format!(
+            "INSERT INTO {dataset}_search ({dataset}_search) VALUES ('rebuild')"
+        ))
     }
 
     fn check_storage(&mut self) -> Result<(), PullError> {
         self.run(|connection| {
-            let state: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+            let state: String =
+                connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
             if state == "ok" {
                 return Ok(());
             }
@@ -168,11 +188,13 @@ impl Database for SqliteFile {
     }
 
     fn find_search_fault(&mut self, dataset: Dataset) -> Result<Option<String>, PullError> {
-        let compare = format!("INSERT INTO {dataset}_search ({dataset}_search, rank) VALUES ('integrity-check', 1)");
+        let compare = format!(
+            "INSERT INTO {dataset}_search ({dataset}_search, rank) VALUES ('integrity-check', 1)"
+        );
         self.run(|connection| match connection.execute_batch(&compare) {
-            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
-                Ok(Some("its full-text index does not fit its records".to_owned()))
-            }
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => Ok(
+                Some("its full-text index does not fit its records".to_owned()),
+            ),
             done => done.map(|()| None),
         })
     }

@@ -61,7 +61,10 @@ impl FoundLog {
 ///
 /// # Errors
 /// If neither a manifest nor the last entry can be read, as with a wrong seal key, the error of the newest manifest.
-pub(super) fn read_end(log: &LogReader, retry: &mut Retry) -> Result<Option<FoundLog>, ReplicaError> {
+pub(super) fn read_end(
+    log: &LogReader,
+    retry: &mut Retry,
+) -> Result<Option<FoundLog>, ReplicaError> {
     'tries: for _ in 0..TRIES {
         let (mut newest, mut damaged) = (None, None);
         for slot in retry.read(|| log.state_slots())? {
@@ -84,7 +87,10 @@ pub(super) fn read_end(log: &LogReader, retry: &mut Retry) -> Result<Option<Foun
             (Err(ReplicaError::Object { .. }), Some((_, damage))) if !is_readable => Err(damage),
             // The log does not end before its newest state.
             (Ok(Some(found)), Some((later, _))) if later > found.header.slot => {
-                Err(ReplicaError::Missing { slot: found.header.slot + 1, later })
+                Err(ReplicaError::Missing {
+                    slot: found.header.slot + 1,
+                    later,
+                })
             }
             (Ok(Some(mut found)), Some((slot, _))) => {
                 found.state.lost = Some(layout::state(slot));
@@ -106,13 +112,22 @@ fn read_after(
     manifest: Option<Manifest>,
 ) -> Result<Option<FoundLog>, ReplicaError> {
     let state_slot = manifest.as_ref().map(|manifest| manifest.slot);
-    let entries = retry.read(|| log.entries_after(state_slot.map(|slot| slot.saturating_sub(1))))?;
+    let entries =
+        retry.read(|| log.entries_after(state_slot.map(|slot| slot.saturating_sub(1))))?;
     let first = entries.first().map(|(slot, _)| *slot);
-    let Some(mut slot) = state_slot.or(first) else { return Ok(None) };
-    let mut state = manifest.as_ref().map(|manifest| NewestState::of(manifest, 0)).unwrap_or_default();
+    let Some(mut slot) = state_slot.or(first) else {
+        return Ok(None);
+    };
+    let mut state = manifest
+        .as_ref()
+        .map(|manifest| NewestState::of(manifest, 0))
+        .unwrap_or_default();
     for (expected, (found, bytes)) in (slot..).zip(&entries) {
         if *found != expected {
-            return Err(ReplicaError::Missing { slot: expected, later: *found });
+            return Err(ReplicaError::Missing {
+                slot: expected,
+                later: *found,
+            });
         }
         slot = *found;
         if Some(slot) != state_slot {
@@ -129,7 +144,10 @@ fn read_after(
     }
     let LogEntry { header, hash, .. } = last;
     match &manifest {
-        Some(manifest) if manifest.id != header.id || (manifest.slot == header.slot && manifest.entry_hash != hash) => {
+        Some(manifest)
+            if manifest.id != header.id
+                || (manifest.slot == header.slot && manifest.entry_hash != hash) =>
+        {
             let detail = "it does not belong to the newest state: two logs are mixed here; publish to another prefix";
             return Err(ReplicaError::object(layout::log(header.slot), detail));
         }
@@ -141,14 +159,28 @@ fn read_after(
         None => (state.at, state.lost) = (header.at, Some(layout::state(first.unwrap_or(1)))),
     }
     state.is_unfinished = header.is_state() && state.slot < header.slot;
-    Ok(Some(FoundLog { header, hash, state }))
+    Ok(Some(FoundLog {
+        header,
+        hash,
+        state,
+    }))
 }
 
 impl NewestState {
     /// Returns the state of a manifest. Its parts have `bytes` in the store.
     pub fn of(manifest: &Manifest, bytes: u64) -> NewestState {
-        let parts = manifest.parts.iter().map(|part| part.name.clone()).collect();
-        NewestState { slot: manifest.slot, parts, at: manifest.at, bytes, ..NewestState::default() }
+        let parts = manifest
+            .parts
+            .iter()
+            .map(|part| part.name.clone())
+            .collect();
+        NewestState {
+            slot: manifest.slot,
+            parts,
+            at: manifest.at,
+            bytes,
+            ..NewestState::default()
+        }
     }
 
     /// Counts an entry after this state.
@@ -162,12 +194,18 @@ impl NewestState {
     pub fn is_due(&self, now: Timestamp, state_every: Duration) -> bool {
         let age_s = now.unix_s().saturating_sub(self.at.unix_s());
         // The clock may have been ahead when it was written.
-        let is_old = u64::try_from(age_s).map_or(age_s < -AHEAD_S, |age_s| age_s >= state_every.as_secs());
-        let is_much = self.entries_since >= MAX_ENTRIES || self.bytes_since > (self.bytes / 2).max(SMALL_BYTES);
+        let is_old =
+            u64::try_from(age_s).map_or(age_s < -AHEAD_S, |age_s| age_s >= state_every.as_secs());
+        let is_much = self.entries_since >= MAX_ENTRIES
+            || self.bytes_since > (self.bytes / 2).max(SMALL_BYTES);
         self.is_unfinished || self.lost.is_some() || (self.entries_since > 0 && (is_much || is_old))
     }
 
-    fn list_parts(&self, bucket: &Bucket, retry: &mut Retry) -> Result<Vec<ListedObject>, ReplicaError> {
+    fn list_parts(
+        &self,
+        bucket: &Bucket,
+        retry: &mut Retry,
+    ) -> Result<Vec<ListedObject>, ReplicaError> {
         let Some((folder, _)) = self.parts.first().and_then(|part| part.rsplit_once('/')) else {
             return Ok(Vec::new());
         };
@@ -175,7 +213,11 @@ impl NewestState {
     }
 
     /// Lists the parts; returns a missing one.
-    pub fn lost_part(&self, bucket: &Bucket, retry: &mut Retry) -> Result<Option<String>, PublishError> {
+    pub fn lost_part(
+        &self,
+        bucket: &Bucket,
+        retry: &mut Retry,
+    ) -> Result<Option<String>, PublishError> {
         Ok(self.lost_of(&self.list_parts(bucket, retry)?))
     }
 
@@ -200,11 +242,16 @@ mod tests {
     }
 
     fn end_of(log: &TestLog) -> Result<FoundLog, String> {
-        read_end(&LogReader::new(log.bucket()), &mut retry()).map(Option::unwrap).map_err(|error| error.to_string())
+        read_end(&LogReader::new(log.bucket()), &mut retry())
+            .map(Option::unwrap)
+            .map_err(|error| error.to_string())
     }
 
     fn bytes_of(log: &TestLog, names: &[String]) -> u64 {
-        names.iter().map(|name| log.bucket().get(name).unwrap().unwrap().bytes.len() as u64).sum()
+        names
+            .iter()
+            .map(|name| log.bucket().get(name).unwrap().unwrap().bytes.len() as u64)
+            .sum()
     }
 
     #[test]
@@ -217,17 +264,27 @@ mod tests {
         let found = end_of(&log).unwrap();
         let state = &found.state;
         assert_eq!((found.header.slot, found.hash), (5, hashes[4]));
-        assert_eq!((state.slot, state.bytes, state.lost.as_ref()), (3, bytes_of(&log, &names), None));
+        assert_eq!(
+            (state.slot, state.bytes, state.lost.as_ref()),
+            (3, bytes_of(&log, &names), None)
+        );
         let since = bytes_of(&log, &[layout::log(4), layout::log(5)]);
         assert_eq!((state.entries_since, state.bytes_since), (2, since));
         log.remove(&names[1]);
-        assert_eq!(end_of(&log).unwrap().state.lost.as_deref(), Some(names[1].as_str()), "the second of two parts");
+        assert_eq!(
+            end_of(&log).unwrap().state.lost.as_deref(),
+            Some(names[1].as_str()),
+            "the second of two parts"
+        );
         // Without any manifest the log begins with its first entry.
         for slot in [1, 3] {
             log.remove(&layout::state(slot));
         }
         let state = end_of(&log).unwrap().state;
-        assert_eq!((state.entries_since, state.slot, state.lost.is_some()), (5, 0, true));
+        assert_eq!(
+            (state.entries_since, state.slot, state.lost.is_some()),
+            (5, 0, true)
+        );
     }
 
     #[test]
@@ -252,12 +309,28 @@ mod tests {
         let now = Timestamp::from_unix_s(1_800_000_000);
         for (entries_since, bytes_since, bytes, age_s, expected) in cases {
             let at = now.plus_s(-age_s);
-            let state = NewestState { at, bytes, entries_since, bytes_since, ..NewestState::default() };
-            assert_eq!(state.is_due(now, Duration::from_secs(3600)), expected, "{state:?}");
+            let state = NewestState {
+                at,
+                bytes,
+                entries_since,
+                bytes_since,
+                ..NewestState::default()
+            };
+            assert_eq!(
+                state.is_due(now, Duration::from_secs(3600)),
+                expected,
+                "{state:?}"
+            );
         }
-        let forever = NewestState { entries_since: 1, ..NewestState::default() };
+        let forever = NewestState {
+            entries_since: 1,
+            ..NewestState::default()
+        };
         assert!(!forever.is_due(now, Duration::MAX));
-        let lost = NewestState { lost: Some(layout::state(1)), ..NewestState::default() };
+        let lost = NewestState {
+            lost: Some(layout::state(1)),
+            ..NewestState::default()
+        };
         assert!(lost.is_due(now, Duration::MAX));
     }
 
@@ -277,15 +350,23 @@ mod tests {
         for (states, entries, expected) in cases {
             let (log, hashes) = TestLog::up_to(4);
             log.put_manifest(3, hashes[2], Vec::new());
-            let names =
-                states.iter().map(|slot| layout::state(*slot)).chain(entries.iter().map(|slot| layout::log(*slot)));
+            let names = states
+                .iter()
+                .map(|slot| layout::state(*slot))
+                .chain(entries.iter().map(|slot| layout::log(*slot)));
             names.for_each(|name| log.bucket().put(&name, b"rotten").unwrap());
             match (end_of(&log), expected) {
                 (Ok(found), Ok(slot)) => {
                     let lost = states.contains(&3).then(|| layout::state(3));
-                    assert_eq!((found.header.slot, found.state.slot, found.state.lost), (4, slot, lost), "{states:?}");
+                    assert_eq!(
+                        (found.header.slot, found.state.slot, found.state.lost),
+                        (4, slot, lost),
+                        "{states:?}"
+                    );
                 }
-                (Err(error), Err(name)) => assert!(error.contains(&name), "{states:?} {entries:?}: {error}"),
+                (Err(error), Err(name)) => {
+                    assert!(error.contains(&name), "{states:?} {entries:?}: {error}")
+                }
                 (found, _) => panic!("{states:?} {entries:?}: {found:?}"),
             }
         }
@@ -299,13 +380,21 @@ mod tests {
             log.remove(&layout::log(missing));
             match (end_of(&log), expected) {
                 (Ok(found), None) => assert_eq!(found.header.slot, 5),
-                (Err(error), Some(slot)) => assert!(error.contains(&format!("(`{}`)", layout::log(slot))), "{error}"),
+                (Err(error), Some(slot)) => assert!(
+                    error.contains(&format!("(`{}`)", layout::log(slot))),
+                    "{error}"
+                ),
                 (found, _) => panic!("slot {missing}: {found:?}"),
             }
         }
         let (log, hashes) = TestLog::up_to(2);
         log.put_manifest(4, hashes[1], Vec::new());
-        assert!(end_of(&log).unwrap_err().contains(&format!("(`{}`)", layout::log(4))), "a later state");
+        assert!(
+            end_of(&log)
+                .unwrap_err()
+                .contains(&format!("(`{}`)", layout::log(4))),
+            "a later state"
+        );
     }
 
     #[test]
@@ -316,7 +405,10 @@ mod tests {
         assert!(mixed(&log), "another entry of the last slot");
         log.put_manifest(3, hashes[2], Vec::new());
         assert!(end_of(&log).is_ok());
-        let other = TestLog { id: OTHER_ID, folder: log.folder };
+        let other = TestLog {
+            id: OTHER_ID,
+            folder: log.folder,
+        };
         other.put_manifest(2, hashes[1], Vec::new());
         other.remove(&layout::state(3));
         assert!(mixed(&other), "another database");

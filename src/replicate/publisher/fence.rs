@@ -25,15 +25,25 @@ impl Publisher {
             bytes
         } else {
             // The response may have been changed on its way. A free slot is published to in the next round.
-            let Some(found) = self.retry.run(|| self.log.bucket().get(&name))? else { return Ok(()) };
+            let Some(found) = self.retry.run(|| self.log.bucket().get(&name))? else {
+                return Ok(());
+            };
             again = found.bytes;
             &again
         };
         let found = match entry::decode(bytes) {
             Ok(found) if found.header.slot == slot => found,
-            Ok(found) => return Err(ReplicaError::object(name, format!("it is of slot {}", found.header.slot)).into()),
+            Ok(found) => {
+                return Err(ReplicaError::object(
+                    name,
+                    format!("it is of slot {}", found.header.slot),
+                )
+                .into());
+            }
             Err(_) if entry::is_of_other_format(bytes) => {
-                return Err(self.fenced(format!("another version of medfeed published slot {slot}")));
+                return Err(
+                    self.fenced(format!("another version of medfeed published slot {slot}"))
+                );
             }
             Err(error) => return Err(ReplicaError::object(name, error).into()),
         };
@@ -43,7 +53,9 @@ impl Publisher {
         self.reader.refresh()?;
         let is_own = self.entry_at.is_none() && is_same_publisher(&header.who, &self.who);
         if follows && is_own && self.reader.origin()?.holds(header.seq, header.lineage)? {
-            tracing::info!("slot {slot} was published by an earlier run of this publisher; continuing after it");
+            tracing::info!(
+                "slot {slot} was published by an earlier run of this publisher; continuing after it"
+            );
             // The parts of a state are unknown here, and replicas of this format read no entry of another. So another
             // state follows, before any commits.
             self.state.is_unfinished |= header.is_state() || header.schema != SCHEMA;
@@ -54,7 +66,11 @@ impl Publisher {
 
     /// Makes an entry of ours the end of the log, unless another publisher was further. While this publisher was
     /// suspended, the slot may have been used and deleted. Then a later state exists.
-    pub(super) fn advance_end(&mut self, header: &EntryHeader, hash: Hash) -> Result<(), PublishError> {
+    pub(super) fn advance_end(
+        &mut self,
+        header: &EntryHeader,
+        hash: Hash,
+    ) -> Result<(), PublishError> {
         self.refuse_if_overtaken(header.slot, hash)?;
         self.end = Some(LastEntry::of(header, hash));
         self.note_end();
@@ -78,25 +94,44 @@ impl Publisher {
     /// Fences this publisher; returns the error.
     pub(super) fn fenced(&mut self, by: String) -> PublishError {
         self.note_takeover(&by);
-        let alone = self.reader.origin().and_then(|view| self.commits_alone(&view)).unwrap_or_default();
-        PublishError::Fenced { path: self.path.clone(), url: self.log.bucket().url().to_string(), by, alone }
+        let alone = self
+            .reader
+            .origin()
+            .and_then(|view| self.commits_alone(&view))
+            .unwrap_or_default();
+        PublishError::Fenced {
+            path: self.path.clone(),
+            url: self.log.bucket().url().to_string(),
+            by,
+            alone,
+        }
     }
 
     /// Notes next to the database that another publisher took over, so that no command writes to this file any more.
     pub(super) fn note_takeover(&mut self, by: &str) {
-        self.status.update(|progress| progress.fenced = Some(by.to_owned()));
+        self.status
+            .update(|progress| progress.fenced = Some(by.to_owned()));
         let own = PublishedNote::read(&self.path).ok().flatten();
-        let own = own.filter(|note| note.id == self.id && note.url == self.log.bucket().url().to_string());
+        let own = own
+            .filter(|note| note.id == self.id && note.url == self.log.bucket().url().to_string());
         let own = own.unwrap_or_else(|| self.current_note());
         // Keep the last entry from here, and the time when the other publisher was first noticed.
         let fenced_at = own.fenced_at.or(Some(now()));
-        self.write_note(&PublishedNote { fenced: Some(by.to_owned()), fenced_at, ..own });
+        self.write_note(&PublishedNote {
+            fenced: Some(by.to_owned()),
+            fenced_at,
+            ..own
+        });
     }
 
     /// Describes the commits that only this file contains; empty if the end of the log is unknown.
     fn commits_alone(&self, view: &OriginView) -> Result<String, StoreError> {
         let note = PublishedNote::read(&self.path)?.filter(|note| note.id == self.id);
-        let ends = self.end.map(|end| end.head).into_iter().chain(note.map(|note| note.head()));
+        let ends = self
+            .end
+            .map(|end| end.head)
+            .into_iter()
+            .chain(note.map(|note| note.head()));
         for head in ends {
             if view.holds(head.seq, head.lineage)? {
                 return view.describe_commits_after(head.seq);
@@ -113,7 +148,13 @@ impl Publisher {
 
     fn current_note(&self) -> PublishedNote {
         let end = self.end.unwrap_or_default();
-        PublishedNote::new(self.log.bucket().url().to_string(), self.id, end.slot, end.hash, end.head)
+        PublishedNote::new(
+            self.log.bucket().url().to_string(),
+            self.id,
+            end.slot,
+            end.hash,
+            end.head,
+        )
     }
 
     fn write_note(&mut self, note: &PublishedNote) {
@@ -121,7 +162,9 @@ impl Publisher {
             Ok(()) => self.note_due = false,
             Err(error) => {
                 self.note_due = true;
-                self.local.report(&format!("the note of what is published cannot be written: {error}"));
+                self.local.report(&format!(
+                    "the note of what is published cannot be written: {error}"
+                ));
             }
         }
     }
@@ -147,10 +190,19 @@ impl Publisher {
             own.seq,
             own.time,
         );
-        Ok(PublishError::Diverged { slot: end.slot, is_own, text })
+        Ok(PublishError::Diverged {
+            slot: end.slot,
+            is_own,
+            text,
+        })
     }
 }
 
 pub(super) fn describe_takeover(header: &EntryHeader) -> String {
-    format!("{} published slot {} at {}", user_part(&header.who), header.slot, header.at)
+    format!(
+        "{} published slot {} at {}",
+        user_part(&header.who),
+        header.slot,
+        header.at
+    )
 }

@@ -34,17 +34,26 @@ impl PublisherLock {
     pub fn take(database: &Path) -> Result<PublisherLock, PublishError> {
         let resolved = resolve(database);
         let path = with_ending(&resolved, ENDING);
-        let failed = |source: io::Error| PublishError::Io { path: path.clone(), source };
+        let failed = |source: io::Error| PublishError::Io {
+            path: path.clone(),
+            source,
+        };
         // A symbolic link or a named pipe of this name is an error.
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let flags = i32::try_from(flags.bits()).unwrap_or_default();
         let mut options = OpenOptions::new();
-        let options = options.read(true).write(true).mode(0o600).custom_flags(flags);
+        let options = options
+            .read(true)
+            .write(true)
+            .mode(0o600)
+            .custom_flags(flags);
         let mut file = match options.create_new(true).open(&path) {
             Ok(file) => {
                 // Users who can write to the database must be able to take the lock, also after a command by root.
                 match copy_access(&file, &resolved) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                        return Err(failed(error));
+                    }
                     _ => file,
                 }
             }
@@ -59,7 +68,10 @@ impl PublisherLock {
                 let text = read_text(&mut file).unwrap_or_default();
                 let holder = text.lines().nth(1).filter(|holder| !holder.is_empty());
                 let holder = holder.unwrap_or("another process").to_owned();
-                return Err(PublishError::Locked { path: database.to_owned(), holder });
+                return Err(PublishError::Locked {
+                    path: database.to_owned(),
+                    holder,
+                });
             }
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
@@ -114,10 +126,20 @@ fn user_at_host() -> String {
     // Not from /proc/sys, which hardened units hide: replicas on all machines would then have one name.
     let system = rustix::system::uname();
     let plain = |text: &str| -> String {
-        let one_word = text.trim().chars().map(|c| if c.is_whitespace() || c.is_control() { '?' } else { c });
+        let one_word = text.trim().chars().map(|c| {
+            if c.is_whitespace() || c.is_control() {
+                '?'
+            } else {
+                c
+            }
+        });
         one_word.take(60).collect()
     };
-    format!("{}@{}", plain(&user), plain(&system.nodename().to_string_lossy()))
+    format!(
+        "{}@{}",
+        plain(&user),
+        plain(&system.nodename().to_string_lossy())
+    )
 }
 
 #[cfg(test)]
@@ -132,7 +154,10 @@ mod tests {
         let database = folder.path().join("feed.redb");
         let first = PublisherLock::take(&database).unwrap();
         let message = PublisherLock::take(&database).unwrap_err().to_string();
-        assert!(message.contains(&format!("by process {} (since ", std::process::id())), "{message}");
+        assert!(
+            message.contains(&format!("by process {} (since ", std::process::id())),
+            "{message}"
+        );
         let name = first.name.clone();
         drop(first);
         assert_eq!(PublisherLock::take(&database).unwrap().name, name);
@@ -146,7 +171,11 @@ mod tests {
         let database = folder.path().join("feed.redb");
         std::fs::write(&database, "").unwrap();
         // Only root may give a file to another user.
-        let owner = if rustix::process::getuid().is_root() { 12_345 } else { rustix::process::getuid().as_raw() };
+        let owner = if rustix::process::getuid().is_root() {
+            12_345
+        } else {
+            rustix::process::getuid().as_raw()
+        };
         std::os::unix::fs::chown(&database, Some(owner), None).unwrap();
         std::fs::set_permissions(&database, std::fs::Permissions::from_mode(0o660)).unwrap();
         for _ in 0..2 {
@@ -165,7 +194,11 @@ mod tests {
         for (first, second) in [(&database, &link), (&link, &database)] {
             let _held = PublisherLock::take(first).unwrap();
             let refused = PublisherLock::take(second).map(|lock| lock.name);
-            assert!(matches!(refused, Err(PublishError::Locked { .. })), "{}: {refused:?}", second.display());
+            assert!(
+                matches!(refused, Err(PublishError::Locked { .. })),
+                "{}: {refused:?}",
+                second.display()
+            );
         }
         assert!(!with_ending(&link, ENDING).exists());
     }

@@ -183,7 +183,8 @@ impl Publisher {
                 }
                 // For example, the database is being replaced, or a disk is full.
                 Err(PublishError::Store(error)) if !self.settings.once && is_transient(&error) => {
-                    self.local.report(&format!("{}: {error}", self.path.display()));
+                    self.local
+                        .report(&format!("{}: {error}", self.path.display()));
                     false
                 }
                 Err(error) => return Err(error),
@@ -202,7 +203,8 @@ impl Publisher {
         self.local.passed();
         self.heartbeat_if_due()?;
         if is_done {
-            self.status.update(|progress| progress.all_published_at = Some(Instant::now()));
+            self.status
+                .update(|progress| progress.all_published_at = Some(Instant::now()));
         }
         if self.note_due {
             self.note();
@@ -214,5 +216,13 @@ impl Publisher {
 /// Whether a failure of the database is temporary, or can be fixed without a restart of the publisher.
 fn is_transient(error: &StoreError) -> bool {
     use StoreError::{Busy, DiskFull, Io, NeedsRepair, NotFound, Replaced};
-    matches!(error, Busy { .. } | DiskFull(_) | Io { .. } | NeedsRepair { .. } | NotFound { .. } | Replaced { .. })
+    matches!(
+        error,
+        Busy { .. }
+            | DiskFull(_)
+            | Io { .. }
+            | NeedsRepair { .. }
+            | NotFound { .. }
+            | Replaced { .. }
+    )
 }

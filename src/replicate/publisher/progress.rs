@@ -25,7 +25,11 @@ pub struct LastEntry {
 
 impl LastEntry {
     pub(super) fn of(header: &EntryHeader, hash: Hash) -> LastEntry {
-        LastEntry { slot: header.slot, hash, head: header.head() }
+        LastEntry {
+            slot: header.slot,
+            hash,
+            head: header.head(),
+        }
     }
 }
 
@@ -75,8 +79,15 @@ impl PublisherStatus {
         if let Some(by) = &state.progress.fenced {
             return Some(format!("fenced: {by}"));
         }
-        let failing = state.since.map(|since| since.elapsed()).filter(|failing| *failing >= lasting)?;
-        Some(format!("failing for {} s: {}", failing.as_secs(), state.error))
+        let failing = state
+            .since
+            .map(|since| since.elapsed())
+            .filter(|failing| *failing >= lasting)?;
+        Some(format!(
+            "failing for {} s: {}",
+            failing.as_secs(),
+            state.error
+        ))
     }
 
     pub(super) fn update(&self, change: impl FnOnce(&mut PublisherProgress)) {
@@ -93,7 +104,10 @@ pub(super) struct FailureReporter {
 
 impl FailureReporter {
     pub fn new(status: &Arc<PublisherStatus>) -> FailureReporter {
-        FailureReporter { status: Arc::clone(status), is_failing: false }
+        FailureReporter {
+            status: Arc::clone(status),
+            is_failing: false,
+        }
     }
 
     pub fn status(&self) -> &Arc<PublisherStatus> {
@@ -118,7 +132,10 @@ impl FailureReporter {
     /// Reports a success, which ends a failure.
     pub fn passed(&mut self) {
         if let Some(since) = self.end() {
-            tracing::info!("publishing continues after {} s of failures", since.elapsed().as_secs());
+            tracing::info!(
+                "publishing continues after {} s of failures",
+                since.elapsed().as_secs()
+            );
         }
     }
 
@@ -129,7 +146,11 @@ impl FailureReporter {
         }
         let mut state = self.status.0.lock();
         state.failing = state.failing.saturating_sub(1);
-        if state.failing == 0 { state.since.take() } else { None }
+        if state.failing == 0 {
+            state.since.take()
+        } else {
+            None
+        }
     }
 }
 
@@ -160,6 +181,9 @@ mod tests {
         drop(other);
         assert_eq!((message(), status.failing_for()), (None, None));
         status.update(|progress| progress.fenced = Some("ana@b published slot 2".to_owned()));
-        assert_eq!(status.failure(Duration::MAX).as_deref(), Some("fenced: ana@b published slot 2"));
+        assert_eq!(
+            status.failure(Duration::MAX).as_deref(),
+            Some("fenced: ana@b published slot 2")
+        );
     }
 }

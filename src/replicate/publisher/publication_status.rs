@@ -64,14 +64,24 @@ impl PublicationStatus {
         let retry = &mut Retry::new(Some(Instant::now()), &Arc::default());
         let found = read_end(log, retry)?;
         let states = log.states()?;
-        let states = states.iter().rev().take(STATES).map(|(slot, object)| (*slot, object.modified)).collect();
+        let states = states
+            .iter()
+            .rev()
+            .take(STATES)
+            .map(|(slot, object)| (*slot, object.modified))
+            .collect();
         let (alive_at, unusable) = match log.heartbeat() {
             Ok(alive) => (alive.map(|alive| alive.at), None),
             Err(error @ ReplicaError::Object { .. }) => (None, Some(error.to_string())),
             Err(error) => return Err(error.into()),
         };
         let waiting = match Reader::open(database) {
-            Ok(reader) => Some(waiting(&reader, found.as_ref().map(|found| (found.header.id, found.end().head)))?),
+            Ok(reader) => Some(waiting(
+                &reader,
+                found
+                    .as_ref()
+                    .map(|found| (found.header.id, found.end().head)),
+            )?),
             Err(StoreError::NotFound { .. }) => None,
             Err(error) => return Err(error.into()),
         };
@@ -79,7 +89,15 @@ impl PublicationStatus {
         let fenced = note.and_then(|note| note.fenced);
         let entries_since_state = found.as_ref().map_or(0, |found| found.state.entries_since);
         let end = found.map(|found| found.header);
-        Ok(PublicationStatus { end, entries_since_state, states, alive_at, waiting, fenced, unusable })
+        Ok(PublicationStatus {
+            end,
+            entries_since_state,
+            states,
+            alive_at,
+            waiting,
+            fenced,
+            unusable,
+        })
     }
 }
 
@@ -99,19 +117,27 @@ impl Waiting {
 /// Returns the pending changes of a database after `end`: the log's database id and last commit.
 pub fn waiting(reader: &Reader, end: Option<(DatabaseId, Head)>) -> Result<Waiting, StoreError> {
     let view = reader.origin()?;
-    let Some((id, head)) = end else { return Ok(Waiting::State) };
+    let Some((id, head)) = end else {
+        return Ok(Waiting::State);
+    };
     if view.id()? != Some(id) {
         return Ok(Waiting::Elsewhere);
     }
     if !view.holds(head.seq, head.lineage)? {
-        return Ok(if view.is_restored_over(head)? { Waiting::State } else { Waiting::Elsewhere });
+        return Ok(if view.is_restored_over(head)? {
+            Waiting::State
+        } else {
+            Waiting::Elsewhere
+        });
     }
     Ok(match view.pending_after(head, u64::MAX) {
-        Ok(Some(commits)) => commits.first().map_or(Waiting::Nothing, |first| Waiting::Commits {
-            count: u64::try_from(commits.len()).unwrap_or(u64::MAX),
-            bytes: commits.iter().map(|commit| commit.bytes).sum(),
-            since: first.time,
-        }),
+        Ok(Some(commits)) => commits
+            .first()
+            .map_or(Waiting::Nothing, |first| Waiting::Commits {
+                count: u64::try_from(commits.len()).unwrap_or(u64::MAX),
+                bytes: commits.iter().map(|commit| commit.bytes).sum(),
+                since: first.time,
+            }),
         Ok(None) => Waiting::State,
         Err(error) if error.outbox_damage().is_some() => Waiting::State,
         Err(error) => return Err(error),

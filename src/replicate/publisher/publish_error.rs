@@ -36,7 +36,9 @@ pub enum PublishError {
         /// The commits that only this file contains, in words; empty if there are none or this is unknown.
         alone: String,
     },
-    #[error("{url} holds the log of another database ({found}), and this one {own}; publish it to a prefix of its own")]
+    #[error(
+        "{url} holds the log of another database ({found}), and this one {own}; publish it to a prefix of its own"
+    )]
     OtherDatabase {
         url: String,
         found: DatabaseId,
@@ -57,17 +59,30 @@ pub enum PublishError {
          objects were deleted on purpose, add --start-over once",
         path.display()
     )]
-    Emptied { path: PathBuf, url: String, slot: u64 },
+    Emptied {
+        path: PathBuf,
+        url: String,
+        slot: u64,
+    },
     #[error(
         "{url} ends at slot {slot}, though {} was published there up to slot {known} (as {by} says): the bucket lost \
          entries, or was restored from a copy. Put them back; or, to continue with a whole state of this database, \
          add --start-over once",
         path.display()
     )]
-    WentBack { path: PathBuf, url: String, slot: u64, known: u64, by: &'static str },
+    WentBack {
+        path: PathBuf,
+        url: String,
+        slot: u64,
+        known: u64,
+        by: &'static str,
+    },
     /// A file next to the database cannot be used.
     #[error("{}", describe_at(path, source))]
-    Io { path: PathBuf, source: std::io::Error },
+    Io {
+        path: PathBuf,
+        source: std::io::Error,
+    },
     /// The changes or rows cannot be encoded as an object.
     #[error("this cannot be published: {0}; run `medfeed check`")]
     Unwritable(#[from] MalformedObject),
@@ -78,7 +93,9 @@ fn only_in_this_file(commits: &str, url: &str) -> String {
     match commits {
         "" => format!("Commits that are not in {url} are only in this file (`medfeed export`)"),
         commits => {
-            format!("{commits} after the last published one are only in this file (`medfeed log`, `medfeed export`)")
+            format!(
+                "{commits} after the last published one are only in this file (`medfeed log`, `medfeed export`)"
+            )
         }
     }
 }
@@ -98,7 +115,10 @@ impl PublishError {
     pub fn is_fenced(&self) -> bool {
         match self {
             PublishError::Diverged { is_own, .. } => !is_own,
-            error => matches!(error, PublishError::Fenced { .. } | PublishError::Store(StoreError::Fenced { .. })),
+            error => matches!(
+                error,
+                PublishError::Fenced { .. } | PublishError::Store(StoreError::Fenced { .. })
+            ),
         }
     }
 

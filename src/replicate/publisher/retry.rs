@@ -10,7 +10,10 @@ use crate::replicate::replica::ReplicaError;
 use crate::transport::Backoff;
 
 /// Short pauses: a replica that reaches the bucket again should not wait long for the publisher.
-const BACKOFF: Backoff = Backoff { first: Duration::from_millis(100), longest: Duration::from_secs(3) };
+const BACKOFF: Backoff = Backoff {
+    first: Duration::from_millis(100),
+    longest: Duration::from_secs(3),
+};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CreateOutcome {
@@ -33,16 +36,26 @@ pub(super) struct Retry {
 
 impl Retry {
     pub fn new(until: Option<Instant>, status: &Arc<PublisherStatus>) -> Retry {
-        Retry { until, retries_refusals: false, failures: FailureReporter::new(status) }
+        Retry {
+            until,
+            retries_refusals: false,
+            failures: FailureReporter::new(status),
+        }
     }
 
     pub fn for_thread(&self) -> Retry {
-        Retry { retries_refusals: self.retries_refusals, ..Retry::new(self.until, self.failures.status()) }
+        Retry {
+            retries_refusals: self.retries_refusals,
+            ..Retry::new(self.until, self.failures.status())
+        }
     }
 
     /// Reads from the log until the bucket responds. If an object cannot be decoded, reads it once more: a response may
     /// be changed on its way.
-    pub fn read<T>(&mut self, mut read: impl FnMut() -> Result<T, ReplicaError>) -> Result<T, ReplicaError> {
+    pub fn read<T>(
+        &mut self,
+        mut read: impl FnMut() -> Result<T, ReplicaError>,
+    ) -> Result<T, ReplicaError> {
         let mut once = || {
             self.run(|| match read() {
                 Err(ReplicaError::Bucket(error)) => Err(error),
@@ -59,7 +72,10 @@ impl Retry {
     ///
     /// # Errors
     /// A permanent error, or the last temporary one after [`Retry::until`].
-    pub fn run<T>(&mut self, mut run: impl FnMut() -> Result<T, BucketError>) -> Result<T, BucketError> {
+    pub fn run<T>(
+        &mut self,
+        mut run: impl FnMut() -> Result<T, BucketError>,
+    ) -> Result<T, BucketError> {
         let mut failures = 0;
         loop {
             let error = match run() {
@@ -69,12 +85,18 @@ impl Retry {
                 }
                 Err(error) => error,
             };
-            self.failures.status().update(|progress| progress.failures += 1);
-            let is_retried =
-                error.is_transient() || (self.retries_refusals && matches!(error, BucketError::Refused(_)));
+            self.failures
+                .status()
+                .update(|progress| progress.failures += 1);
+            let is_retried = error.is_transient()
+                || (self.retries_refusals && matches!(error, BucketError::Refused(_)));
             failures += 1;
             let pause = BACKOFF.pause(failures);
-            if !is_retried || self.until.is_some_and(|until| Instant::now() + pause >= until) {
+            if !is_retried
+                || self
+                    .until
+                    .is_some_and(|until| Instant::now() + pause >= until)
+            {
                 return Err(error);
             }
             self.failures.report(&error);
@@ -83,7 +105,12 @@ impl Retry {
     }
 
     /// Creates an object. A lost response is no problem: the bytes in the bucket decide whose object it is.
-    pub fn create(&mut self, bucket: &Bucket, name: &str, bytes: &[u8]) -> Result<CreateOutcome, BucketError> {
+    pub fn create(
+        &mut self,
+        bucket: &Bucket,
+        name: &str,
+        bytes: &[u8],
+    ) -> Result<CreateOutcome, BucketError> {
         self.run(|| {
             if bucket.create(name, bytes)? == Created::New {
                 return Ok(CreateOutcome::Ours);
@@ -115,17 +142,34 @@ mod tests {
             (vec![away(), away(), Ok(2)], false, Ok(2)),
             (vec![away(), refused(), Ok(3)], false, refused()),
             (vec![away(), refused(), Ok(4)], true, Ok(4)),
-            (vec![Err(BucketError::Damaged { name: "x".to_owned(), detail: "y".to_owned() })], true, {
-                Err(BucketError::Damaged { name: "x".to_owned(), detail: "y".to_owned() })
-            }),
+            (
+                vec![Err(BucketError::Damaged {
+                    name: "x".to_owned(),
+                    detail: "y".to_owned(),
+                })],
+                true,
+                {
+                    Err(BucketError::Damaged {
+                        name: "x".to_owned(),
+                        detail: "y".to_owned(),
+                    })
+                },
+            ),
         ];
         for (answers, retries_refusals, expected) in cases {
             let status = Arc::default();
-            let mut retry = Retry { retries_refusals, ..Retry::new(None, &status) };
+            let mut retry = Retry {
+                retries_refusals,
+                ..Retry::new(None, &status)
+            };
             let failures = answers.iter().filter(|answer| answer.is_err()).count();
             let mut answers = answers.into_iter();
             assert_eq!(retry.run(|| answers.next().unwrap()), expected);
-            assert_eq!(status.failing_for().is_some(), expected == refused(), "the status shows that it passed");
+            assert_eq!(
+                status.failing_for().is_some(),
+                expected == refused(),
+                "the status shows that it passed"
+            );
             assert_eq!(status.progress().failures, u64::try_from(failures).unwrap());
         }
     }
@@ -133,7 +177,10 @@ mod tests {
     #[test]
     fn retries_end_in_time() {
         let retry = Retry::new(Some(Instant::now()), &Arc::default());
-        for (whose, mut retry) in [("of a thread", retry.for_thread()), ("of its publisher", retry)] {
+        for (whose, mut retry) in [
+            ("of a thread", retry.for_thread()),
+            ("of its publisher", retry),
+        ] {
             let mut asked = 0;
             let answer: Result<(), _> = retry.run(|| {
                 asked += 1;

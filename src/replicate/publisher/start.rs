@@ -40,13 +40,20 @@ impl Publisher {
         let reader = Reader::open(path)?;
         reader.refuse_replica()?;
         let lock = PublisherLock::take(path)?;
-        let mut retry = Retry::new(settings.once.then(|| Instant::now() + ONCE_TIMEOUT), &status);
+        let mut retry = Retry::new(
+            settings.once.then(|| Instant::now() + ONCE_TIMEOUT),
+            &status,
+        );
         let start_over = settings.start_over;
         let note = PublishedNote::read(path)?;
         let own = reader.origin()?.id()?;
         let url = bucket.url().to_string();
         // If the folder of a database that was published is missing, then its disk is not mounted.
-        if start_over || note.as_ref().is_none_or(|note| note.url != url || Some(note.id) != own) {
+        if start_over
+            || note
+                .as_ref()
+                .is_none_or(|note| note.url != url || Some(note.id) != own)
+        {
             retry.run(|| bucket.prepare())?;
         }
         // Read before the log, so that it cannot name an entry that is created after the log is read.
@@ -58,7 +65,9 @@ impl Publisher {
         let found = match read_end(&log, &mut retry) {
             // `--start-over` drops the entries before a gap, and an end that cannot be used. With a wrong seal key, no
             // object can be read.
-            Err(error @ (ReplicaError::Missing { .. } | ReplicaError::Object { .. })) if start_over => {
+            Err(error @ (ReplicaError::Missing { .. } | ReplicaError::Object { .. }))
+                if start_over =>
+            {
                 retry.read(|| log.check_database(own.unwrap_or(NO_ID)))?;
                 tracing::warn!("{error}");
                 None
@@ -108,8 +117,9 @@ impl Publisher {
                 other.id
             );
         }
-        if let Some(former) =
-            note.as_ref().filter(|note| note.url != url && note.id == self.id && note.fenced.is_none())
+        if let Some(former) = note
+            .as_ref()
+            .filter(|note| note.url != url && note.id == self.id && note.fenced.is_none())
         {
             tracing::warn!(
                 "{} was published to {} until now: replicas of it get no further changes, and do not learn of revoked keys",
@@ -120,8 +130,13 @@ impl Publisher {
         let note = note.filter(|note| note.url == url && note.id == self.id);
         let alive = alive.filter(|alive| alive.id == self.id);
         let found = self.set_end(found, note.as_ref(), alive.as_ref())?;
-        self.heartbeat.observe(alive.map_or(Timestamp::EPOCH, |alive| alive.at));
-        self.heartbeat.observe(found.as_ref().map_or(Timestamp::EPOCH, |found| found.header.at));
+        self.heartbeat
+            .observe(alive.map_or(Timestamp::EPOCH, |alive| alive.at));
+        self.heartbeat.observe(
+            found
+                .as_ref()
+                .map_or(Timestamp::EPOCH, |found| found.header.at),
+        );
         let is_contained = match &found {
             Some(found) => view.holds(found.header.seq, found.header.lineage)?,
             None => false,
@@ -134,11 +149,19 @@ impl Publisher {
         drop(view);
         // The last check, because it takes the most requests.
         let random = layout::new_random().map_err(StoreError::from)?;
-        self.retry.run(|| self.log.bucket().probe(&layout::probe(&random)))?;
+        self.retry
+            .run(|| self.log.bucket().probe(&layout::probe(&random)))?;
         self.mark_published()?;
         self.skip_abandoned_seqs()?;
-        let position = self.end.map_or_else(|| "from the start".to_owned(), |end| format!("after slot {}", end.slot));
-        tracing::info!("publishing {} to {}, {position}", self.path.display(), self.log.bucket().url());
+        let position = self.end.map_or_else(
+            || "from the start".to_owned(),
+            |end| format!("after slot {}", end.slot),
+        );
+        tracing::info!(
+            "publishing {} to {}, {position}",
+            self.path.display(),
+            self.log.bucket().url()
+        );
         if !self.log.bucket().is_sealed() {
             tracing::warn!(
                 "{} is not sealed: anybody with read access can read all records and the secret of sync tokens, and \
@@ -147,10 +170,16 @@ impl Publisher {
                 self.log.bucket().url()
             );
         }
-        let Some(FoundLog { header, state, .. }) = found else { return self.replace_by_state() };
+        let Some(FoundLog { header, state, .. }) = found else {
+            return self.replace_by_state();
+        };
         self.state = state;
         // After an upgrade, replicas of this version start from a state of its format.
-        if !is_contained || self.settings.start_over || header.schema != SCHEMA || self.state.is_unfinished {
+        if !is_contained
+            || self.settings.start_over
+            || header.schema != SCHEMA
+            || self.state.is_unfinished
+        {
             return self.replace_by_state();
         }
         self.note_end();
@@ -174,10 +203,16 @@ impl Publisher {
         alive: Option<&Heartbeat>,
     ) -> Result<Option<FoundLog>, PublishError> {
         // A note that says `fenced` is handled later, in `check_may_replace`.
-        let noted = note.filter(|note| note.fenced.is_none()).map_or(0, |note| note.slot);
+        let noted = note
+            .filter(|note| note.fenced.is_none())
+            .map_or(0, |note| note.slot);
         let announced = alive.map_or(0, |alive| alive.slot);
         let known = noted.max(announced);
-        let by = if known == announced { "the heartbeat there" } else { "the note next to it" };
+        let by = if known == announced {
+            "the heartbeat there"
+        } else {
+            "the note next to it"
+        };
         let (path, url) = (self.path.clone(), self.log.bucket().url().to_string());
         match found {
             Some(found) if found.header.slot >= known => {
@@ -185,24 +220,59 @@ impl Publisher {
                 return Ok(Some(found));
             }
             _ if self.settings.start_over => {}
-            Some(found) => return Err(PublishError::WentBack { path, url, slot: found.header.slot, known, by }),
-            None if known > 0 => return Err(PublishError::Emptied { path, url, slot: known }),
+            Some(found) => {
+                return Err(PublishError::WentBack {
+                    path,
+                    url,
+                    slot: found.header.slot,
+                    known,
+                    by,
+                });
+            }
+            None if known > 0 => {
+                return Err(PublishError::Emptied {
+                    path,
+                    url,
+                    slot: known,
+                });
+            }
             None => return Ok(None),
         }
         // Start after every known slot: replicas follow from there, and no known object is overwritten.
-        let entry = self.retry.read(|| self.log.entries_after(None))?.last().map(|(slot, _)| *slot);
+        let entry = self
+            .retry
+            .read(|| self.log.entries_after(None))?
+            .last()
+            .map(|(slot, _)| *slot);
         let state = self.retry.read(|| self.log.state_slots())?.first().copied();
         let slot = entry.max(state).unwrap_or_default().max(known);
         if slot == 0 {
             return Ok(None);
         }
         let last = self.read_last(slot)?;
-        let unknown = |seq| Head { seq, ..Head::default() };
-        let heads = [last, note.map(PublishedNote::head), alive.map(|alive| unknown(alive.seq))];
-        let head = heads.into_iter().flatten().max_by_key(|head| (head.seq, head.lineage)).unwrap_or_default();
+        let unknown = |seq| Head {
+            seq,
+            ..Head::default()
+        };
+        let heads = [
+            last,
+            note.map(PublishedNote::head),
+            alive.map(|alive| unknown(alive.seq)),
+        ];
+        let head = heads
+            .into_iter()
+            .flatten()
+            .max_by_key(|head| (head.seq, head.lineage))
+            .unwrap_or_default();
         // Without a hash, the state has no parent: entries before it are missing.
-        self.end = Some(LastEntry { slot, head, ..LastEntry::default() });
-        tracing::warn!("starting over after slot {slot}: no time between the missing entries and now can be restored");
+        self.end = Some(LastEntry {
+            slot,
+            head,
+            ..LastEntry::default()
+        });
+        tracing::warn!(
+            "starting over after slot {slot}: no time between the missing entries and now can be restored"
+        );
         Ok(None)
     }
 
@@ -217,16 +287,25 @@ impl Publisher {
             _ => None,
         };
         match last {
-            Some((found, _)) if found != self.id => Err(other_database(self.log.bucket(), found, Some(self.id))),
+            Some((found, _)) if found != self.id => {
+                Err(other_database(self.log.bucket(), found, Some(self.id)))
+            }
             last => Ok(last.map(|(_, head)| head)),
         }
     }
 
     /// Skips the seqs of dropped commits, so that their tokens stay invalid and the seqs of replicas never decrease.
     fn skip_abandoned_seqs(&mut self) -> Result<(), PublishError> {
-        let Some(end) = self.end.filter(|_| self.settings.start_over) else { return Ok(()) };
-        if !self.reader.origin()?.holds(end.head.seq, end.head.lineage)? {
-            Writer::open(&self.path, self.settings.wait)?.jump_past(end.head.seq, "published by starting over")?;
+        let Some(end) = self.end.filter(|_| self.settings.start_over) else {
+            return Ok(());
+        };
+        if !self
+            .reader
+            .origin()?
+            .holds(end.head.seq, end.head.lineage)?
+        {
+            Writer::open(&self.path, self.settings.wait)?
+                .jump_past(end.head.seq, "published by starting over")?;
             self.reader.refresh()?;
         }
         Ok(())
@@ -241,7 +320,9 @@ impl Publisher {
                 self.local.passed();
                 return Ok(());
             }
-            match Writer::open(&self.path, self.settings.wait).and_then(|writer| writer.mark_published()) {
+            match Writer::open(&self.path, self.settings.wait)
+                .and_then(|writer| writer.mark_published())
+            {
                 Err(error @ StoreError::Busy { .. }) if !self.settings.once => {
                     self.local.report(&error);
                     sleep(POLL_EVERY);
@@ -269,12 +350,14 @@ impl Publisher {
         }
         let is_fenced = note.is_some_and(|note| note.fenced.is_some());
         // This file published the entry if the entry carries its random name, or if the note says so.
-        let is_noted = note.is_some_and(|note| (note.slot, note.hash) == (found.header.slot, found.hash));
+        let is_noted =
+            note.is_some_and(|note| (note.slot, note.hash) == (found.header.slot, found.hash));
         let is_own = is_same_publisher(&found.header.who, &self.who) || is_noted;
         // Commits after an own entry may have been lost by the restore, but an entry of a replica that was promoted can
         // have a lower seq than they, too.
         let head = found.header.head();
-        let is_restored = view.restored_over()? == Some(head) || is_own && view.is_restored_over(head)?;
+        let is_restored =
+            view.restored_over()? == Some(head) || is_own && view.is_restored_over(head)?;
         if is_restored && !is_fenced {
             return Ok(());
         }
@@ -290,8 +373,16 @@ impl Publisher {
     }
 }
 
-fn check_id(bucket: &Bucket, found: &FoundLog, own: Option<DatabaseId>) -> Result<(), PublishError> {
-    if own == Some(found.header.id) { Ok(()) } else { Err(other_database(bucket, found.header.id, own)) }
+fn check_id(
+    bucket: &Bucket,
+    found: &FoundLog,
+    own: Option<DatabaseId>,
+) -> Result<(), PublishError> {
+    if own == Some(found.header.id) {
+        Ok(())
+    } else {
+        Err(other_database(bucket, found.header.id, own))
+    }
 }
 
 fn other_database(bucket: &Bucket, found: DatabaseId, own: Option<DatabaseId>) -> PublishError {

@@ -35,7 +35,10 @@ impl Publisher {
     }
 
     /// Writes a state as the next entry, then deletes old objects. Commits wait meanwhile.
-    pub(in crate::replicate::publisher) fn put_state(&mut self, view: OriginView) -> Result<(), PublishError> {
+    pub(in crate::replicate::publisher) fn put_state(
+        &mut self,
+        view: OriginView,
+    ) -> Result<(), PublishError> {
         let slot = self.end.map_or(1, |end| end.slot + 1);
         let (parts, bytes) = self.put_parts(&view, slot)?;
         let header = self.next_header(view.head()?.head(), view.digest()?);
@@ -45,7 +48,9 @@ impl Publisher {
         }
         // Lets the database reuse the pages of the view.
         drop(view);
-        let Some(entry_hash) = self.put_entry(&header, &[])? else { return Ok(()) };
+        let Some(entry_hash) = self.put_entry(&header, &[])? else {
+            return Ok(());
+        };
         self.state.is_unfinished = true;
         let manifest = Manifest {
             id: self.id,
@@ -59,8 +64,16 @@ impl Publisher {
             parts,
         };
         let name = layout::state(slot);
-        if self.retry.create(self.log.bucket(), &name, &manifest.encode()?)? != CreateOutcome::Ours {
-            return Err(ReplicaError::object(name, "it is of another log; publish to another prefix").into());
+        if self
+            .retry
+            .create(self.log.bucket(), &name, &manifest.encode()?)?
+            != CreateOutcome::Ours
+        {
+            return Err(ReplicaError::object(
+                name,
+                "it is of another log; publish to another prefix",
+            )
+            .into());
         }
         tracing::info!(slot, seq = header.seq, bytes, "published a whole state");
         self.status.update(|progress| progress.states += 1);
@@ -74,7 +87,11 @@ impl Publisher {
 
     /// Writes all rows of a view as parts of the state in `slot`. The heartbeat goes on meanwhile. Returns the parts,
     /// and their size in the store in bytes.
-    fn put_parts(&mut self, view: &OriginView, slot: u64) -> Result<(Vec<PartRef>, u64), PublishError> {
+    fn put_parts(
+        &mut self,
+        view: &OriginView,
+        slot: u64,
+    ) -> Result<(Vec<PartRef>, u64), PublishError> {
         let (bucket, first_retry) = (Arc::clone(self.log.bucket()), self.retry.for_thread());
         let random = layout::new_random().map_err(StoreError::from)?;
         let (stored, failed) = (Mutex::new(Vec::new()), Mutex::new(None));
@@ -110,19 +127,32 @@ impl Publisher {
                     return Ok(());
                 }
                 // This error only stops `dump`.
-                Err(StoreError::damaged("(pages)", "a part of a state could not be written"))
+                Err(StoreError::damaged(
+                    "(pages)",
+                    "a part of a state could not be written",
+                ))
             })
         });
         if let Some(error) = failed.into_inner() {
             return Err(error);
         }
         if state_parts? != view.digest()? {
-            return Err(StoreError::damaged("meta", "the rows do not add up to their stored digest").into());
+            return Err(StoreError::damaged(
+                "meta",
+                "the rows do not add up to their stored digest",
+            )
+            .into());
         }
         let mut stored: Vec<(usize, StoredPart)> = stored.into_inner();
         stored.sort_unstable_by_key(|(index, _)| *index);
-        let bytes = stored.iter().map(|(_, (_, bytes))| u64::try_from(*bytes).unwrap_or(u64::MAX)).sum();
-        Ok((stored.into_iter().map(|(_, (part, _))| part).collect(), bytes))
+        let bytes = stored
+            .iter()
+            .map(|(_, (_, bytes))| u64::try_from(*bytes).unwrap_or(u64::MAX))
+            .sum();
+        Ok((
+            stored.into_iter().map(|(_, (part, _))| part).collect(),
+            bytes,
+        ))
     }
 }
 
@@ -133,11 +163,18 @@ fn next<T>(queue: &Mutex<Receiver<T>>) -> Option<T> {
     queue.lock().recv().ok()
 }
 
-fn put_part(bucket: &Bucket, retry: &mut Retry, name: String, changes: &[u8]) -> Result<StoredPart, PublishError> {
+fn put_part(
+    bucket: &Bucket,
+    retry: &mut Retry,
+    name: String,
+    changes: &[u8],
+) -> Result<StoredPart, PublishError> {
     let (encoded, part) = encode_part(name, changes)?;
     match retry.create(bucket, &part.name, &encoded)? {
         CreateOutcome::Ours => Ok((part, encoded.len())),
-        CreateOutcome::Others(_) => Err(ReplicaError::object(part.name, "another program wrote it").into()),
+        CreateOutcome::Others(_) => {
+            Err(ReplicaError::object(part.name, "another program wrote it").into())
+        }
     }
 }
 
@@ -166,20 +203,32 @@ pub(in crate::replicate::publisher) fn sweep(
 ) -> Result<(), PublishError> {
     let bucket = log.bucket();
     // The store's time of the last heartbeat.
-    let Some(alive) = retry.run(|| bucket.get(layout::ALIVE))? else { return Ok(()) };
+    let Some(alive) = retry.run(|| bucket.get(layout::ALIVE))? else {
+        return Ok(());
+    };
     // The parts and the entry of a state are a little older than its manifest, and stay as long as it.
-    let keep_s = i64::try_from(keep.as_secs()).unwrap_or(i64::MAX).max(YOUNG_S);
+    let keep_s = i64::try_from(keep.as_secs())
+        .unwrap_or(i64::MAX)
+        .max(YOUNG_S);
     let states = retry.read(|| log.states())?;
-    let Some(first_kept) = first_kept(&states, alive.modified, keep_s) else { return Ok(()) };
+    let Some(first_kept) = first_kept(&states, alive.modified, keep_s) else {
+        return Ok(());
+    };
     let is_old = |object: &ListedObject| object.modified < alive.modified.plus_s(-YOUNG_S);
     let mut to_delete: Vec<String> = Vec::new();
     to_delete.extend(
-        states.iter().filter(|(slot, object)| *slot < first_kept && is_old(object)).map(|(_, o)| o.name.clone()),
+        states
+            .iter()
+            .filter(|(slot, object)| *slot < first_kept && is_old(object))
+            .map(|(_, o)| o.name.clone()),
     );
     let parts = retry.run(|| bucket.list(layout::PARTS, None))?;
     let slot_of = |part: &ListedObject| layout::parse_part(&part.name).map(|name| name.slot);
-    let old_parts: Vec<(u64, String)> =
-        parts.into_iter().filter(is_old).filter_map(|part| Some((slot_of(&part)?, part.name))).collect();
+    let old_parts: Vec<(u64, String)> = parts
+        .into_iter()
+        .filter(is_old)
+        .filter_map(|part| Some((slot_of(&part)?, part.name)))
+        .collect();
     for of_slot in old_parts.chunk_by(|(slot, _), (next, _)| slot == next) {
         let slot = of_slot[0].0;
         // A state at the end or later may still be waiting for its entry or manifest.
@@ -188,18 +237,41 @@ pub(in crate::replicate::publisher) fn sweep(
         }
         let named = match slot < first_kept {
             true => Some(Vec::new()),
-            false => named_parts(log, retry, slot, states.iter().any(|(listed, _)| *listed == slot))?,
+            false => named_parts(
+                log,
+                retry,
+                slot,
+                states.iter().any(|(listed, _)| *listed == slot),
+            )?,
         };
         if let Some(named) = named {
-            to_delete.extend(of_slot.iter().map(|(_, name)| name.clone()).filter(|name| !named.contains(name)));
+            to_delete.extend(
+                of_slot
+                    .iter()
+                    .map(|(_, name)| name.clone())
+                    .filter(|name| !named.contains(name)),
+            );
         }
     }
     let entries = retry.run(|| bucket.list(layout::LOG, None))?;
-    let before = |object: &&ListedObject| layout::log_slot(&object.name).is_some_and(|slot| slot < first_kept);
-    to_delete.extend(entries.iter().filter(before).filter(|object| is_old(object)).map(|object| object.name.clone()));
+    let before = |object: &&ListedObject| {
+        layout::log_slot(&object.name).is_some_and(|slot| slot < first_kept)
+    };
+    to_delete.extend(
+        entries
+            .iter()
+            .filter(before)
+            .filter(|object| is_old(object))
+            .map(|object| object.name.clone()),
+    );
     let probes = retry.run(|| bucket.list(layout::PROBES, None))?;
     let is_old_probe = |object: &ListedObject| layout::is_probe(&object.name) && is_old(object);
-    to_delete.extend(probes.into_iter().filter(is_old_probe).map(|object| object.name));
+    to_delete.extend(
+        probes
+            .into_iter()
+            .filter(is_old_probe)
+            .map(|object| object.name),
+    );
     let mut retry = retry.for_thread();
     (retry.until, retry.retries_refusals) = (Some(Instant::now() + SWEEP_TIMEOUT), false);
     let mut deleted = 0;
@@ -211,7 +283,10 @@ pub(in crate::replicate::publisher) fn sweep(
         deleted += 1;
     }
     if deleted > 0 {
-        tracing::info!(objects = deleted, "deleted objects older than the state after slot {first_kept}");
+        tracing::info!(
+            objects = deleted,
+            "deleted objects older than the state after slot {first_kept}"
+        );
     }
     Ok(())
 }
@@ -225,7 +300,9 @@ fn named_parts(
     is_listed: bool,
 ) -> Result<Option<Vec<String>>, PublishError> {
     match retry.read(|| log.manifest(slot)) {
-        Ok(Some(manifest)) => Ok(Some(manifest.parts.into_iter().map(|part| part.name).collect())),
+        Ok(Some(manifest)) => Ok(Some(
+            manifest.parts.into_iter().map(|part| part.name).collect(),
+        )),
         Ok(None) => Ok((!is_listed).then(Vec::new)),
         Err(ReplicaError::Object { .. }) => Ok(None),
         Err(error) => Err(error.into()),
@@ -237,7 +314,12 @@ fn first_kept(states: &[(u64, ListedObject)], alive: Timestamp, keep_s: i64) -> 
     let before = alive.plus_s(keep_s.saturating_neg());
     let oldest_kept = states.len().checked_sub(KEPT_STATES)?;
     // The oldest of the `KEPT_STATES` newest states may be the first that is kept.
-    states.get(..=oldest_kept)?.iter().rev().find(|(_, object)| object.modified < before).map(|(slot, _)| *slot)
+    states
+        .get(..=oldest_kept)?
+        .iter()
+        .rev()
+        .find(|(_, object)| object.modified < before)
+        .map(|(slot, _)| *slot)
 }
 
 #[cfg(test)]
@@ -252,20 +334,32 @@ mod tests {
     const OTHER_RANDOM: &str = "fedcba9876543210";
 
     fn sweep_log(log: &TestLog, end: u64, keep: Duration) {
-        sweep(&LogReader::new(log.bucket()), &mut Retry::new(None, &Arc::default()), end, keep).unwrap();
+        sweep(
+            &LogReader::new(log.bucket()),
+            &mut Retry::new(None, &Arc::default()),
+            end,
+            keep,
+        )
+        .unwrap();
     }
 
     fn names(log: &TestLog) -> Vec<String> {
         let folders = [layout::LOG, layout::STATES, layout::PARTS, layout::PROBES];
         let listed = folders.map(|folder| log.bucket().list(folder, None).unwrap());
-        listed.into_iter().flatten().map(|object| object.name).collect()
+        listed
+            .into_iter()
+            .flatten()
+            .map(|object| object.name)
+            .collect()
     }
 
     /// A log of seven entries, with a state after each of slots 1, 3, 5 and 7. Each state has two parts.
     fn swept() -> TestLog {
         let (log, hashes) = TestLog::up_to(7);
         for slot in [1, 3, 5, 7] {
-            let parts = (0..2).map(|index| log.put_part(slot, RANDOM, index)).collect();
+            let parts = (0..2)
+                .map(|index| log.put_part(slot, RANDOM, index))
+                .collect();
             log.put_manifest(slot, hashes[usize::try_from(slot - 1).unwrap()], parts);
         }
         log.date(layout::ALIVE, time());
@@ -277,9 +371,15 @@ mod tests {
 
     fn of_slots(slots: std::ops::RangeInclusive<u64>) -> Vec<String> {
         let states: Vec<u64> = slots.clone().filter(|slot| slot % 2 == 1).collect();
-        let parts = states.iter().flat_map(|slot| (0..2).map(|index| layout::part(*slot, RANDOM, index)));
+        let parts = states
+            .iter()
+            .flat_map(|slot| (0..2).map(|index| layout::part(*slot, RANDOM, index)));
         let parts: Vec<String> = parts.collect();
-        slots.map(layout::log).chain(states.iter().copied().map(layout::state)).chain(parts).collect()
+        slots
+            .map(layout::log)
+            .chain(states.iter().copied().map(layout::state))
+            .chain(parts)
+            .collect()
     }
 
     #[test]
@@ -316,7 +416,11 @@ mod tests {
         }
         let before = names(&log);
         sweep_log(&log, 7, Duration::ZERO);
-        assert_eq!(names(&log), before, "the only state needs its entries, but nothing was asked of older ones");
+        assert_eq!(
+            names(&log),
+            before,
+            "the only state needs its entries, but nothing was asked of older ones"
+        );
     }
 
     #[test]
@@ -341,13 +445,21 @@ mod tests {
         // The age in seconds before the heartbeat, and whether the object is deleted.
         for (age_s, goes) in [(0, false), (DAY_S, false), (DAY_S + 1, true)] {
             let log = swept();
-            let (probe, foreign) = (layout::probe(RANDOM), format!("{}/2026/samples.csv", layout::PROBES));
+            let (probe, foreign) = (
+                layout::probe(RANDOM),
+                format!("{}/2026/samples.csv", layout::PROBES),
+            );
             log.bucket().put(&probe, b"x").unwrap();
             log.bucket().put(&foreign, b"x").unwrap();
             log.date(&foreign, time().plus_s(-90 * DAY_S));
             log.put_part(6, OTHER_RANDOM, 0);
-            let young =
-                [layout::log(2), layout::state(3), layout::part(3, RANDOM, 1), probe, layout::part(6, OTHER_RANDOM, 0)];
+            let young = [
+                layout::log(2),
+                layout::state(3),
+                layout::part(3, RANDOM, 1),
+                probe,
+                layout::part(6, OTHER_RANDOM, 0),
+            ];
             for name in &young {
                 log.date(name, time().plus_s(-age_s));
             }
@@ -357,7 +469,10 @@ mod tests {
                 assert_eq!(left.contains(&name), !goes, "{name} of {age_s} s");
             }
             assert!(left.contains(&foreign), "no publisher wrote it");
-            assert!(!left.contains(&layout::log(3)) && left.contains(&layout::log(5)), "{left:?}");
+            assert!(
+                !left.contains(&layout::log(3)) && left.contains(&layout::log(5)),
+                "{left:?}"
+            );
         }
     }
 
@@ -365,11 +480,21 @@ mod tests {
     fn the_parts_and_the_entry_of_a_manifest_stay_as_long_as_the_manifest() {
         let log = swept();
         // The manifest is the last object that is written.
-        for (name, age_s) in [(layout::state(3), DAY_S), (layout::state(5), 1), (layout::state(7), 0)] {
+        for (name, age_s) in [
+            (layout::state(3), DAY_S),
+            (layout::state(5), 1),
+            (layout::state(7), 0),
+        ] {
             log.date(&name, time().plus_s(-age_s));
         }
         sweep_log(&log, 7, Duration::ZERO);
-        assert!(of_slots(3..=3).iter().all(|name| names(&log).contains(name)), "{:?}", names(&log));
+        assert!(
+            of_slots(3..=3)
+                .iter()
+                .all(|name| names(&log).contains(name)),
+            "{:?}",
+            names(&log)
+        );
     }
 
     #[test]
@@ -384,7 +509,10 @@ mod tests {
         let left = names(&log);
         let is_left = |slot| left.contains(&layout::part(slot, OTHER_RANDOM, 0));
         assert_eq!([5, 6, 7, 8].map(is_left), [false, false, true, true]);
-        assert!(of_slots(5..=7).iter().all(|name| left.contains(name)), "{left:?}");
+        assert!(
+            of_slots(5..=7).iter().all(|name| left.contains(name)),
+            "{left:?}"
+        );
     }
 
     #[test]
@@ -402,7 +530,10 @@ mod tests {
         log.remove(&layout::state(5));
         for (is_listed, expected) in [(true, None), (false, Some(Vec::new()))] {
             let mut retry = Retry::new(None, &Arc::default());
-            assert_eq!(named_parts(&LogReader::new(log.bucket()), &mut retry, 5, is_listed).unwrap(), expected);
+            assert_eq!(
+                named_parts(&LogReader::new(log.bucket()), &mut retry, 5, is_listed).unwrap(),
+                expected
+            );
         }
     }
 }

@@ -59,18 +59,30 @@ impl Publisher {
             if !self.is_state_due() {
                 return Ok(NextEntry::Nothing);
             }
-        } else if !self.settings.once && self.entry_at.is_some_and(|at| at.elapsed() < self.settings.every) {
+        } else if !self.settings.once
+            && self
+                .entry_at
+                .is_some_and(|at| at.elapsed() < self.settings.every)
+        {
             return Ok(NextEntry::Later);
         }
         let view = self.reader.origin()?;
-        let Some(end) = self.end else { return Ok(NextEntry::Replacement) };
+        let Some(end) = self.end else {
+            return Ok(NextEntry::Replacement);
+        };
         if !view.holds(end.head.seq, end.head.lineage)? {
             // The file was replaced while this publisher ran.
             if view.is_restored_over(end.head)? {
                 return Ok(NextEntry::Replacement);
             }
-            let missing = ReplicaError::Missing { slot: end.slot, later: end.slot };
-            let last = self.retry.read(|| self.log.entry(end.slot))?.ok_or(missing)?;
+            let missing = ReplicaError::Missing {
+                slot: end.slot,
+                later: end.slot,
+            };
+            let last = self
+                .retry
+                .read(|| self.log.entry(end.slot))?
+                .ok_or(missing)?;
             return Err(self.diverged(&view, &last.header, true)?);
         }
         if self.state.is_unfinished {
@@ -79,7 +91,11 @@ impl Publisher {
         match read_pending(&view, end.head) {
             Ok(Some((commits, _))) if commits.is_empty() => {
                 self.seen = Some(view.head()?);
-                Ok(if self.is_state_due() { NextEntry::State(view) } else { NextEntry::Nothing })
+                Ok(if self.is_state_due() {
+                    NextEntry::State(view)
+                } else {
+                    NextEntry::Nothing
+                })
             }
             Ok(Some((commits, changes))) => Ok(NextEntry::Commits(commits, changes, view)),
             Ok(None) => Ok(NextEntry::Replacement),
@@ -105,9 +121,18 @@ impl Publisher {
         Ok(self.end.map(|end| end.head) == Some(view.head()?.head()))
     }
 
-    fn put_commits(&mut self, commits: &[CommitInfo], changes: &[Vec<u8>]) -> Result<(), PublishError> {
-        let Some(last) = commits.last() else { return Ok(()) };
-        let header = EntryHeader { commits: commits.to_vec(), ..self.next_header(last.head(), last.digest) };
+    fn put_commits(
+        &mut self,
+        commits: &[CommitInfo],
+        changes: &[Vec<u8>],
+    ) -> Result<(), PublishError> {
+        let Some(last) = commits.last() else {
+            return Ok(());
+        };
+        let header = EntryHeader {
+            commits: commits.to_vec(),
+            ..self.next_header(last.head(), last.digest)
+        };
         let changes: Vec<&[u8]> = changes.iter().map(Vec::as_slice).collect();
         self.put_entry(&header, &changes)?;
         Ok(())
@@ -115,23 +140,35 @@ impl Publisher {
 
     /// Returns the header of the next entry, without commits.
     pub(super) fn next_header(&self, head: Head, digest: RowDigest) -> EntryHeader {
-        let (slot, parent) = self.end.map_or((1, Hash::default()), |end| (end.slot + 1, end.hash));
+        let (slot, parent) = self
+            .end
+            .map_or((1, Hash::default()), |end| (end.slot + 1, end.hash));
         EntryHeader::new(self.id, slot, parent, &self.who, head, digest)
     }
 
     /// Creates the next entry: the commit point. Its bytes are built once, so they can be recognized after a lost
     /// response. Returns its hash; `None` if an earlier run of this publisher has created another one.
-    pub(super) fn put_entry(&mut self, header: &EntryHeader, changes: &[&[u8]]) -> Result<Option<Hash>, PublishError> {
+    pub(super) fn put_entry(
+        &mut self,
+        header: &EntryHeader,
+        changes: &[&[u8]],
+    ) -> Result<Option<Hash>, PublishError> {
         let (bytes, hash) = entry::encode(header, changes)?;
-        let made = self.retry.create(self.log.bucket(), &layout::log(header.slot), &bytes)?;
+        let made = self
+            .retry
+            .create(self.log.bucket(), &layout::log(header.slot), &bytes)?;
         match made {
-            CreateOutcome::Others(found) => self.check_next_entry(header.slot, &found).map(|()| None),
+            CreateOutcome::Others(found) => {
+                self.check_next_entry(header.slot, &found).map(|()| None)
+            }
             CreateOutcome::Ours => {
                 self.entry_at = Some(Instant::now());
                 self.status.update(|progress| progress.entries += 1);
-                self.state.add_entry(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+                self.state
+                    .add_entry(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
                 self.advance_end(header, hash)?;
-                let (slot, seq, commits, bytes) = (header.slot, header.seq, header.commits.len(), bytes.len());
+                let (slot, seq, commits, bytes) =
+                    (header.slot, header.seq, header.commits.len(), bytes.len());
                 tracing::info!(slot, seq, commits, bytes, "published");
                 Ok(Some(hash))
             }
@@ -142,7 +179,12 @@ impl Publisher {
 /// Returns the commits after `end` with their changes; `None` if the outbox does not reach back to `end`,
 /// because it was dropped.
 fn read_pending(view: &OriginView, end: Head) -> Result<Option<CommitsWithChanges>, StoreError> {
-    let Some(commits) = view.pending_after(end, ENTRY_BYTES)? else { return Ok(None) };
-    let changes = commits.iter().map(|commit| view.changes(commit)).collect::<Result<_, _>>()?;
+    let Some(commits) = view.pending_after(end, ENTRY_BYTES)? else {
+        return Ok(None);
+    };
+    let changes = commits
+        .iter()
+        .map(|commit| view.changes(commit))
+        .collect::<Result<_, _>>()?;
     Ok(Some((commits, changes)))
 }

@@ -25,7 +25,9 @@ struct Origin {
 
 impl Origin {
     fn new() -> Origin {
-        let origin = Origin { folder: tempfile::tempdir().unwrap() };
+        let origin = Origin {
+            folder: tempfile::tempdir().unwrap(),
+        };
         let writer = Writer::open_or_create(&origin.path(), Duration::ZERO).unwrap();
         let mut edit = writer.begin().unwrap();
         edit.set_license("all", Scope::nothing(), None).unwrap();
@@ -39,7 +41,9 @@ impl Origin {
 
     /// A copy of the database, without the files next to it.
     fn copy(&self) -> Origin {
-        let copy = Origin { folder: tempfile::tempdir().unwrap() };
+        let copy = Origin {
+            folder: tempfile::tempdir().unwrap(),
+        };
         fs::copy(self.path(), copy.path()).unwrap();
         copy
     }
@@ -56,11 +60,20 @@ impl Origin {
     }
 
     fn start(&self, log: &TestLog, settings: PublishSettings) -> Result<Publisher, PublishError> {
-        Publisher::start(&self.path(), Arc::new(log.bucket()), settings, Arc::default())
+        Publisher::start(
+            &self.path(),
+            Arc::new(log.bucket()),
+            settings,
+            Arc::default(),
+        )
     }
 
     /// Publishes, and returns the end of the log and the number of new entries.
-    fn publish_counted(&self, log: &TestLog, settings: PublishSettings) -> Result<(LastEntry, u64), PublishError> {
+    fn publish_counted(
+        &self,
+        log: &TestLog,
+        settings: PublishSettings,
+    ) -> Result<(LastEntry, u64), PublishError> {
         let progress = self.start(log, settings)?.run(|| ())?;
         Ok((progress.log_end.unwrap().1, progress.entries))
     }
@@ -84,12 +97,19 @@ fn once() -> PublishSettings {
 
 /// Settings by which any entry makes a state due, and every state but two is too old.
 fn sweeping() -> PublishSettings {
-    PublishSettings { keep: Duration::ZERO, state_every: Duration::ZERO, ..once() }
+    PublishSettings {
+        keep: Duration::ZERO,
+        state_every: Duration::ZERO,
+        ..once()
+    }
 }
 
 fn slots(log: &TestLog, folder: &str) -> Vec<u64> {
     let listed = log.bucket().list(folder, None).unwrap();
-    listed.iter().filter_map(|object| layout::log_slot(&object.name).or(layout::state_slot(&object.name))).collect()
+    listed
+        .iter()
+        .filter_map(|object| layout::log_slot(&object.name).or(layout::state_slot(&object.name)))
+        .collect()
 }
 
 fn entry(log: &TestLog, slot: u64) -> LogEntry {
@@ -106,11 +126,22 @@ fn six_entries(origin: &Origin) -> TestLog {
     origin.publish(&log, once()).unwrap();
     for _ in 0..2 {
         origin.commit();
-        origin.publish(&log, PublishSettings { keep: Duration::MAX, ..sweeping() }).unwrap();
+        origin
+            .publish(
+                &log,
+                PublishSettings {
+                    keep: Duration::MAX,
+                    ..sweeping()
+                },
+            )
+            .unwrap();
     }
     origin.commit();
     origin.publish(&log, once()).unwrap();
-    assert_eq!((slots(&log, layout::LOG), slots(&log, layout::STATES)), ((1..=6).collect(), vec![1, 3, 5]));
+    assert_eq!(
+        (slots(&log, layout::LOG), slots(&log, layout::STATES)),
+        ((1..=6).collect(), vec![1, 3, 5])
+    );
     for folder in [layout::LOG, layout::STATES, layout::PARTS] {
         for object in log.bucket().list(folder, None).unwrap() {
             log.date(&object.name, time().plus_s(-86_400 * 1000));
@@ -125,9 +156,15 @@ fn a_state_is_an_entry_of_its_own_and_old_objects_are_swept() {
     let log = six_entries(&origin);
     let (end, entries) = origin.publish_counted(&log, sweeping()).unwrap();
     assert_eq!((end.slot, entries), (7, 1));
-    assert_eq!((slots(&log, layout::LOG), slots(&log, layout::STATES)), (vec![5, 6, 7], vec![5, 7]));
+    assert_eq!(
+        (slots(&log, layout::LOG), slots(&log, layout::STATES)),
+        (vec![5, 6, 7], vec![5, 7])
+    );
     let (state, before) = (entry(&log, 7).header, entry(&log, 6).header);
-    assert!(state.is_state() && !state.replaces(before.head(), before.digest), "{state:?} is that after {before:?}");
+    assert!(
+        state.is_state() && !state.replaces(before.head(), before.digest),
+        "{state:?} is that after {before:?}"
+    );
     // Without further entries none is due, and nothing is deleted.
     let probe = layout::probe("0123456789abcdef");
     log.bucket().put(&probe, b"x").unwrap();
@@ -150,14 +187,24 @@ fn a_database_is_published_to_a_second_bucket_from_the_start() {
     }
     // The note next to the database is about the first bucket.
     assert_eq!(origin.publish(&second, once()).unwrap().slot, 1);
-    assert_eq!((slots(&second, layout::LOG), slots(&second, layout::STATES)), (vec![1], vec![1]));
-    assert_eq!((origin.note().slot, origin.note().url), (1, second.bucket().url().to_string()));
+    assert_eq!(
+        (slots(&second, layout::LOG), slots(&second, layout::STATES)),
+        (vec![1], vec![1])
+    );
+    assert_eq!(
+        (origin.note().slot, origin.note().url),
+        (1, second.bucket().url().to_string())
+    );
     origin.commit();
     assert_eq!(origin.publish(&second, once()).unwrap().slot, 2);
     let (end, entries) = origin.publish_counted(&first, once()).unwrap();
     assert_eq!((end.slot, entries), (4, 1));
     // A note that says `fenced` counts for its own bucket only.
-    let note = PublishedNote { url: "file:///elsewhere".to_owned(), slot: 99, ..origin.note() };
+    let note = PublishedNote {
+        url: "file:///elsewhere".to_owned(),
+        slot: 99,
+        ..origin.note()
+    };
     note.write(&origin.path()).unwrap();
     assert_eq!(origin.publish(&first, once()).unwrap().slot, 4);
 }
@@ -172,9 +219,15 @@ fn a_takeover_in_a_second_bucket_is_noted_for_that_bucket() {
     copy.publish(&second, once()).unwrap();
     origin.commit();
     let refused = origin.publish(&second, once()).unwrap_err();
-    assert!(matches!(refused, PublishError::Diverged { .. }), "{refused}");
+    assert!(
+        matches!(refused, PublishError::Diverged { .. }),
+        "{refused}"
+    );
     let note = origin.note();
-    assert_eq!((note.url, note.fenced.is_some()), (second.bucket().url().to_string(), true));
+    assert_eq!(
+        (note.url, note.fenced.is_some()),
+        (second.bucket().url().to_string(), true)
+    );
     // The first bucket is still this file's.
     assert_eq!(origin.publish(&first, once()).unwrap().slot, 2);
 }
@@ -186,10 +239,15 @@ fn entries_and_states_are_counted() {
     // The first entry is a state. The second one makes another one due.
     for settings in [once(), sweeping(), once()] {
         let status = Arc::new(PublisherStatus::default());
-        Publisher::start(&origin.path(), Arc::new(log.bucket()), settings, Arc::clone(&status))
-            .unwrap()
-            .run(|| ())
-            .unwrap();
+        Publisher::start(
+            &origin.path(),
+            Arc::new(log.bucket()),
+            settings,
+            Arc::clone(&status),
+        )
+        .unwrap()
+        .run(|| ())
+        .unwrap();
         counts.push((status.progress().entries, status.progress().states));
         origin.commit();
     }
@@ -203,7 +261,10 @@ fn a_second_database_is_not_published_to_the_same_bucket() {
     origin.publish(&log, once()).unwrap();
     for _ in 0..2 {
         let refused = other.publish(&log, once()).unwrap_err();
-        assert!(matches!(refused, PublishError::OtherDatabase { .. }), "{refused}");
+        assert!(
+            matches!(refused, PublishError::OtherDatabase { .. }),
+            "{refused}"
+        );
         // Also one that is published elsewhere.
         other.publish(&TestLog::new(OTHER_ID), once()).unwrap();
     }
@@ -223,22 +284,47 @@ fn a_log_that_lost_its_end_is_not_continued() {
     log.remove(&layout::log(6));
     // The note and the heartbeat each know of the last entry. So does the note that names only one more slot.
     for (has_note, has_heartbeat) in [(true, true), (true, false), (false, true)] {
-        let known = if has_note { note.clone() } else { PublishedNote { slot: 0, ..note.clone() } };
+        let known = if has_note {
+            note.clone()
+        } else {
+            PublishedNote {
+                slot: 0,
+                ..note.clone()
+            }
+        };
         known.write(&origin.path()).unwrap();
         log.remove(layout::ALIVE);
         if has_heartbeat {
             log.bucket().put(layout::ALIVE, &heartbeat).unwrap();
         }
         let refused = origin.publish(&log, once()).unwrap_err();
-        let is_expected = matches!(refused, PublishError::WentBack { slot: 5, known: 6, .. });
+        let is_expected = matches!(
+            refused,
+            PublishError::WentBack {
+                slot: 5,
+                known: 6,
+                ..
+            }
+        );
         assert!(is_expected, "{has_note} {has_heartbeat}: {refused}");
     }
     log.empty();
     note.write(&origin.path()).unwrap();
     let refused = origin.publish(&log, once()).unwrap_err();
-    assert!(matches!(refused, PublishError::Emptied { slot: 6, .. }), "{refused}");
+    assert!(
+        matches!(refused, PublishError::Emptied { slot: 6, .. }),
+        "{refused}"
+    );
     assert_eq!(slots(&log, layout::LOG), [0; 0]);
-    let end = origin.publish(&log, PublishSettings { start_over: true, ..once() }).unwrap();
+    let end = origin
+        .publish(
+            &log,
+            PublishSettings {
+                start_over: true,
+                ..once()
+            },
+        )
+        .unwrap();
     assert_eq!((end.slot, slots(&log, layout::STATES)), (7, vec![7]));
 }
 
@@ -256,7 +342,11 @@ fn a_running_publisher_checks_the_bucket_again_before_each_heartbeat() {
     beat(&mut publisher).unwrap();
     assert_eq!(publisher.state.lost, None);
     // The manifest of the newest state is gone or damaged, or the last entry is gone.
-    for (name, damaged) in [(layout::state(5), None), (layout::state(5), Some(b"rotten")), (layout::log(6), None)] {
+    for (name, damaged) in [
+        (layout::state(5), None),
+        (layout::state(5), Some(b"rotten")),
+        (layout::log(6), None),
+    ] {
         let bytes = log.bucket().get(&name).unwrap().unwrap().bytes;
         match damaged {
             Some(damaged) => log.bucket().put(&name, damaged).unwrap(),
@@ -270,7 +360,12 @@ fn a_running_publisher_checks_the_bucket_again_before_each_heartbeat() {
     log.put(7, [9; 32], "another publisher");
     let fenced = beat(&mut publisher).unwrap_err();
     assert!(fenced.is_fenced(), "{fenced}");
-    assert!(origin.note().fenced.is_some_and(|by| by.contains("published slot 7")));
+    assert!(
+        origin
+            .note()
+            .fenced
+            .is_some_and(|by| by.contains("published slot 7"))
+    );
 }
 
 #[test]
@@ -280,8 +375,13 @@ fn a_heartbeat_that_is_ahead_is_overtaken() {
         origin.publish(&log, once()).unwrap();
         let mut publisher = origin.start(&log, once()).unwrap();
         // A heartbeat of an earlier publisher, whose clock is ahead, arrives late.
-        let late = Heartbeat { at: now().plus_s(86_400), ..heartbeat(&log) };
-        log.bucket().put(layout::ALIVE, &late.encode().unwrap()).unwrap();
+        let late = Heartbeat {
+            at: now().plus_s(86_400),
+            ..heartbeat(&log)
+        };
+        log.bucket()
+            .put(layout::ALIVE, &late.encode().unwrap())
+            .unwrap();
         // A running publisher may overwrite it once before it reads it.
         let mut heartbeats = 2;
         if starts_again {
@@ -294,7 +394,10 @@ fn a_heartbeat_that_is_ahead_is_overtaken() {
             publisher.heartbeat_if_due().unwrap();
         }
         let found = heartbeat(&log);
-        assert!(found.slot == late.slot && found.at > late.at, "{starts_again}: {found:?}");
+        assert!(
+            found.slot == late.slot && found.at > late.at,
+            "{starts_again}: {found:?}"
+        );
     }
 }
 
@@ -309,17 +412,41 @@ fn a_state_without_a_manifest_is_followed_by_a_state_before_commits() {
     assert_eq!(origin.publish(&log, once()).unwrap().slot, 2);
     assert_eq!(slots(&log, layout::STATES), [2]);
     origin.commit();
-    origin.publish(&log, PublishSettings { state_every: Duration::ZERO, ..once() }).unwrap();
+    origin
+        .publish(
+            &log,
+            PublishSettings {
+                state_every: Duration::ZERO,
+                ..once()
+            },
+        )
+        .unwrap();
     let last = slots(&log, layout::LOG).into_iter().max().unwrap();
     assert!(entry(&log, last).header.is_state());
     // The publisher was killed before it wrote the manifest.
     log.remove(&layout::state(last));
     origin.commit();
-    origin.publish(&log, PublishSettings { state_every: Duration::MAX, ..once() }).unwrap();
+    origin
+        .publish(
+            &log,
+            PublishSettings {
+                state_every: Duration::MAX,
+                ..once()
+            },
+        )
+        .unwrap();
     assert!(entry(&log, last + 1).header.is_state());
     assert!(slots(&log, layout::STATES).contains(&(last + 1)));
     // A running publisher that fails to write the manifest does the same.
-    let mut publisher = origin.start(&log, PublishSettings { state_every: Duration::MAX, ..once() }).unwrap();
+    let mut publisher = origin
+        .start(
+            &log,
+            PublishSettings {
+                state_every: Duration::MAX,
+                ..once()
+            },
+        )
+        .unwrap();
     publisher.state.is_unfinished = true;
     origin.commit();
     publisher.publish_next().unwrap();
@@ -341,11 +468,21 @@ fn a_state_without_a_manifest_is_followed_by_a_state_before_commits() {
 #[test]
 fn a_state_is_dropped_if_an_entry_of_an_earlier_run_arrives_while_its_parts_are_written() {
     // The late entry holds a commit, or is a state without a manifest.
-    for (state_every, late, expected) in [(Duration::MAX, 2, vec![1]), (Duration::ZERO, 3, vec![1, 4])] {
+    for (state_every, late, expected) in
+        [(Duration::MAX, 2, vec![1]), (Duration::ZERO, 3, vec![1, 4])]
+    {
         let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
         origin.publish(&log, once()).unwrap();
         origin.commit();
-        let mut publisher = origin.start(&log, PublishSettings { state_every, ..once() }).unwrap();
+        let mut publisher = origin
+            .start(
+                &log,
+                PublishSettings {
+                    state_every,
+                    ..once()
+                },
+            )
+            .unwrap();
         publisher.run(|| ()).unwrap();
         log.remove(&layout::state(late));
         // This run has created no entry.
@@ -355,10 +492,20 @@ fn a_state_is_dropped_if_an_entry_of_an_earlier_run_arrives_while_its_parts_are_
         publisher.heartbeat.make_due();
         let view = publisher.reader.origin().unwrap();
         publisher.put_state(view).unwrap();
-        assert_eq!((slots(&log, layout::LOG), slots(&log, layout::STATES)), ((1..=late).collect(), vec![1]));
+        assert_eq!(
+            (slots(&log, layout::LOG), slots(&log, layout::STATES)),
+            ((1..=late).collect(), vec![1])
+        );
         publisher.run(|| ()).unwrap();
-        assert_eq!(slots(&log, layout::STATES), expected, "only a state without a manifest needs another one");
-        assert_eq!(publisher.end.map(|end| end.slot), slots(&log, layout::LOG).last().copied());
+        assert_eq!(
+            slots(&log, layout::STATES),
+            expected,
+            "only a state without a manifest needs another one"
+        );
+        assert_eq!(
+            publisher.end.map(|end| end.slot),
+            slots(&log, layout::LOG).last().copied()
+        );
     }
 }
 
@@ -369,9 +516,13 @@ fn of_two_copies_with_the_same_publisher_name_one_is_fenced() {
     origin.commit();
     // A copy of the whole folder.
     let copy = origin.copy();
-    let [from, to] = [&origin, &copy].map(|origin| origin.folder.path().join("origin.redb.publisher"));
+    let [from, to] =
+        [&origin, &copy].map(|origin| origin.folder.path().join("origin.redb.publisher"));
     fs::copy(from, to).unwrap();
-    let settings = PublishSettings { state_every: Duration::ZERO, ..once() };
+    let settings = PublishSettings {
+        state_every: Duration::ZERO,
+        ..once()
+    };
     let mut second = copy.start(&log, settings.clone()).unwrap();
     let mut first = origin.start(&log, settings).unwrap();
     first.run(|| ()).unwrap();
@@ -400,8 +551,19 @@ fn a_published_database_is_published_on_while_a_command_writes_to_it() {
 fn heartbeats_continue_while_a_state_is_written() {
     let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
     origin.publish(&log, once()).unwrap();
-    let mut publisher = origin.start(&log, PublishSettings { heartbeat: Duration::ZERO, ..once() }).unwrap();
-    let (before, view) = (publisher.heartbeat.count, publisher.reader.origin().unwrap());
+    let mut publisher = origin
+        .start(
+            &log,
+            PublishSettings {
+                heartbeat: Duration::ZERO,
+                ..once()
+            },
+        )
+        .unwrap();
+    let (before, view) = (
+        publisher.heartbeat.count,
+        publisher.reader.origin().unwrap(),
+    );
     publisher.put_state(view).unwrap();
     // One heartbeat with the only part, and one after the state.
     assert_eq!(publisher.heartbeat.count, before + 2);
@@ -413,7 +575,12 @@ fn a_response_that_is_not_the_next_entry_is_requested_again() {
     origin.publish(&log, once()).unwrap();
     let mut publisher = origin.start(&log, once()).unwrap();
     let object = |name: &str| log.bucket().get(name).unwrap().unwrap().bytes;
-    let responses = [object(&layout::log(1)), object(layout::ALIVE), b"<html>".to_vec(), Vec::new()];
+    let responses = [
+        object(&layout::log(1)),
+        object(layout::ALIVE),
+        b"<html>".to_vec(),
+        Vec::new(),
+    ];
     // The slot is free.
     for bytes in &responses {
         publisher.check_next_entry(2, bytes).unwrap();
@@ -436,7 +603,10 @@ fn lost_entries_and_parts_are_found_by_lists() {
         origin.publish(&log, once()).unwrap();
         let mut publisher = origin.start(&log, once()).unwrap();
         let parts = log.bucket().list(layout::PARTS, None).unwrap();
-        let of_newest = parts.iter().find(|part| layout::parse_part(&part.name).unwrap().slot == 5).unwrap();
+        let of_newest = parts
+            .iter()
+            .find(|part| layout::parse_part(&part.name).unwrap().slot == 5)
+            .unwrap();
         // A part of the newest state, its entry, or the entry after it, which is not the last one.
         let lost = lost.unwrap_or_else(|| of_newest.name.clone());
         log.remove(&lost);
@@ -445,7 +615,11 @@ fn lost_entries_and_parts_are_found_by_lists() {
             publisher.heartbeat.count = count;
             publisher.heartbeat.make_due();
             publisher.heartbeat_if_due().unwrap();
-            assert_eq!(publisher.state.lost.as_ref(), expected, "after {count} heartbeats without {lost}");
+            assert_eq!(
+                publisher.state.lost.as_ref(),
+                expected,
+                "after {count} heartbeats without {lost}"
+            );
         }
     }
 }
@@ -458,11 +632,17 @@ fn a_state_follows_an_end_of_an_older_format() {
     origin.commit();
     origin.publish(&log, once()).unwrap();
     for (schema, expected) in [(SCHEMA, 0), (SCHEMA - 1, 1)] {
-        let LogEntry { header, changes, .. } = entry(&log, 2);
+        let LogEntry {
+            header, changes, ..
+        } = entry(&log, 2);
         let changes: Vec<&[u8]> = changes.iter().map(Vec::as_slice).collect();
         let (bytes, _) = entry::encode(&EntryHeader { schema, ..header }, &changes).unwrap();
         log.bucket().put(&layout::log(2), &bytes).unwrap();
-        assert_eq!(origin.publish_counted(&log, once()).unwrap().1, expected, "after an end of format {schema}");
+        assert_eq!(
+            origin.publish_counted(&log, once()).unwrap().1,
+            expected,
+            "after an end of format {schema}"
+        );
     }
     let last = entry(&log, 3).header;
     assert!(last.schema == SCHEMA && last.is_state(), "{last:?}");
@@ -481,10 +661,31 @@ fn starting_over_skips_the_seqs_that_only_the_heartbeat_names() {
         log.remove(&layout::log(slot));
     }
     let lost_seq = heartbeat(&log).seq;
-    assert!(older.seq() + 3 <= lost_seq, "replicas have commits that this copy lacks");
+    assert!(
+        older.seq() + 3 <= lost_seq,
+        "replicas have commits that this copy lacks"
+    );
     let refused = older.publish(&log, once()).unwrap_err();
-    assert!(matches!(refused, PublishError::WentBack { slot: 1, known: 4, .. }), "{refused}");
-    let end = older.publish(&log, PublishSettings { start_over: true, ..once() }).unwrap();
+    assert!(
+        matches!(
+            refused,
+            PublishError::WentBack {
+                slot: 1,
+                known: 4,
+                ..
+            }
+        ),
+        "{refused}"
+    );
+    let end = older
+        .publish(
+            &log,
+            PublishSettings {
+                start_over: true,
+                ..once()
+            },
+        )
+        .unwrap();
     assert_eq!(end.slot, 5);
     assert!(end.head.seq > lost_seq, "{end:?} after seq {lost_seq}");
 }
@@ -509,10 +710,18 @@ fn another_entry_in_the_last_slot_of_the_note_fences() {
     let (origin, log) = overtaken();
     let refused = origin.publish(&log, once()).unwrap_err();
     assert_eq!(refused.exit_code(), 4, "{refused}");
-    assert!(origin.note().fenced.is_some_and(|by| by.contains("published slot 2 at ")));
+    assert!(
+        origin
+            .note()
+            .fenced
+            .is_some_and(|by| by.contains("published slot 2 at "))
+    );
     let writer = Writer::open(&origin.path(), Duration::ZERO).unwrap();
     let refused = writer.begin().err();
-    assert!(matches!(refused, Some(StoreError::Fenced { .. })), "commands write no more: {refused:?}");
+    assert!(
+        matches!(refused, Some(StoreError::Fenced { .. })),
+        "commands write no more: {refused:?}"
+    );
 }
 
 #[test]
@@ -520,7 +729,12 @@ fn the_note_keeps_the_time_when_another_publisher_was_first_noticed() {
     let (origin, log) = overtaken();
     assert!(origin.publish(&log, once()).unwrap_err().is_fenced());
     let noticed_at = now().plus_s(-3600);
-    PublishedNote { fenced_at: Some(noticed_at), ..origin.note() }.write(&origin.path()).unwrap();
+    PublishedNote {
+        fenced_at: Some(noticed_at),
+        ..origin.note()
+    }
+    .write(&origin.path())
+    .unwrap();
     assert!(origin.publish(&log, once()).unwrap_err().is_fenced());
     assert_eq!(origin.note().fenced_at, Some(noticed_at));
 }
@@ -530,16 +744,33 @@ fn a_file_that_is_replaced_while_it_is_published_needs_a_restore_after_the_last_
     let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
     let backup = origin.copy();
     origin.publish(&log, once()).unwrap();
-    Restoration::prepare(&origin.path(), &backup.path(), Duration::ZERO).unwrap().finish().unwrap();
+    Restoration::prepare(&origin.path(), &backup.path(), Duration::ZERO)
+        .unwrap()
+        .finish()
+        .unwrap();
     let mut publisher = origin.start(&log, once()).unwrap();
-    assert_eq!(publisher.run(|| ()).unwrap().log_end.unwrap().1.slot, 2, "the restored state");
+    assert_eq!(
+        publisher.run(|| ()).unwrap().log_end.unwrap().1.slot,
+        2,
+        "the restored state"
+    );
     let older = origin.copy();
     origin.commit();
     assert_eq!(publisher.run(|| ()).unwrap().log_end.unwrap().1.slot, 3);
     // The copy contains the restore, but not the commit in slot 3.
     fs::rename(older.path(), origin.path()).unwrap();
     let refused = publisher.run(|| ()).unwrap_err();
-    assert!(matches!(&refused, PublishError::Diverged { slot: 3, is_own: true, .. }), "{refused}");
+    assert!(
+        matches!(
+            &refused,
+            PublishError::Diverged {
+                slot: 3,
+                is_own: true,
+                ..
+            }
+        ),
+        "{refused}"
+    );
     assert_eq!(slots(&log, layout::LOG), [1, 2, 3]);
 }
 
@@ -549,7 +780,10 @@ fn an_origin_that_was_restored_twice_does_not_take_the_log_back_from_another_pub
     let backup = origin.copy();
     // The second restore replaces commits with higher seqs than those of the other publisher.
     for _ in 0..2 {
-        Restoration::prepare(&origin.path(), &backup.path(), Duration::ZERO).unwrap().finish().unwrap();
+        Restoration::prepare(&origin.path(), &backup.path(), Duration::ZERO)
+            .unwrap()
+            .finish()
+            .unwrap();
     }
     let refused = origin.publish(&log, once()).unwrap_err();
     assert!(refused.is_fenced(), "{refused}");
@@ -566,7 +800,17 @@ fn the_note_shows_that_the_last_entry_is_of_this_file() {
     fs::rename(older.path(), origin.path()).unwrap();
     fs::remove_file(origin.folder.path().join("origin.redb.publisher")).unwrap();
     let refused = origin.publish(&log, once()).unwrap_err();
-    assert!(matches!(&refused, PublishError::Diverged { slot: 2, is_own: true, .. }), "{refused}");
+    assert!(
+        matches!(
+            &refused,
+            PublishError::Diverged {
+                slot: 2,
+                is_own: true,
+                ..
+            }
+        ),
+        "{refused}"
+    );
     assert_eq!(origin.note().fenced, None);
 }
 
@@ -577,13 +821,28 @@ fn after_a_start_the_age_of_the_newest_state_counts() {
         origin.publish(&log, once()).unwrap();
         let name = layout::state(1);
         let manifest = Manifest::decode(&log.bucket().get(&name).unwrap().unwrap().bytes).unwrap();
-        let dated = Manifest { at: now().plus_s(-age_s), ..manifest };
+        let dated = Manifest {
+            at: now().plus_s(-age_s),
+            ..manifest
+        };
         log.bucket().put(&name, &dated.encode().unwrap()).unwrap();
         // The last entry is young.
         origin.commit();
         origin.publish(&log, once()).unwrap();
-        origin.publish(&log, PublishSettings { state_every: Duration::from_secs(3600), ..once() }).unwrap();
-        assert_eq!(slots(&log, layout::STATES), expected, "a state of {age_s} s");
+        origin
+            .publish(
+                &log,
+                PublishSettings {
+                    state_every: Duration::from_secs(3600),
+                    ..once()
+                },
+            )
+            .unwrap();
+        assert_eq!(
+            slots(&log, layout::STATES),
+            expected,
+            "a state of {age_s} s"
+        );
     }
 }
 
@@ -643,7 +902,12 @@ fn the_heartbeat_names_a_commit_that_waits() {
     let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
     origin.publish(&log, once()).unwrap();
     let every = Duration::from_secs(3600);
-    let settings = PublishSettings { once: false, every, heartbeat: Duration::ZERO, ..once() };
+    let settings = PublishSettings {
+        once: false,
+        every,
+        heartbeat: Duration::ZERO,
+        ..once()
+    };
     let mut publisher = origin.start(&log, settings).unwrap();
     // The first commit is published at once, the second one waits for an hour.
     for (what, published) in [("the first", true), ("the second", false)] {
@@ -651,7 +915,11 @@ fn the_heartbeat_names_a_commit_that_waits() {
         publisher.round().unwrap();
         let alive = heartbeat(&log);
         assert_eq!((alive.slot, alive.seq), (2, origin.seq()), "{what} commit");
-        assert_eq!(entry(&log, 2).header.seq == alive.seq, published, "{what} commit");
+        assert_eq!(
+            entry(&log, 2).header.seq == alive.seq,
+            published,
+            "{what} commit"
+        );
     }
 }
 
@@ -682,21 +950,36 @@ fn publishing_is_behind_since_the_first_commit_that_waits() {
     }
     let status = PublicationStatus::read(&origin.path(), &LogReader::new(log.bucket())).unwrap();
     let waiting = status.waiting.unwrap();
-    assert!(matches!(waiting, Waiting::Commits { count: 3, since, .. } if since == first), "{waiting:?} since {first}");
+    assert!(
+        matches!(waiting, Waiting::Commits { count: 3, since, .. } if since == first),
+        "{waiting:?} since {first}"
+    );
 }
 
 #[test]
 fn after_a_restore_a_whole_state_is_pending() {
     let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
     let waiting = |origin: &Origin| {
-        PublicationStatus::read(&origin.path(), &LogReader::new(log.bucket())).unwrap().waiting.unwrap()
+        PublicationStatus::read(&origin.path(), &LogReader::new(log.bucket()))
+            .unwrap()
+            .waiting
+            .unwrap()
     };
     origin.publish(&log, once()).unwrap();
     let backup = origin.copy();
     origin.commit();
     origin.publish(&log, once()).unwrap();
-    Restoration::prepare(&origin.path(), &backup.path(), Duration::ZERO).unwrap().finish().unwrap();
-    assert_eq!((waiting(&origin), waiting(&backup)), (Waiting::State, Waiting::Elsewhere));
+    Restoration::prepare(&origin.path(), &backup.path(), Duration::ZERO)
+        .unwrap()
+        .finish()
+        .unwrap();
+    assert_eq!(
+        (waiting(&origin), waiting(&backup)),
+        (Waiting::State, Waiting::Elsewhere)
+    );
     origin.publish(&log, once()).unwrap();
-    assert_eq!((waiting(&origin), waiting(&backup)), (Waiting::Nothing, Waiting::Elsewhere));
+    assert_eq!(
+        (waiting(&origin), waiting(&backup)),
+        (Waiting::Nothing, Waiting::Elsewhere)
+    );
 }

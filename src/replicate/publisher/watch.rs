@@ -66,7 +66,10 @@ impl Publisher {
             return Ok(());
         }
         self.heartbeat.checked_at = Some(Instant::now());
-        if let Some(next) = self.retry.run(|| self.log.bucket().get(&layout::log(end.slot + 1)))? {
+        if let Some(next) = self
+            .retry
+            .run(|| self.log.bucket().get(&layout::log(end.slot + 1)))?
+        {
             return self.check_next_entry(end.slot + 1, &next.bytes);
         }
         if !is_heartbeat_due {
@@ -97,7 +100,9 @@ impl Publisher {
     }
 
     fn has_entry(&mut self, slot: u64) -> Result<bool, PublishError> {
-        Ok(self.retry.run(|| self.log.bucket().contains(&layout::log(slot)))?)
+        Ok(self
+            .retry
+            .run(|| self.log.bucket().contains(&layout::log(slot)))?)
     }
 
     /// Writes the heartbeat at the end of a single round, unless it names the last entry already.
@@ -115,7 +120,14 @@ impl Publisher {
         let seq = self.reader.refresh()?.commit().seq.max(end.head.seq);
         let at = self.heartbeat.next_at();
         let who = user_part(&self.who).to_owned();
-        let alive = Heartbeat { id: self.id, slot: end.slot, hash: end.hash, seq, at, who };
+        let alive = Heartbeat {
+            id: self.id,
+            slot: end.slot,
+            hash: end.hash,
+            seq,
+            at,
+            who,
+        };
         let bytes = alive.encode()?;
         let mut is_repeated = false;
         let next = self.retry.run(|| {
@@ -136,7 +148,11 @@ impl Publisher {
     /// Fails if another publisher was past the entry that was just created. A publisher that was suspended for weeks
     /// can find used slots free again, because old entries were deleted. Deletion follows the order of slots, so the
     /// slot is not a deleted one while the previous entry exists.
-    pub(super) fn refuse_if_overtaken(&mut self, slot: u64, hash: Hash) -> Result<(), PublishError> {
+    pub(super) fn refuse_if_overtaken(
+        &mut self,
+        slot: u64,
+        hash: Hash,
+    ) -> Result<(), PublishError> {
         if slot > 1 && self.has_entry(slot - 1)? {
             return Ok(());
         }
@@ -145,10 +161,18 @@ impl Publisher {
 
     /// Fails if there is a state of a later slot, or another state of this slot.
     fn refuse_if_swept(&mut self, slot: u64, hash: Hash) -> Result<(), PublishError> {
-        for later in self.retry.read(|| self.log.state_slots())?.into_iter().rev().filter(|later| *later >= slot) {
+        for later in self
+            .retry
+            .read(|| self.log.state_slots())?
+            .into_iter()
+            .rev()
+            .filter(|later| *later >= slot)
+        {
             let manifest = self.retry.read(|| self.log.manifest(later))?;
             // A manifest of this slot that is listed and not found is lost, or behind a proxy that answers 404 itself.
-            if !manifest.map_or(later == slot, |manifest| (manifest.slot, manifest.entry_hash) == (slot, hash)) {
+            if !manifest.map_or(later == slot, |manifest| {
+                (manifest.slot, manifest.entry_hash) == (slot, hash)
+            }) {
                 let by = match self.retry.read(|| self.log.entry(later)) {
                     Ok(Some(entry)) => describe_takeover(&entry.header),
                     _ => format!("another publisher had continued to slot {later}"),
@@ -224,9 +248,13 @@ mod tests {
         let hour = Duration::from_secs(3600);
         let ago = |time| Instant::now().checked_sub(time);
         assert!(is_due(None, Duration::MAX));
-        assert!(!is_due(Some(Instant::now()), hour) && is_due(Some(Instant::now()), Duration::ZERO));
+        assert!(
+            !is_due(Some(Instant::now()), hour) && is_due(Some(Instant::now()), Duration::ZERO)
+        );
         // A machine that has just started has no such past.
-        if let (Some(long), Some(short)) = (ago(Duration::from_secs(30)), ago(Duration::from_secs(20))) {
+        if let (Some(long), Some(short)) =
+            (ago(Duration::from_secs(30)), ago(Duration::from_secs(20)))
+        {
             let period = Duration::from_secs(25);
             assert!(is_due(Some(long), period) && !is_due(Some(short), period));
         }

@@ -38,10 +38,16 @@ pub fn audit(log: &LogReader, path: &Path) -> Result<Audit, ReplicaError> {
     let mut loaded = loop {
         // Replicas at this position need the entry of the oldest state.
         let name = layout::log(states[0]);
-        let first = log.entry(states[0])?.ok_or_else(|| ReplicaError::object(name, "it is missing"))?;
+        let first = log
+            .entry(states[0])?
+            .ok_or_else(|| ReplicaError::object(name, "it is missing"))?;
         match log.state_of(&first).and_then(|state| load.load(state)) {
             // Replaying begins after an upgrade to this format, or to these fields.
-            Err(ReplicaError::OlderSchema { .. } | ReplicaError::OtherFields) if states.len() > 1 => states.remove(0),
+            Err(ReplicaError::OlderSchema { .. } | ReplicaError::OtherFields)
+                if states.len() > 1 =>
+            {
+                states.remove(0)
+            }
             loaded => break loaded?,
         };
     };
@@ -66,17 +72,32 @@ pub fn audit(log: &LogReader, path: &Path) -> Result<Audit, ReplicaError> {
         entries += 1;
     }
     let result = loaded.draft.write_backup(path)?;
-    Ok(Audit { states, entries, given_up, slot: loaded.mark.slot, seq: loaded.head.seq, result })
+    Ok(Audit {
+        states,
+        entries,
+        given_up,
+        slot: loaded.mark.slot,
+        seq: loaded.head.seq,
+        result,
+    })
 }
 
 /// Returns the next entry. If it is missing, or its state is needed and missing, returns the first later entry that has
 /// a state. `None` at the end of the log, which is not before the last of `states`.
-fn next_entry(log: &LogReader, loaded: &LoadedState, states: &[u64]) -> Result<Option<LogEntry>, ReplicaError> {
+fn next_entry(
+    log: &LogReader,
+    loaded: &LoadedState,
+    states: &[u64],
+) -> Result<Option<LogEntry>, ReplicaError> {
     let here = &loaded.mark;
     let slot = here.slot + 1;
-    let has_state = |slot| Ok::<_, ReplicaError>(states.contains(&slot) || log.manifest(slot)?.is_some());
+    let has_state =
+        |slot| Ok::<_, ReplicaError>(states.contains(&slot) || log.manifest(slot)?.is_some());
     let next = log.entry(slot)?;
-    if next.as_ref().is_some_and(|entry| !entry.header.replaces(loaded.head, loaded.mark.digest)) {
+    if next
+        .as_ref()
+        .is_some_and(|entry| !entry.header.replaces(loaded.head, loaded.mark.digest))
+    {
         return Ok(next);
     }
     for later in log.slots_after(here.slot)? {
@@ -91,7 +112,14 @@ fn next_entry(log: &LogReader, loaded: &LoadedState, states: &[u64]) -> Result<O
         return Ok(next);
     }
     if let Some(newest) = states.last().filter(|newest| slot <= **newest) {
-        return Err(ReplicaError::Missing { slot, later: *newest });
+        return Err(ReplicaError::Missing {
+            slot,
+            later: *newest,
+        });
     }
-    if log.ends_after(here, loaded.head.seq)? { Ok(None) } else { next_entry(log, loaded, states) }
+    if log.ends_after(here, loaded.head.seq)? {
+        Ok(None)
+    } else {
+        next_entry(log, loaded, states)
+    }
 }

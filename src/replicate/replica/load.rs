@@ -9,7 +9,9 @@ use crate::model::{DatabaseId, Head, Timestamp};
 use crate::replicate::entry::LogEntry;
 use crate::replicate::layout;
 use crate::replicate::state::Manifest;
-use crate::store::replication::{ApplyError, CommitChanges, LoadedDraft, ReplicaDraft, ReplicaMark};
+use crate::store::replication::{
+    ApplyError, CommitChanges, LoadedDraft, ReplicaDraft, ReplicaMark,
+};
 
 /// The settings of a load.
 pub struct StateLoader<'a> {
@@ -50,13 +52,31 @@ pub struct LoadedState {
 }
 
 pub(super) fn commits_of(entry: &LogEntry) -> Vec<CommitChanges<'_>> {
-    entry.header.commits.iter().copied().zip(entry.changes.iter().map(AsRef::as_ref)).collect()
+    entry
+        .header
+        .commits
+        .iter()
+        .copied()
+        .zip(entry.changes.iter().map(AsRef::as_ref))
+        .collect()
 }
 
 impl<'a> StateLoader<'a> {
     /// Returns a loader of the newest state of any database.
-    pub fn new(log: &'a LogReader, path: &'a Path, keep_going: &'a dyn Fn() -> bool) -> StateLoader<'a> {
-        StateLoader { log, path, id: None, until: None, must_confirm: false, reached: Cell::new(None), keep_going }
+    pub fn new(
+        log: &'a LogReader,
+        path: &'a Path,
+        keep_going: &'a dyn Fn() -> bool,
+    ) -> StateLoader<'a> {
+        StateLoader {
+            log,
+            path,
+            id: None,
+            until: None,
+            must_confirm: false,
+            reached: Cell::new(None),
+            keep_going,
+        }
     }
 
     /// Loads the newest valid state that is not too late, and the entries after it.
@@ -89,7 +109,9 @@ impl<'a> StateLoader<'a> {
                 }
             }
         }
-        Err(first_error.or(too_early).unwrap_or_else(|| ReplicaError::Nothing(self.log.url())))
+        Err(first_error
+            .or(too_early)
+            .unwrap_or_else(|| ReplicaError::Nothing(self.log.url())))
     }
 
     /// Reads the manifest of the state after a slot, which must be of the required database.
@@ -97,7 +119,10 @@ impl<'a> StateLoader<'a> {
         let found = self.log.manifest(slot)?;
         match (self.id, &found) {
             (Some(expected), Some(state)) if state.id != expected => {
-                Err(ReplicaError::OtherDatabase { expected, found: state.id })
+                Err(ReplicaError::OtherDatabase {
+                    expected,
+                    found: state.id,
+                })
             }
             _ => Ok(found),
         }
@@ -107,10 +132,18 @@ impl<'a> StateLoader<'a> {
     ///
     /// # Errors
     /// [`ReplicaError::TooEarly`] if the state is later than [`StateLoader::until`].
-    fn load_with_entries(&self, mut state: Manifest, at_least: u64) -> Result<LoadedState, ReplicaError> {
+    fn load_with_entries(
+        &self,
+        mut state: Manifest,
+        at_least: u64,
+    ) -> Result<LoadedState, ReplicaError> {
         let mut before = None;
         loop {
-            tracing::info!(slot = state.slot, parts = state.parts.len(), "loading a whole state");
+            tracing::info!(
+                slot = state.slot,
+                parts = state.parts.len(),
+                "loading a whole state"
+            );
             let mut loaded = self.load(state)?;
             // The time of the last commit is known only from the rows.
             let committed = loaded.draft.replica.head()?.time;
@@ -120,7 +153,9 @@ impl<'a> StateLoader<'a> {
             }
             let next = loop {
                 let stop = match self.catch_up(&mut loaded, at_least) {
-                    Ok(StopReason::End) => self.is_end(&loaded).map(|is_end| is_end.then_some(StopReason::End)),
+                    Ok(StopReason::End) => self
+                        .is_end(&loaded)
+                        .map(|is_end| is_end.then_some(StopReason::End)),
                     stop => stop.map(Some),
                 };
                 match stop {
@@ -144,16 +179,27 @@ impl<'a> StateLoader<'a> {
         next: &LoadedState,
         until: Timestamp,
     ) -> Result<LoadedState, ReplicaError> {
-        let (base, after) = (before.draft.replica.head()?, next.draft.replica.head()?.time);
+        let (base, after) = (
+            before.draft.replica.head()?,
+            next.draft.replica.head()?.time,
+        );
         match next.draft.may_skip_commit(base, until)? {
-            true => Err(ReplicaError::WithinState { until, before: base.time, after }),
+            true => Err(ReplicaError::WithinState {
+                until,
+                before: base.time,
+                after,
+            }),
             false => Ok(before),
         }
     }
 
     /// Returns what was loaded before an error of the log, if its last commit is of the requested time. Otherwise notes
     /// that time, and returns the error.
-    fn before_error(&self, loaded: LoadedState, error: ReplicaError) -> Result<LoadedState, ReplicaError> {
+    fn before_error(
+        &self,
+        loaded: LoadedState,
+        error: ReplicaError,
+    ) -> Result<LoadedState, ReplicaError> {
         if error.is_of_log() {
             let reached = Some(loaded.draft.replica.head()?.time);
             if self.until == reached {
@@ -181,13 +227,34 @@ impl<'a> StateLoader<'a> {
             }
             draft.add_part(&changes).map_err(of_load(&part.name))
         })?;
-        let Manifest { id, slot, entry_hash: hash, digest, .. } = state;
-        let (mark, head) = (ReplicaMark { url: self.log.url(), id, slot, hash, digest }, state.head());
-        let draft = draft.finish(&mark, head).map_err(of_load(&layout::state(slot)))?;
+        let Manifest {
+            id,
+            slot,
+            entry_hash: hash,
+            digest,
+            ..
+        } = state;
+        let (mark, head) = (
+            ReplicaMark {
+                url: self.log.url(),
+                id,
+                slot,
+                hash,
+                digest,
+            },
+            state.head(),
+        );
+        let draft = draft
+            .finish(&mark, head)
+            .map_err(of_load(&layout::state(slot)))?;
         Ok(LoadedState { draft, mark, head })
     }
 
-    fn catch_up(&self, loaded: &mut LoadedState, at_least: u64) -> Result<StopReason, ReplicaError> {
+    fn catch_up(
+        &self,
+        loaded: &mut LoadedState,
+        at_least: u64,
+    ) -> Result<StopReason, ReplicaError> {
         loop {
             if !(self.keep_going)() {
                 return Err(ReplicaError::Stopped);
@@ -196,7 +263,10 @@ impl<'a> StateLoader<'a> {
             let name = layout::log(slot);
             let Some(entry) = self.log.entry(slot)? else {
                 return match slot <= at_least {
-                    true => Err(ReplicaError::Missing { slot, later: at_least }),
+                    true => Err(ReplicaError::Missing {
+                        slot,
+                        later: at_least,
+                    }),
                     false => Ok(StopReason::End),
                 };
             };
@@ -223,12 +293,30 @@ impl<'a> StateLoader<'a> {
     ) -> Result<bool, ReplicaError> {
         let mut commits = commits_of(entry);
         let in_time = |at: Timestamp| self.until.is_none_or(|until| at <= until);
-        commits.truncate(entry.header.commits.iter().take_while(|commit| in_time(commit.time)).count());
+        commits.truncate(
+            entry
+                .header
+                .commits
+                .iter()
+                .take_while(|commit| in_time(commit.time))
+                .count(),
+        );
         let is_whole = commits.len() == entry.header.commits.len();
         let last = commits.last().map(|(last, _)| (last.head(), last.digest));
         let (head, digest) = last.unwrap_or((loaded.head, loaded.mark.digest));
-        let mark = if is_whole { next } else { ReplicaMark { digest, ..loaded.mark.clone() } };
-        loaded.draft.replica.apply(&commits, &mark).map_err(of_load(&layout::log(entry.header.slot)))?;
+        let mark = if is_whole {
+            next
+        } else {
+            ReplicaMark {
+                digest,
+                ..loaded.mark.clone()
+            }
+        };
+        loaded
+            .draft
+            .replica
+            .apply(&commits, &mark)
+            .map_err(of_load(&layout::log(entry.header.slot)))?;
         (loaded.mark, loaded.head) = (mark, head);
         Ok(is_whole)
     }

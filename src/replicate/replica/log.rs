@@ -64,30 +64,51 @@ pub struct LogReader {
 }
 
 /// Returns the mark after `entry`, which was read from the next slot. Fails unless it continues the log from `mark`.
-pub(super) fn check_next(mark: &ReplicaMark, entry: &LogEntry) -> Result<ReplicaMark, ReplicaError> {
+pub(super) fn check_next(
+    mark: &ReplicaMark,
+    entry: &LogEntry,
+) -> Result<ReplicaMark, ReplicaError> {
     let slot = mark.slot + 1;
     let name = layout::log(slot);
-    entry.header.check(slot, mark.id).map_err(ReplicaError::malformed(&name))?;
+    entry
+        .header
+        .check(slot, mark.id)
+        .map_err(ReplicaError::malformed(&name))?;
     if entry.header.parent != mark.hash && !entry.header.starts_over() {
-        return Err(ReplicaError::Diverged(format!("`{name}` follows another entry than the one that was applied")));
+        return Err(ReplicaError::Diverged(format!(
+            "`{name}` follows another entry than the one that was applied"
+        )));
     }
     check_schema(entry.header.schema)?;
-    Ok(ReplicaMark { slot, hash: entry.hash, digest: entry.header.digest, ..mark.clone() })
+    Ok(ReplicaMark {
+        slot,
+        hash: entry.hash,
+        digest: entry.header.digest,
+        ..mark.clone()
+    })
 }
 
 /// Fails unless an object has the format of this program.
 pub(super) fn check_schema(found: u32) -> Result<(), ReplicaError> {
     match found.cmp(&SCHEMA) {
-        Ordering::Less => Err(ReplicaError::OlderSchema { found, known: SCHEMA }),
+        Ordering::Less => Err(ReplicaError::OlderSchema {
+            found,
+            known: SCHEMA,
+        }),
         Ordering::Equal => Ok(()),
-        Ordering::Greater => Err(ReplicaError::Schema { found, known: SCHEMA }),
+        Ordering::Greater => Err(ReplicaError::Schema {
+            found,
+            known: SCHEMA,
+        }),
     }
 }
 
 impl LogReader {
     /// Returns a reader. It sends no request yet.
     pub fn new(bucket: impl Into<Arc<Bucket>>) -> LogReader {
-        LogReader { bucket: bucket.into() }
+        LogReader {
+            bucket: bucket.into(),
+        }
     }
 
     /// Returns the bucket.
@@ -103,21 +124,34 @@ impl LogReader {
     /// Reads the entry in a slot; `None` if the slot is empty.
     pub fn entry(&self, slot: u64) -> Result<Option<LogEntry>, ReplicaError> {
         let name = layout::log(slot);
-        let Some(object) = self.bucket.get(&name)? else { return Ok(None) };
+        let Some(object) = self.bucket.get(&name)? else {
+            return Ok(None);
+        };
         let entry = entry::decode(&object.bytes).map_err(ReplicaError::malformed(&name))?;
-        entry.header.check(slot, entry.header.id).map_err(ReplicaError::malformed(&name))?;
+        entry
+            .header
+            .check(slot, entry.header.id)
+            .map_err(ReplicaError::malformed(&name))?;
         Ok(Some(entry))
     }
 
     /// Lists the manifests of all states, by ascending slot.
     pub fn states(&self) -> Result<Vec<(u64, ListedObject)>, ReplicaError> {
         let listed = self.bucket.list(layout::STATES, None)?;
-        Ok(listed.into_iter().filter_map(|object| Some((layout::state_slot(&object.name)?, object))).collect())
+        Ok(listed
+            .into_iter()
+            .filter_map(|object| Some((layout::state_slot(&object.name)?, object)))
+            .collect())
     }
 
     /// Lists the slots of all states, newest first.
     pub fn state_slots(&self) -> Result<Vec<u64>, ReplicaError> {
-        Ok(self.states()?.into_iter().rev().map(|(slot, _)| slot).collect())
+        Ok(self
+            .states()?
+            .into_iter()
+            .rev()
+            .map(|(slot, _)| slot)
+            .collect())
     }
 
     /// Lists the slots of all states, newest first. If there are none, waits for the state of the first entry.
@@ -129,17 +163,27 @@ impl LogReader {
         if !slots.is_empty() {
             return Ok(slots);
         }
-        let (first, _) = *self.entries_after(None)?.first().ok_or_else(|| ReplicaError::Nothing(self.url()))?;
-        let entry = self.entry(first)?.ok_or(ReplicaError::Missing { slot: first, later: first })?;
+        let (first, _) = *self
+            .entries_after(None)?
+            .first()
+            .ok_or_else(|| ReplicaError::Nothing(self.url()))?;
+        let entry = self.entry(first)?.ok_or(ReplicaError::Missing {
+            slot: first,
+            later: first,
+        })?;
         self.state_of(&entry).map(|_| vec![first])
     }
 
     /// Reads the manifest of the state after a slot; `None` if it was deleted.
     pub fn manifest(&self, slot: u64) -> Result<Option<Manifest>, ReplicaError> {
         let name = layout::state(slot);
-        let Some(object) = self.bucket.get(&name)? else { return Ok(None) };
+        let Some(object) = self.bucket.get(&name)? else {
+            return Ok(None);
+        };
         let manifest = Manifest::decode(&object.bytes).map_err(ReplicaError::malformed(&name))?;
-        manifest.check(slot, manifest.id).map_err(ReplicaError::malformed(&name))?;
+        manifest
+            .check(slot, manifest.id)
+            .map_err(ReplicaError::malformed(&name))?;
         Ok(Some(manifest))
     }
 
@@ -149,7 +193,13 @@ impl LogReader {
     /// # Errors
     /// [`ReplicaError::Object`] if it is missing, or is not that of the entry.
     pub fn state_of(&self, entry: &LogEntry) -> Result<Manifest, ReplicaError> {
-        let EntryHeader { id, slot, digest, schema, .. } = entry.header;
+        let EntryHeader {
+            id,
+            slot,
+            digest,
+            schema,
+            ..
+        } = entry.header;
         check_schema(schema)?;
         let name = layout::state(slot);
         for _ in 0..STATE_TRIES {
@@ -158,9 +208,19 @@ impl LogReader {
                 continue;
             };
             let expected = (id, slot, entry.hash, entry.header.head(), digest);
-            return match (state.id, state.slot, state.entry_hash, state.head(), state.digest) == expected {
+            return match (
+                state.id,
+                state.slot,
+                state.entry_hash,
+                state.head(),
+                state.digest,
+            ) == expected
+            {
                 true => Ok(state),
-                false => Err(ReplicaError::object(name, "it is not the state after the entry of its slot")),
+                false => Err(ReplicaError::object(
+                    name,
+                    "it is not the state after the entry of its slot",
+                )),
             };
         }
         let detail = "it is missing: its publisher ended before it wrote it, or the bucket lost it; a running \
@@ -170,8 +230,12 @@ impl LogReader {
 
     /// Reads the heartbeat; `None` if there is none.
     pub fn heartbeat(&self) -> Result<Option<Heartbeat>, ReplicaError> {
-        let Some(object) = self.bucket.get(layout::ALIVE)? else { return Ok(None) };
-        Heartbeat::decode(&object.bytes).map(Some).map_err(ReplicaError::malformed(layout::ALIVE))
+        let Some(object) = self.bucket.get(layout::ALIVE)? else {
+            return Ok(None);
+        };
+        Heartbeat::decode(&object.bytes)
+            .map(Some)
+            .map_err(ReplicaError::malformed(layout::ALIVE))
     }
 
     /// Reads the heartbeat to compare with a position.
@@ -194,12 +258,21 @@ impl LogReader {
 
     /// Lists the entries after a slot, ascending: slot, and bytes in the store. From the first one on without a slot.
     pub fn entries_after(&self, slot: Option<u64>) -> Result<Vec<(u64, u64)>, ReplicaError> {
-        let listed = self.bucket.list(layout::LOG, slot.map(layout::log).as_deref())?;
-        Ok(listed.iter().filter_map(|object| Some((layout::log_slot(&object.name)?, object.bytes))).collect())
+        let listed = self
+            .bucket
+            .list(layout::LOG, slot.map(layout::log).as_deref())?;
+        Ok(listed
+            .iter()
+            .filter_map(|object| Some((layout::log_slot(&object.name)?, object.bytes)))
+            .collect())
     }
 
     pub(super) fn slots_after(&self, slot: u64) -> Result<Vec<u64>, ReplicaError> {
-        Ok(self.entries_after(Some(slot))?.into_iter().map(|(slot, _)| slot).collect())
+        Ok(self
+            .entries_after(Some(slot))?
+            .into_iter()
+            .map(|(slot, _)| slot)
+            .collect())
     }
 
     /// Fails unless all entries from the newest state to slot `end` are listed. A new replica needs them.
@@ -207,7 +280,11 @@ impl LogReader {
     /// # Errors
     /// [`ReplicaError::Missing`] for the first missing one.
     pub fn check_path_to(&self, end: u64) -> Result<(), ReplicaError> {
-        let first = self.state_slots()?.into_iter().find(|slot| *slot <= end).unwrap_or(1);
+        let first = self
+            .state_slots()?
+            .into_iter()
+            .find(|slot| *slot <= end)
+            .unwrap_or(1);
         let mut listed = self.slots_after(first.saturating_sub(1))?.into_iter();
         match (first..=end).find(|slot| listed.next() != Some(*slot)) {
             Some(slot) => Err(ReplicaError::Missing { slot, later: end }),
@@ -222,7 +299,8 @@ impl LogReader {
     /// # Errors
     /// [`ReplicaError::Missing`], [`ReplicaError::Unconfirmed`] and the errors of [`LogReader::confirms_end`].
     pub fn ends_after(&self, position: &ReplicaMark, seq: u64) -> Result<bool, ReplicaError> {
-        Ok(!self.lists_next(position.slot)? && self.confirms_end(position, seq, &self.heartbeat_for(position)?)?)
+        Ok(!self.lists_next(position.slot)?
+            && self.confirms_end(position, seq, &self.heartbeat_for(position)?)?)
     }
 
     /// Whether the bucket lists an entry in the slot after `slot`.
@@ -236,7 +314,10 @@ impl LogReader {
             Some(later) if later > next => Err(ReplicaError::Missing { slot: next, later }),
             Some(_) => match self.entry(next)? {
                 Some(_) => Ok(true),
-                None => Err(ReplicaError::object(layout::log(next), "it is listed but cannot be read")),
+                None => Err(ReplicaError::object(
+                    layout::log(next),
+                    "it is listed but cannot be read",
+                )),
             },
         }
     }
@@ -247,7 +328,12 @@ impl LogReader {
     /// # Errors
     /// [`ReplicaError::Missing`] if the log continues; [`ReplicaError::Behind`] if it ended at an earlier seq;
     /// [`ReplicaError::Diverged`] if it has another entry at the position, or none.
-    pub fn confirms_end(&self, position: &ReplicaMark, seq: u64, alive: &Heartbeat) -> Result<bool, ReplicaError> {
+    pub fn confirms_end(
+        &self,
+        position: &ReplicaMark,
+        seq: u64,
+        alive: &Heartbeat,
+    ) -> Result<bool, ReplicaError> {
         match position.slot.cmp(&alive.slot) {
             Ordering::Equal if position.hash == alive.hash => Ok(true),
             Ordering::Equal => Err(ReplicaError::Diverged(format!(
@@ -258,15 +344,28 @@ impl LogReader {
             // The entry may have been created since the slot was found empty.
             Ordering::Less => match self.entry(position.slot + 1)? {
                 Some(_) => Ok(false),
-                None => Err(ReplicaError::Missing { slot: position.slot + 1, later: alive.slot }),
+                None => Err(ReplicaError::Missing {
+                    slot: position.slot + 1,
+                    later: alive.slot,
+                }),
             },
             // Heartbeats are less frequent than entries. Or the bucket lost entries.
             Ordering::Greater => match self.entry(position.slot)? {
                 Some(entry) if entry.hash == position.hash => Ok(true),
-                Some(_) => Err(ReplicaError::Diverged(format!("slot {} holds another entry", position.slot))),
-                None if alive.seq < seq => Err(ReplicaError::Behind { slot: alive.slot, end: alive.seq, here: seq }),
+                Some(_) => Err(ReplicaError::Diverged(format!(
+                    "slot {} holds another entry",
+                    position.slot
+                ))),
+                None if alive.seq < seq => Err(ReplicaError::Behind {
+                    slot: alive.slot,
+                    end: alive.seq,
+                    here: seq,
+                }),
                 // The rows may still be as new as a state that the origin has published since.
-                None => Err(ReplicaError::Diverged(format!("slot {} is gone", position.slot))),
+                None => Err(ReplicaError::Diverged(format!(
+                    "slot {} is gone",
+                    position.slot
+                ))),
             },
         }
     }
@@ -280,7 +379,13 @@ impl LogReader {
     pub fn check_database(&self, expected: DatabaseId) -> Result<bool, ReplicaError> {
         let mut first_error = None;
         for folder in [layout::STATES, layout::LOG] {
-            for object in self.bucket.list(folder, None)?.iter().rev().take(MAX_UNREADABLE) {
+            for object in self
+                .bucket
+                .list(folder, None)?
+                .iter()
+                .rev()
+                .take(MAX_UNREADABLE)
+            {
                 match self.database_of(&object.name) {
                     Ok(Some(found)) if found != expected => {
                         return Err(ReplicaError::OtherDatabase { expected, found });
@@ -299,7 +404,9 @@ impl LogReader {
 
     /// Returns the id in an entry or a manifest; `None` if it was deleted.
     fn database_of(&self, name: &str) -> Result<Option<DatabaseId>, ReplicaError> {
-        let Some(object) = self.bucket.get(name)? else { return Ok(None) };
+        let Some(object) = self.bucket.get(name)? else {
+            return Ok(None);
+        };
         let id = match layout::state_slot(name) {
             Some(_) => Manifest::decode(&object.bytes).map(|manifest| manifest.id),
             None => entry::decode(&object.bytes).map(|entry| entry.header.id),
@@ -353,7 +460,13 @@ mod tests {
     }
 
     fn at(slot: u64, hash: Hash) -> ReplicaMark {
-        ReplicaMark { url: String::new(), id: ID, slot, hash, digest: RowDigest::default() }
+        ReplicaMark {
+            url: String::new(),
+            id: ID,
+            slot,
+            hash,
+            digest: RowDigest::default(),
+        }
     }
 
     fn shown<T: std::fmt::Debug>(result: Result<T, ReplicaError>) -> String {
@@ -373,13 +486,33 @@ mod tests {
         // The position; slot and hash in the heartbeat, whose seq is 25; and the outcome.
         let cases = [
             (at(3, hashes[2]), (3, hashes[2]), "true"),
-            (at(3, OTHER), (3, hashes[2]), "Diverged: `alive` names another entry of slot 3"),
-            (at(3, hashes[2]), (3, OTHER), "Diverged: `alive` names another entry of slot 3"),
+            (
+                at(3, OTHER),
+                (3, hashes[2]),
+                "Diverged: `alive` names another entry of slot 3",
+            ),
+            (
+                at(3, hashes[2]),
+                (3, OTHER),
+                "Diverged: `alive` names another entry of slot 3",
+            ),
             (at(3, hashes[2]), (2, hashes[1]), "true"),
             (at(3, hashes[2]), (1, hashes[0]), "true"),
-            (at(3, OTHER), (2, hashes[1]), "Diverged: slot 3 holds another entry"),
-            (at(4, OTHER), (3, hashes[2]), "Behind { slot: 3, end: 25, here: 40 }"),
-            (at(4, OTHER), (1, hashes[0]), "Behind { slot: 1, end: 25, here: 40 }"),
+            (
+                at(3, OTHER),
+                (2, hashes[1]),
+                "Diverged: slot 3 holds another entry",
+            ),
+            (
+                at(4, OTHER),
+                (3, hashes[2]),
+                "Behind { slot: 3, end: 25, here: 40 }",
+            ),
+            (
+                at(4, OTHER),
+                (1, hashes[0]),
+                "Behind { slot: 1, end: 25, here: 40 }",
+            ),
             (at(2, hashes[1]), (3, hashes[2]), "false"),
             (at(2, hashes[1]), (9, OTHER), "false"),
             (at(3, hashes[2]), (4, OTHER), "Missing 4, later 4"),
@@ -396,30 +529,55 @@ mod tests {
     #[test]
     fn the_end_of_the_log_is_neither_before_a_listed_entry_nor_without_a_heartbeat() {
         let (log, hashes) = TestLog::up_to(5);
-        let end = |slot: usize| shown(reader(&log).ends_after(&at(slot as u64, hashes[slot - 1]), slot as u64 * 10));
-        assert_eq!((end(5), end(4), end(1)), ("true".to_owned(), "false".to_owned(), "false".to_owned()));
+        let end = |slot: usize| {
+            shown(reader(&log).ends_after(&at(slot as u64, hashes[slot - 1]), slot as u64 * 10))
+        };
+        assert_eq!(
+            (end(5), end(4), end(1)),
+            ("true".to_owned(), "false".to_owned(), "false".to_owned())
+        );
         log.remove(&layout::log(4));
-        assert_eq!((end(3), end(4)), ("Missing 4, later 5".to_owned(), "false".to_owned()));
+        assert_eq!(
+            (end(3), end(4)),
+            ("Missing 4, later 5".to_owned(), "false".to_owned())
+        );
         log.remove(&layout::log(5));
         assert_eq!(end(3), "Missing 4, later 5", "the heartbeat names it");
         assert_eq!(end(5), "true", "the heartbeat names it");
         log.put_alive(3, hashes[2], 30);
-        assert_eq!((end(3), end(4)), ("true".to_owned(), "Behind { slot: 3, end: 30, here: 40 }".to_owned()));
+        assert_eq!(
+            (end(3), end(4)),
+            (
+                "true".to_owned(),
+                "Behind { slot: 3, end: 30, here: 40 }".to_owned()
+            )
+        );
         log.bucket().put(layout::ALIVE, b"damaged").unwrap();
         assert_eq!(end(3), "Unconfirmed");
         log.remove(layout::ALIVE);
         assert_eq!(end(3), "Unconfirmed");
-        let other = TestLog { id: OTHER_ID, folder: log.folder };
+        let other = TestLog {
+            id: OTHER_ID,
+            folder: log.folder,
+        };
         other.put_alive(3, hashes[2], 30);
-        assert_eq!(shown(reader(&other).ends_after(&at(3, hashes[2]), 30)), "Unconfirmed");
+        assert_eq!(
+            shown(reader(&other).ends_after(&at(3, hashes[2]), 30)),
+            "Unconfirmed"
+        );
         // An entry that is listed and cannot be read.
         std::fs::create_dir_all(other.folder.path().join("log")).unwrap();
         std::fs::write(other.folder.path().join(layout::log(4)), "damaged").unwrap();
-        assert_eq!(shown(reader(&other).ends_after(&at(3, hashes[2]), 30)), "Object log/00000000000000000004");
+        assert_eq!(
+            shown(reader(&other).ends_after(&at(3, hashes[2]), 30)),
+            "Object log/00000000000000000004"
+        );
     }
 
     fn rot(log: &TestLog, names: &[String]) {
-        names.iter().for_each(|name| log.bucket().put(name, b"rotten").unwrap());
+        names
+            .iter()
+            .for_each(|name| log.bucket().put(name, b"rotten").unwrap());
     }
 
     #[test]
@@ -428,12 +586,37 @@ mod tests {
         type Case = (&'static str, fn(&TestLog), DatabaseId, &'static str);
         let cases: [Case; 6] = [
             ("nothing", |_| {}, ID, ""),
-            ("another database", |_| {}, OTHER_ID, "the bucket holds database"),
-            ("a rotten state", |log| rot(log, &[layout::state(1)]), ID, ""),
-            ("a rotten state of another", |log| rot(log, &[layout::state(1)]), OTHER_ID, "the bucket holds database"),
+            (
+                "another database",
+                |_| {},
+                OTHER_ID,
+                "the bucket holds database",
+            ),
+            (
+                "a rotten state",
+                |log| rot(log, &[layout::state(1)]),
+                ID,
+                "",
+            ),
+            (
+                "a rotten state of another",
+                |log| rot(log, &[layout::state(1)]),
+                OTHER_ID,
+                "the bucket holds database",
+            ),
             (
                 "all is rotten",
-                |log| rot(log, &[layout::state(1), layout::log(1), layout::log(2), layout::log(3)]),
+                |log| {
+                    rot(
+                        log,
+                        &[
+                            layout::state(1),
+                            layout::log(1),
+                            layout::log(2),
+                            layout::log(3),
+                        ],
+                    )
+                },
                 ID,
                 "object `states/00000000000000000001` cannot be used",
             ),
@@ -442,9 +625,14 @@ mod tests {
         for (what, change, expected, error) in cases {
             let (log, _) = TestLog::up_to(3);
             change(&log);
-            let found = reader(&log).check_database(expected).map_err(|error| error.to_string());
+            let found = reader(&log)
+                .check_database(expected)
+                .map_err(|error| error.to_string());
             assert_eq!(found.is_ok(), error.is_empty(), "{what}: {found:?}");
-            assert!(found.map_or_else(|found| found.starts_with(error), |_| true), "{what}");
+            assert!(
+                found.map_or_else(|found| found.starts_with(error), |_| true),
+                "{what}"
+            );
         }
     }
 
@@ -456,16 +644,27 @@ mod tests {
         assert_eq!(reader(&log).state_slots().unwrap(), [3, 1]);
         log.remove(&layout::log(2));
         assert_eq!((path(5), path(3)), ("()".to_owned(), "()".to_owned()));
-        assert_eq!(path(2), "Missing 2, later 2", "the state of slot 3 is too late");
+        assert_eq!(
+            path(2),
+            "Missing 2, later 2",
+            "the state of slot 3 is too late"
+        );
         log.remove(&layout::log(3));
         assert_eq!(path(5), "Missing 3, later 5", "the entry of the state");
         log.put(3, hashes[1], "origin");
         log.remove(&layout::log(5));
-        assert_eq!((path(5), path(4)), ("Missing 5, later 5".to_owned(), "()".to_owned()));
+        assert_eq!(
+            (path(5), path(4)),
+            ("Missing 5, later 5".to_owned(), "()".to_owned())
+        );
         for slot in [1, 3] {
             log.remove(&layout::state(slot));
         }
-        assert_eq!(path(4), "Missing 2, later 4", "without states from the first entry on");
+        assert_eq!(
+            path(4),
+            "Missing 2, later 4",
+            "without states from the first entry on"
+        );
         log.remove(&layout::log(1));
         assert_eq!(path(4), "Missing 1, later 4");
     }
@@ -473,7 +672,9 @@ mod tests {
     #[test]
     fn all_parts_of_a_state_are_read_in_order() {
         let log = TestLog::new(ID);
-        let parts: Vec<PartRef> = (0..9).map(|index| log.put_part(1, "0123456789abcdef", index)).collect();
+        let parts: Vec<PartRef> = (0..9)
+            .map(|index| log.put_part(1, "0123456789abcdef", index))
+            .collect();
         let read = |count: usize| {
             let mut names = Vec::new();
             let result = reader(&log).parts(&parts[..count], &mut |part, changes| {
@@ -483,13 +684,21 @@ mod tests {
             });
             (names, shown(result))
         };
-        let names = |count: usize| parts[..count].iter().map(|part| part.name.clone()).collect::<Vec<_>>();
+        let names = |count: usize| {
+            parts[..count]
+                .iter()
+                .map(|part| part.name.clone())
+                .collect::<Vec<_>>()
+        };
         for count in 0..=parts.len() {
             assert_eq!(read(count), (names(count), "()".to_owned()));
         }
         for bad in (0..parts.len()).rev() {
             log.bucket().put(&parts[bad].name, b"damaged").unwrap();
-            assert_eq!(read(parts.len()), (names(bad), format!("Object {}", parts[bad].name)));
+            assert_eq!(
+                read(parts.len()),
+                (names(bad), format!("Object {}", parts[bad].name))
+            );
         }
     }
 
@@ -498,14 +707,30 @@ mod tests {
         let (log, hashes) = TestLog::up_to(3);
         let next = |slot: u64, hash, id| {
             let entry = reader(&log).entry(3).unwrap().unwrap();
-            let mark = ReplicaMark { id, ..at(slot, hash) };
+            let mark = ReplicaMark {
+                id,
+                ..at(slot, hash)
+            };
             shown(check_next(&mark, &entry).map(|next| (next.slot, next.hash, next.digest)))
         };
-        assert_eq!(next(2, hashes[1], ID), format!("{:?}", (3, hashes[2], RowDigest([3; 4]))));
-        assert_eq!(next(1, hashes[1], ID), "Object log/00000000000000000002", "of another slot");
-        assert_eq!(next(2, hashes[1], OTHER_ID), "Object log/00000000000000000003");
+        assert_eq!(
+            next(2, hashes[1], ID),
+            format!("{:?}", (3, hashes[2], RowDigest([3; 4])))
+        );
+        assert_eq!(
+            next(1, hashes[1], ID),
+            "Object log/00000000000000000002",
+            "of another slot"
+        );
+        assert_eq!(
+            next(2, hashes[1], OTHER_ID),
+            "Object log/00000000000000000003"
+        );
         assert!(next(2, hashes[0], ID).starts_with("Diverged: "));
         log.put_state(3, Hash::default());
-        assert!(next(2, OTHER, ID).starts_with("(3, "), "a state that starts the log over follows anything");
+        assert!(
+            next(2, OTHER, ID).starts_with("(3, "),
+            "a state that starts the log over follows anything"
+        );
     }
 }

@@ -74,7 +74,9 @@ use crate::model::time::since_boot;
 use crate::replicate::entry::LogEntry;
 use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
-use crate::store::replication::{CommitChanges, OlderReplica, ReplicaMark, ReplicaWriter, read_replica};
+use crate::store::replication::{
+    CommitChanges, OlderReplica, ReplicaMark, ReplicaWriter, read_replica,
+};
 use crate::store::{StoreError, panics};
 
 /// The minimum time between two lists of the log while its end is in doubt.
@@ -132,8 +134,16 @@ impl ReplicaFile {
             }
             Err(error) => return Err(error),
         };
-        let mark = ReplicaMark { url: log.url(), ..mark };
-        Ok(ReplicaFile { path: path.to_owned(), writer, mark, head: head.head() })
+        let mark = ReplicaMark {
+            url: log.url(),
+            ..mark
+        };
+        Ok(ReplicaFile {
+            path: path.to_owned(),
+            writer,
+            mark,
+            head: head.head(),
+        })
     }
 
     /// Returns the writer, and opens it if necessary.
@@ -145,7 +155,12 @@ impl ReplicaFile {
     }
 
     /// Applies the commits of the entry at `mark`, after which `head` is the last commit.
-    pub fn apply(&mut self, commits: &[CommitChanges<'_>], mark: ReplicaMark, head: Head) -> Result<(), ReplicaError> {
+    pub fn apply(
+        &mut self,
+        commits: &[CommitChanges<'_>],
+        mark: ReplicaMark,
+        head: Head,
+    ) -> Result<(), ReplicaError> {
         let applied = self.writer()?.apply(commits, &mark);
         applied.map_err(|error| ReplicaError::of_apply(error, &layout::log(mark.slot)))?;
         (self.mark, self.head) = (mark, head);
@@ -155,7 +170,8 @@ impl ReplicaFile {
     /// Makes the replica an independent, published database.
     pub fn promote(mut self) -> Result<(), StoreError> {
         self.writer()?;
-        self.writer.map_or(Ok(()), |writer| writer.promote().map(drop))
+        self.writer
+            .map_or(Ok(()), |writer| writer.promote().map(drop))
     }
 }
 
@@ -183,15 +199,26 @@ impl Replica {
             let older = match ReplicaFile::open(path, &log) {
                 Err(StoreError::NotFound { .. }) => None,
                 Err(StoreError::OlderFields { .. }) => Some(OlderReplica::open(path)?),
-                Err(StoreError::Busy { path, holder }) => return Err(ReplicaError::InUse { path, holder }),
+                Err(StoreError::Busy { path, holder }) => {
+                    return Err(ReplicaError::InUse { path, holder });
+                }
                 opened => break opened?,
             };
             let id = older.as_ref().map(|older| older.id);
-            let load = StateLoader { id, ..StateLoader::new(&log, path, keep_going) };
-            let LoadedState { draft, mark, head, .. } = load.newest()?;
+            let load = StateLoader {
+                id,
+                ..StateLoader::new(&log, path, keep_going)
+            };
+            let LoadedState {
+                draft, mark, head, ..
+            } = load.newest()?;
             let taken = match older {
                 Some(older) if head.seq < older.head.seq => {
-                    return Err(ReplicaError::Behind { slot: mark.slot, end: head.seq, here: older.head.seq });
+                    return Err(ReplicaError::Behind {
+                        slot: mark.slot,
+                        end: head.seq,
+                        here: older.head.seq,
+                    });
                 }
                 Some(older) => {
                     tracing::info!(
@@ -207,7 +234,12 @@ impl Replica {
                 Err(StoreError::Replaced { .. }) => {}
                 taken => {
                     status.update(|progress| progress.loads += 1);
-                    break ReplicaFile { path: path.to_owned(), writer: Some(taken?), mark, head };
+                    break ReplicaFile {
+                        path: path.to_owned(),
+                        writer: Some(taken?),
+                        mark,
+                        head,
+                    };
                 }
             }
         };
@@ -264,7 +296,8 @@ impl Replica {
         match result {
             Ok(()) => {
                 let mut previous = None;
-                self.status.update(|progress| previous = progress.error.take());
+                self.status
+                    .update(|progress| previous = progress.error.take());
                 if previous.is_some() {
                     tracing::info!(
                         slot = self.file.mark.slot,
@@ -308,7 +341,10 @@ impl Replica {
     }
 
     /// Applies new entries. If that fails and a whole state can repair it, loads one.
-    pub(super) fn advance_or_reload(&mut self, keep_going: &dyn Fn() -> bool) -> Result<(), ReplicaError> {
+    pub(super) fn advance_or_reload(
+        &mut self,
+        keep_going: &dyn Fn() -> bool,
+    ) -> Result<(), ReplicaError> {
         let error = match self.advance(keep_going) {
             Err(error) => error,
             Ok(()) => return Ok(()),
@@ -320,7 +356,10 @@ impl Replica {
             progress.unusable_objects += u64::from(is_of_object);
         });
         let now = since_boot();
-        let is_paused = self.failed_load.as_ref().is_some_and(|failed| now < failed.until);
+        let is_paused = self
+            .failed_load
+            .as_ref()
+            .is_some_and(|failed| now < failed.until);
         if is_paused || now < self.next_repair_at {
             return Err(error);
         }
@@ -328,7 +367,10 @@ impl Replica {
             ReplicaError::Diverged(_) | ReplicaError::Digest(_) => true,
             ReplicaError::Object { .. } | ReplicaError::Missing { .. } => {
                 self.next_repair_at = now + STATE_SEARCH_EVERY;
-                self.log.state_slots()?.first().is_some_and(|newest| *newest > self.file.mark.slot)
+                self.log
+                    .state_slots()?
+                    .first()
+                    .is_some_and(|newest| *newest > self.file.mark.slot)
             }
             _ => false,
         };
@@ -359,7 +401,9 @@ impl Replica {
 
     /// Whether the log ends here. The next slot was found empty at `asked`. Returns false if it has an entry by now.
     fn is_end(&mut self, asked: Duration) -> Result<bool, ReplicaError> {
-        let checked_until = self.confirmed_at.map(|at| at + self.status.heartbeat_check_every());
+        let checked_until = self
+            .confirmed_at
+            .map(|at| at + self.status.heartbeat_check_every());
         if self.list_at.is_none() && checked_until.is_some_and(|until| asked < until) {
             self.status.note_end_seen(asked);
             return Ok(true);
@@ -398,7 +442,10 @@ impl Replica {
         }
         let began = since_boot();
         let found = self.log.heartbeat_for(position)?;
-        let is_later = self.alive.as_ref().is_none_or(|known| (found.slot, found.at) != (known.slot, known.at));
+        let is_later = self
+            .alive
+            .as_ref()
+            .is_none_or(|known| (found.slot, found.at) != (known.slot, known.at));
         if let Some(known) = &self.alive {
             // An old heartbeat that was put back says nothing about later entries.
             if found.is_before(known) {
@@ -412,7 +459,10 @@ impl Replica {
                 self.status.note_heartbeat();
             }
         }
-        self.status.ahead.lock().note_heartbeat(began, found.seq, is_later);
+        self.status
+            .ahead
+            .lock()
+            .note_heartbeat(began, found.seq, is_later);
         let is_end = self.log.confirms_end(position, self.file.head.seq, &found);
         self.alive = Some(found);
         is_end
@@ -421,19 +471,29 @@ impl Replica {
     /// Loads the newest whole state and replaces the file by it. After a failure it pauses, for example to avoid
     /// filling a full disk at every poll.
     fn load_in_place(&mut self, keep_going: &dyn Fn() -> bool) -> Result<(), ReplicaError> {
-        if let Some(failed) = self.failed_load.as_ref().filter(|failed| since_boot() < failed.until) {
+        if let Some(failed) = self
+            .failed_load
+            .as_ref()
+            .filter(|failed| since_boot() < failed.until)
+        {
             return Err(ReplicaError::Paused(failed.error.clone()));
         }
         self.file.writer()?;
-        let settings =
-            StateLoader { id: Some(self.file.mark.id), ..StateLoader::new(&self.log, &self.file.path, keep_going) };
+        let settings = StateLoader {
+            id: Some(self.file.mark.id),
+            ..StateLoader::new(&self.log, &self.file.path, keep_going)
+        };
         let loaded = settings.newest().and_then(|loaded| self.replace_by(loaded));
         self.failed_load = match &loaded {
             Ok(()) | Err(ReplicaError::Stopped) => None,
             Err(error) => {
                 let last = self.failed_load.as_ref().map(|failed| failed.pause * 2);
                 let pause = last.unwrap_or(FIRST_LOAD_PAUSE).min(MAX_LOAD_PAUSE);
-                Some(FailedLoad { until: since_boot() + pause, pause, error: error.to_string() })
+                Some(FailedLoad {
+                    until: since_boot() + pause,
+                    pause,
+                    error: error.to_string(),
+                })
             }
         };
         loaded
@@ -448,7 +508,11 @@ impl Replica {
         Ok(())
     }
 
-    fn apply_entry(&mut self, entry: &LogEntry, keep_going: &dyn Fn() -> bool) -> Result<(), ReplicaError> {
+    fn apply_entry(
+        &mut self,
+        entry: &LogEntry,
+        keep_going: &dyn Fn() -> bool,
+    ) -> Result<(), ReplicaError> {
         let mark = check_next(&self.file.mark, entry)?;
         self.status.note_heartbeat();
         if entry.header.replaces(self.file.head, self.file.mark.digest) {
@@ -456,7 +520,8 @@ impl Replica {
             self.log.state_of(entry)?;
             return self.load_in_place(keep_going);
         }
-        self.file.apply(&commits_of(entry), mark, entry.header.head())?;
+        self.file
+            .apply(&commits_of(entry), mark, entry.header.head())?;
         if !entry.header.is_state() {
             self.last_applied = Some((entry.header.seq, entry.header.who.clone()));
         }
@@ -468,7 +533,11 @@ impl Replica {
     fn replace_by(&mut self, loaded: LoadedState) -> Result<(), ReplicaError> {
         let (LoadedState { draft, mark, head }, file) = (loaded, &mut self.file);
         if head.seq < file.head.seq {
-            return Err(ReplicaError::Behind { slot: mark.slot, end: head.seq, here: file.head.seq });
+            return Err(ReplicaError::Behind {
+                slot: mark.slot,
+                end: head.seq,
+                here: file.head.seq,
+            });
         }
         file.writer = Some(draft.persist(file.writer.take())?);
         (file.mark, file.head) = (mark, head);
@@ -484,13 +553,20 @@ impl Replica {
 
     fn note_position(&self) {
         let (slot, head) = (self.file.mark.slot, self.file.head);
-        self.status.update(|progress| (progress.slot, progress.head) = (slot, head));
+        self.status
+            .update(|progress| (progress.slot, progress.head) = (slot, head));
     }
 }
 
 /// Whether a replica with a file may wait for a repair of this error.
 fn may_recover(error: &ReplicaError) -> bool {
-    let is_of_disk = matches!(error, ReplicaError::Store(StoreError::DiskFull(_) | StoreError::Io { .. }));
-    let is_transient = matches!(error, ReplicaError::Bucket(BucketError::Unreachable(_)) | ReplicaError::Paused(_));
+    let is_of_disk = matches!(
+        error,
+        ReplicaError::Store(StoreError::DiskFull(_) | StoreError::Io { .. })
+    );
+    let is_transient = matches!(
+        error,
+        ReplicaError::Bucket(BucketError::Unreachable(_)) | ReplicaError::Paused(_)
+    );
     is_of_disk || is_transient || error.is_of_log()
 }

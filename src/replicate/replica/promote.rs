@@ -39,18 +39,30 @@ impl Replica {
     /// # Errors
     /// [`ReplicaError::TakenOver`] if another replica was promoted after `since` and has not published since, or
     /// between two attempts. [`ReplicaError::Overtaken`] if other publishers were first in all attempts.
-    pub fn promote(mut self, since: u64, who: &str, keep_going: &dyn Fn() -> bool) -> Result<Promoted, ReplicaError> {
+    pub fn promote(
+        mut self,
+        since: u64,
+        who: &str,
+        keep_going: &dyn Fn() -> bool,
+    ) -> Result<Promoted, ReplicaError> {
         let mut since = since;
         for attempt in 0..TRIES {
             self.advance_or_reload(keep_going)?;
             let promotion = self.file.writer()?.promotion_after(since)?;
             // On the first attempt, a promotion followed by other commits does not count: that origin may be lost too.
-            let promotion = promotion.filter(|commit| attempt > 0 || commit.last_seq == self.file.head.seq);
+            let promotion =
+                promotion.filter(|commit| attempt > 0 || commit.last_seq == self.file.head.seq);
             // A promotion from this file, by a process that was killed, is applied like any other commit.
             let applied = self.last_applied.as_ref();
-            let is_own = |of: u64| applied.is_some_and(|(seq, found)| *seq == of && is_same_publisher(found, who));
+            let is_own = |of: u64| {
+                applied.is_some_and(|(seq, found)| *seq == of && is_same_publisher(found, who))
+            };
             if let Some(commit) = promotion.filter(|commit| !is_own(commit.last_seq)) {
-                return Err(ReplicaError::TakenOver { who: commit.who, what: commit.what, at: commit.time });
+                return Err(ReplicaError::TakenOver {
+                    who: commit.who,
+                    what: commit.what,
+                    at: commit.time,
+                });
             }
             let (before, here) = (self.file.head, self.file.mark.clone());
             since = before.seq;
@@ -58,21 +70,35 @@ impl Replica {
             self.log.check_path_to(here.slot)?;
             let (commit, changes) = self.file.writer()?.prepare_promotion(&here.url)?;
             let head = commit.head();
-            let empty = EntryHeader::new(here.id, here.slot + 1, here.hash, who, head, commit.digest);
-            let header = EntryHeader { commits: vec![commit], ..empty };
+            let empty =
+                EntryHeader::new(here.id, here.slot + 1, here.hash, who, head, commit.digest);
+            let header = EntryHeader {
+                commits: vec![commit],
+                ..empty
+            };
             let name = layout::log(header.slot);
-            let (bytes, hash) = entry::encode(&header, &[&changes]).map_err(ReplicaError::malformed(&name))?;
+            let (bytes, hash) =
+                entry::encode(&header, &[&changes]).map_err(ReplicaError::malformed(&name))?;
             if !self.create_entry(&name, &bytes)? {
                 continue;
             }
-            let mark = ReplicaMark { slot: header.slot, hash, digest: commit.digest, ..here };
+            let mark = ReplicaMark {
+                slot: header.slot,
+                hash,
+                digest: commit.digest,
+                ..here
+            };
             let mut file = self.file;
             file.apply(&[(commit, &changes)], mark, head)?;
             // Written before the first commit. It replaces the note of an earlier database of this name. And if another
             // publisher is first, this file's publisher knows by it what was published from here.
             note_of(&file.mark, head).write(&file.path)?;
             file.promote()?;
-            return Ok(Promoted { slot: header.slot, before, head });
+            return Ok(Promoted {
+                slot: header.slot,
+                before,
+                head,
+            });
         }
         Err(ReplicaError::Overtaken)
     }
@@ -90,7 +116,11 @@ impl Replica {
         // Written first: it replaces the note of an earlier database of this name.
         note_of(&mark, before).write(path)?;
         let writer = writer.start_over(&mark.url)?;
-        Ok(Promoted { slot: mark.slot, before, head: writer.snapshot()?.commit().head() })
+        Ok(Promoted {
+            slot: mark.slot,
+            before,
+            head: writer.snapshot()?.commit().head(),
+        })
     }
 
     /// Creates an entry. Returns whether it is ours: after a lost response, the bytes in the bucket decide.
@@ -105,7 +135,9 @@ impl Replica {
             };
             match (bucket.get(name), refused) {
                 (Ok(Some(object)), _) => return Ok(object.bytes == bytes),
-                (Ok(None), Some(error @ BucketError::Refused(_))) if lost.is_none() => return Err(error.into()),
+                (Ok(None), Some(error @ BucketError::Refused(_))) if lost.is_none() => {
+                    return Err(error.into());
+                }
                 // The store may have refused because another request for the name was in progress.
                 (Ok(None), refused) => lost = refused.or(lost),
                 (Err(error), _) => lost = Some(error),

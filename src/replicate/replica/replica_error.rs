@@ -30,7 +30,10 @@ pub enum ReplicaError {
         "the bucket holds database {found}, but the file is a replica of {expected}; name the bucket that it follows, \
          or another file with --db"
     )]
-    OtherDatabase { expected: DatabaseId, found: DatabaseId },
+    OtherDatabase {
+        expected: DatabaseId,
+        found: DatabaseId,
+    },
     #[error(
         "the bucket has format {found}, made by a newer medfeed; medfeed {VERSION} reads format {known}; use the origin's \
          version here too"
@@ -64,7 +67,9 @@ pub enum ReplicaError {
         later: u64,
     },
     /// Nothing confirms that the log ends after its last entry.
-    #[error("{0}, so it is unknown whether the log ends at slot {1}; a running `medfeed publish` writes `alive` again")]
+    #[error(
+        "{0}, so it is unknown whether the log ends at slot {1}; a running `medfeed publish` writes `alive` again"
+    )]
     Unconfirmed(String, u64),
     /// A whole state failed to load a moment ago.
     #[error("{0}")]
@@ -75,7 +80,11 @@ pub enum ReplicaError {
         "the database as it was at {until} is not in the bucket: the commits after {before} were published in one \
          whole state, as of {after}. Use --at {before} or --at {after}"
     )]
-    WithinState { until: Timestamp, before: Timestamp, after: Timestamp },
+    WithinState {
+        until: Timestamp,
+        before: Timestamp,
+        after: Timestamp,
+    },
     #[error(
         "the log ends at slot {slot}, seq {end}, before seq {here} of this replica, which never goes back: the bucket \
          lost entries. If the origin still exists, start `medfeed publish` there, and do what it says. If it is lost \
@@ -86,7 +95,11 @@ pub enum ReplicaError {
         "another replica was made the origin at {at}, by {who} ({what}), and this one follows it; publish and write \
          there. If that one is lost too, run this command again"
     )]
-    TakenOver { who: String, what: String, at: Timestamp },
+    TakenOver {
+        who: String,
+        what: String,
+        at: Timestamp,
+    },
     #[error(
         "other publishers kept writing to the bucket, so the promotion failed; stop `medfeed publish` at the old \
          origin if you can, and run this command again"
@@ -112,7 +125,10 @@ pub enum ReplicaError {
 /// Describes the slots from `slot` to the one before `later`.
 fn missing_slots(slot: u64, later: u64) -> String {
     match later.saturating_sub(1) {
-        last if last > slot => format!("slot {slot} (`{}`), and possibly up to slot {last},", layout::log(slot)),
+        last if last > slot => format!(
+            "slot {slot} (`{}`), and possibly up to slot {last},",
+            layout::log(slot)
+        ),
         _ => format!("slot {slot} (`{}`)", layout::log(slot)),
     }
 }
@@ -140,7 +156,10 @@ impl From<BucketError> for ReplicaError {
 impl ReplicaError {
     /// Returns the error of an object that is not the one that belongs at its name.
     pub fn object(name: impl Into<String>, detail: impl ToString) -> ReplicaError {
-        ReplicaError::Object { name: name.into(), detail: detail.to_string() }
+        ReplicaError::Object {
+            name: name.into(),
+            detail: detail.to_string(),
+        }
     }
 
     pub(super) fn malformed(name: &str) -> impl Fn(MalformedObject) -> ReplicaError {
@@ -161,7 +180,10 @@ impl ReplicaError {
     /// Whether the log is incomplete or damaged, or cannot be confirmed. That may be repaired while a replica waits.
     pub fn is_of_log(&self) -> bool {
         use ReplicaError::{Behind, Missing, Object, Unconfirmed};
-        matches!(self, Missing { .. } | Object { .. } | Unconfirmed(..) | Behind { .. })
+        matches!(
+            self,
+            Missing { .. } | Object { .. } | Unconfirmed(..) | Behind { .. }
+        )
     }
 
     /// Whether following ends with this error, because only an operator can fix it.

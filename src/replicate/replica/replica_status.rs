@@ -58,7 +58,10 @@ pub struct ReplicaStatus {
 impl ReplicaStatus {
     /// Returns the status of a replica that has seen nothing yet. It is unfit after `staleness`.
     pub fn new(staleness: Duration) -> ReplicaStatus {
-        ReplicaStatus::checking_every(HEARTBEAT_CHECK_EVERY.min(staleness / HEARTBEAT_CHECKS_PER_LIMIT), staleness)
+        ReplicaStatus::checking_every(
+            HEARTBEAT_CHECK_EVERY.min(staleness / HEARTBEAT_CHECKS_PER_LIMIT),
+            staleness,
+        )
     }
 
     /// Returns the same, with this time between two reads of the heartbeat.
@@ -80,27 +83,35 @@ impl ReplicaStatus {
     pub fn unfit(&self) -> Option<String> {
         match self.stale_for() {
             Some(age) if age <= self.staleness => None,
-            Some(age) => {
-                Some(format!("this replica last saw the end of its origin's log {} seconds ago", age.as_secs()))
-            }
-            None => Some("this replica has not reached the end of its origin's log since it started".to_owned()),
+            Some(age) => Some(format!(
+                "this replica last saw the end of its origin's log {} seconds ago",
+                age.as_secs()
+            )),
+            None => Some(
+                "this replica has not reached the end of its origin's log since it started"
+                    .to_owned(),
+            ),
         }
     }
 
     /// Records that the server has loaded all entries up to the end of the log that was last seen.
     pub fn note_end_loaded(&self) {
-        self.end_loaded_ms.store(self.end_seen_ms.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.end_loaded_ms
+            .store(self.end_seen_ms.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     /// Returns the time since the shown state was known to be the newest; `None` if it never was.
     pub fn stale_for(&self) -> Option<Duration> {
         let end_loaded_ms = self.end_loaded_ms.load(Ordering::Relaxed);
-        (end_loaded_ms > 0).then(|| since_boot().saturating_sub(Duration::from_millis(end_loaded_ms)))
+        (end_loaded_ms > 0)
+            .then(|| since_boot().saturating_sub(Duration::from_millis(end_loaded_ms)))
     }
 
     /// Returns the time since the last new heartbeat, or since the start.
     pub fn silent_for(&self) -> Duration {
-        since_boot().saturating_sub(Duration::from_millis(self.heartbeat_ms.load(Ordering::Relaxed)))
+        since_boot().saturating_sub(Duration::from_millis(
+            self.heartbeat_ms.load(Ordering::Relaxed),
+        ))
     }
 
     /// Returns the time since the start.
@@ -115,12 +126,14 @@ impl ReplicaStatus {
 
     /// Records that the log ended here when it was read at `asked`, a time since the machine's start.
     pub(super) fn note_end_seen(&self, asked: Duration) {
-        self.end_seen_ms.store(millis(asked).max(1), Ordering::Relaxed);
+        self.end_seen_ms
+            .store(millis(asked).max(1), Ordering::Relaxed);
     }
 
     /// Records that the end of the log is in doubt. `known` is the last time when it was certain.
     pub(super) fn retract_end(&self, known: Option<Duration>) {
-        self.end_seen_ms.fetch_min(known.map_or(0, millis), Ordering::Relaxed);
+        self.end_seen_ms
+            .fetch_min(known.map_or(0, millis), Ordering::Relaxed);
     }
 
     /// Returns the time between two reads of the heartbeat.
@@ -129,7 +142,8 @@ impl ReplicaStatus {
     }
 
     pub(super) fn note_heartbeat(&self) {
-        self.heartbeat_ms.store(millis(since_boot()), Ordering::Relaxed);
+        self.heartbeat_ms
+            .store(millis(since_boot()), Ordering::Relaxed);
     }
 
     /// Whether the origin lost the commit of a seq ahead of the replica, as far as its heartbeats show.
@@ -169,7 +183,14 @@ impl AheadTokens {
         if self.seqs.len() >= MAX_SEQS && !self.seqs.contains_key(&seq) {
             self.seqs.clear();
         }
-        self.seqs.entry(seq).or_insert(AheadSeq { at: now, base: None, is_lost: false }).is_lost
+        self.seqs
+            .entry(seq)
+            .or_insert(AheadSeq {
+                at: now,
+                base: None,
+                is_lost: false,
+            })
+            .is_lost
     }
 
     /// Records a heartbeat. `began` is the start of its read, `head` the origin's last seq in it; `is_later` says
@@ -194,7 +215,11 @@ mod tests {
     fn the_heartbeat_is_read_four_times_within_the_limit() {
         for (staleness_s, expected_s) in [(60, 15), (3600, 15), (20, 5), (64, 15)] {
             let status = ReplicaStatus::new(Duration::from_secs(staleness_s));
-            assert_eq!(status.heartbeat_check_every(), Duration::from_secs(expected_s), "{staleness_s}");
+            assert_eq!(
+                status.heartbeat_check_every(),
+                Duration::from_secs(expected_s),
+                "{staleness_s}"
+            );
         }
     }
 
@@ -202,13 +227,23 @@ mod tests {
     fn retracting_the_end_of_the_log_never_makes_it_later() {
         let ms = Duration::from_millis;
         let status = ReplicaStatus::new(Duration::from_secs(60));
-        for (seen, known, expected) in [(500, Some(300), 300), (300, Some(500), 300), (500, None, 0)] {
+        for (seen, known, expected) in
+            [(500, Some(300), 300), (300, Some(500), 300), (500, None, 0)]
+        {
             status.note_end_seen(ms(seen));
             status.retract_end(known.map(ms));
-            assert_eq!(status.end_seen_ms.load(Ordering::Relaxed), expected, "{seen} {known:?}");
+            assert_eq!(
+                status.end_seen_ms.load(Ordering::Relaxed),
+                expected,
+                "{seen} {known:?}"
+            );
         }
         status.note_end_seen(Duration::ZERO);
-        assert_eq!(status.end_seen_ms.load(Ordering::Relaxed), 1, "0 says never");
+        assert_eq!(
+            status.end_seen_ms.load(Ordering::Relaxed),
+            1,
+            "0 says never"
+        );
     }
 
     #[test]
@@ -216,7 +251,10 @@ mod tests {
         let before = since_boot();
         let status = ReplicaStatus::new(Duration::from_secs(60));
         let longest = since_boot() - before;
-        assert!(status.running_for() <= longest + (since_boot() - before), "not since the machine's start");
+        assert!(
+            status.running_for() <= longest + (since_boot() - before),
+            "not since the machine's start"
+        );
     }
 
     #[test]
@@ -225,15 +263,22 @@ mod tests {
         let status = ReplicaStatus::new(ms(10));
         status.note_end_seen(since_boot() - ms(20));
         status.note_end_loaded();
-        assert!(status.unfit().is_some_and(|why| why.contains("last saw the end of its origin's log")));
+        assert!(
+            status
+                .unfit()
+                .is_some_and(|why| why.contains("last saw the end of its origin's log"))
+        );
     }
 
     #[test]
     fn a_stale_replica_is_unfit() {
         let minute = Duration::from_secs(60);
         let status = ReplicaStatus::new(minute);
-        let is_unseen =
-            || status.unfit().is_some_and(|why| why.contains("has not reached the end of its origin's log"));
+        let is_unseen = || {
+            status
+                .unfit()
+                .is_some_and(|why| why.contains("has not reached the end of its origin's log"))
+        };
         assert!(is_unseen());
         status.note_end_seen(since_boot());
         assert!(is_unseen(), "nothing is served yet");
@@ -249,7 +294,11 @@ mod tests {
         // A machine that has just started has no such past.
         if since_boot() > 4 * minute {
             see_and_show(ago(2 * minute));
-            assert!(status.unfit().is_some_and(|why| why.contains("last saw the end of its origin's log 12")));
+            assert!(
+                status
+                    .unfit()
+                    .is_some_and(|why| why.contains("last saw the end of its origin's log 12"))
+            );
         }
         see_and_show(since_boot());
         assert_eq!(status.unfit(), None);
@@ -262,11 +311,32 @@ mod tests {
         let cases: [&[HeartbeatStep]; 6] = [
             &[(9, true, false), (9, true, false), (9, true, true)],
             // The first read may return a heartbeat that was written before the token came.
-            &[(9, false, false), (9, true, false), (9, false, false), (9, true, true), (9, false, true)],
-            &[(9, true, false), (9, true, false), (10, true, false), (10, true, false)],
+            &[
+                (9, false, false),
+                (9, true, false),
+                (9, false, false),
+                (9, true, true),
+                (9, false, true),
+            ],
+            &[
+                (9, true, false),
+                (9, true, false),
+                (10, true, false),
+                (10, true, false),
+            ],
             &[(12, true, false), (12, true, false), (12, true, false)],
-            &[(9, false, false), (9, false, false), (9, false, false), (9, false, false)],
-            &[(8, true, false), (9, true, false), (9, true, true), (11, true, false)],
+            &[
+                (9, false, false),
+                (9, false, false),
+                (9, false, false),
+                (9, false, false),
+            ],
+            &[
+                (8, true, false),
+                (9, true, false),
+                (9, true, true),
+                (11, true, false),
+            ],
         ];
         for steps in cases {
             let mut ahead = AheadTokens::default();
@@ -282,9 +352,20 @@ mod tests {
         // A read that began with the token may have returned an older heartbeat.
         let mut ahead = AheadTokens::default();
         assert!(!ahead.is_lost(10, Duration::from_millis(5)));
-        for (began, expected) in [(5, false), (5, false), (5, false), (6, false), (7, false), (8, true)] {
+        for (began, expected) in [
+            (5, false),
+            (5, false),
+            (5, false),
+            (6, false),
+            (7, false),
+            (8, true),
+        ] {
             ahead.note_heartbeat(Duration::from_millis(began), 9, true);
-            assert_eq!(ahead.is_lost(10, Duration::from_millis(began)), expected, "{began}");
+            assert_eq!(
+                ahead.is_lost(10, Duration::from_millis(began)),
+                expected,
+                "{began}"
+            );
         }
         let mut ahead = AheadTokens::default();
         assert!((0..5000).all(|seq| !ahead.is_lost(seq, Duration::ZERO)));
@@ -297,7 +378,12 @@ mod tests {
         assert!((1..).take(MAX_SEQS).all(|seq| !ahead.is_lost(seq, ms(5))));
         for (began, expected) in [(6, false), (7, false), (8, true)] {
             ahead.note_heartbeat(ms(began), 0, true);
-            assert!((1..).take(MAX_SEQS).all(|seq| ahead.is_lost(seq, ms(began)) == expected), "{began}");
+            assert!(
+                (1..)
+                    .take(MAX_SEQS)
+                    .all(|seq| ahead.is_lost(seq, ms(began)) == expected),
+                "{began}"
+            );
         }
     }
 }

@@ -22,8 +22,17 @@ fn at(log: &TestLog, slot: u64, hash: Hash) -> Replica {
         file: ReplicaFile {
             path: log.folder.path().join("replica.redb"),
             writer: None,
-            mark: ReplicaMark { url, id: ID, slot, hash, digest: RowDigest::default() },
-            head: Head { seq: slot * 10, lineage: [1; 16] },
+            mark: ReplicaMark {
+                url,
+                id: ID,
+                slot,
+                hash,
+                digest: RowDigest::default(),
+            },
+            head: Head {
+                seq: slot * 10,
+                lineage: [1; 16],
+            },
         },
         status: status(),
         confirmed_at: None,
@@ -44,7 +53,9 @@ fn shown<T: std::fmt::Debug>(result: Result<T, ReplicaError>) -> String {
         Ok(found) => format!("{found:?}"),
         Err(ReplicaError::Diverged(_)) => "Diverged".to_owned(),
         Err(ReplicaError::Missing { slot, later }) => format!("Missing {slot}, later {later}"),
-        Err(ReplicaError::Behind { slot, end, here }) => format!("Behind at {slot}, seq {end} before {here}"),
+        Err(ReplicaError::Behind { slot, end, here }) => {
+            format!("Behind at {slot}, seq {end} before {here}")
+        }
         Err(ReplicaError::Unconfirmed(..)) => "Unconfirmed".to_owned(),
         Err(ReplicaError::Nothing(_)) => "Nothing".to_owned(),
         Err(ReplicaError::OtherDatabase { .. }) => "OtherDatabase".to_owned(),
@@ -56,13 +67,19 @@ fn shown<T: std::fmt::Debug>(result: Result<T, ReplicaError>) -> String {
 fn a_poll_at_the_end_finds_that_the_bucket_moved_back_or_differs() {
     let (log, hashes) = TestLog::up_to(3);
     let end = |slot, hash| shown(at(&log, slot, hash).is_end(since_boot()));
-    assert_eq!((end(3, hashes[2]), end(3, OTHER)), ("true".into(), "Diverged".into()));
+    assert_eq!(
+        (end(3, hashes[2]), end(3, OTHER)),
+        ("true".into(), "Diverged".into())
+    );
     assert_eq!(end(2, hashes[1]), "false", "there is a next entry by now");
     assert_eq!(end(4, OTHER), "Behind at 3, seq 30 before 40");
     log.put_alive(3, hashes[2], 40);
     assert_eq!(end(4, OTHER), "Diverged", "the origin is not behind");
     log.put_alive(2, hashes[1], 20);
-    assert_eq!((end(3, hashes[2]), end(3, OTHER)), ("true".into(), "Diverged".into()));
+    assert_eq!(
+        (end(3, hashes[2]), end(3, OTHER)),
+        ("true".into(), "Diverged".into())
+    );
     log.put_alive(5, OTHER, 50);
     assert_eq!(end(3, hashes[2]), "Missing 4, later 5");
     log.remove(layout::ALIVE);
@@ -77,7 +94,10 @@ fn an_end_in_doubt_counts_as_seen_only_until_the_heartbeat_last_agreed() {
         replica.status.note_end_loaded();
         replica.status.stale_for()
     };
-    for (has_heartbeat, expected) in [(false, "Unconfirmed"), (true, "Behind at 2, seq 20 before 30")] {
+    for (has_heartbeat, expected) in [
+        (false, "Unconfirmed"),
+        (true, "Behind at 2, seq 20 before 30"),
+    ] {
         let (log, hashes) = TestLog::up_to(3);
         let mut replica = at(&log, 3, hashes[2]);
         let asked = since_boot();
@@ -93,7 +113,10 @@ fn an_end_in_doubt_counts_as_seen_only_until_the_heartbeat_last_agreed() {
         replica.list_at = Some(Duration::ZERO);
         assert_eq!(shown(replica.is_end(since_boot())), expected);
         assert!(replica.list_at.is_some(), "the next poll checks again");
-        assert!(stale(&replica).is_some_and(|stale| stale + Duration::from_millis(1) >= since_boot() - asked));
+        assert!(
+            stale(&replica)
+                .is_some_and(|stale| stale + Duration::from_millis(1) >= since_boot() - asked)
+        );
         (replica.confirmed_at, replica.list_at) = (None, Some(Duration::ZERO));
         assert_eq!(shown(replica.is_end(since_boot())), expected);
         assert_eq!(stale(&replica), None, "{expected}: it never agreed");
@@ -105,7 +128,11 @@ fn an_older_heartbeat_that_is_put_back_decides_nothing() {
     let (log, hashes) = TestLog::up_to(3);
     let mut replica = at(&log, 3, hashes[2]);
     assert_eq!(shown(replica.check_heartbeat()), "true");
-    assert_eq!(shown(replica.check_heartbeat()), "true", "the same one again");
+    assert_eq!(
+        shown(replica.check_heartbeat()),
+        "true",
+        "the same one again"
+    );
     let known = replica.alive.clone().unwrap();
     // The slot and the time of the one that is known.
     for (slot, later_s, expected) in [
@@ -117,15 +144,28 @@ fn an_older_heartbeat_that_is_put_back_decides_nothing() {
         // A publisher whose clock was ahead was replaced.
         (2, 3600, "true"),
     ] {
-        replica.alive = Some(Heartbeat { slot, at: time().plus_s(later_s), ..known.clone() });
-        assert_eq!(shown(replica.check_heartbeat()), expected, "{slot} {later_s}");
+        replica.alive = Some(Heartbeat {
+            slot,
+            at: time().plus_s(later_s),
+            ..known.clone()
+        });
+        assert_eq!(
+            shown(replica.check_heartbeat()),
+            expected,
+            "{slot} {later_s}"
+        );
     }
     // Old ones that return in their order are each later than the one before, but the publisher is still silent.
     std::thread::sleep(Duration::from_millis(20));
     let silent = replica.status.silent_for();
     for later_s in [-2, -1] {
-        let old = Heartbeat { at: time().plus_s(later_s), ..known.clone() };
-        log.bucket().put(layout::ALIVE, &old.encode().unwrap()).unwrap();
+        let old = Heartbeat {
+            at: time().plus_s(later_s),
+            ..known.clone()
+        };
+        log.bucket()
+            .put(layout::ALIVE, &old.encode().unwrap())
+            .unwrap();
         assert_eq!(shown(replica.check_heartbeat()), "Unconfirmed", "{later_s}");
         assert!(replica.status.silent_for() >= silent, "{later_s}");
     }
@@ -142,8 +182,13 @@ fn a_token_of_a_commit_that_waits_to_be_published_is_not_lost() {
     let lost = |replica: &Replica| [31, 40, 41].map(|seq| replica.status.is_lost(seq));
     assert_eq!(lost(&replica), [false; 3]);
     for later_s in 1..=4 {
-        let later = Heartbeat { at: time().plus_s(later_s), ..alive.clone() };
-        log.bucket().put(layout::ALIVE, &later.encode().unwrap()).unwrap();
+        let later = Heartbeat {
+            at: time().plus_s(later_s),
+            ..alive.clone()
+        };
+        log.bucket()
+            .put(layout::ALIVE, &later.encode().unwrap())
+            .unwrap();
         assert_eq!(shown(replica.check_heartbeat()), "true");
         assert_eq!(lost(&replica), [false, false, later_s >= 3], "{later_s}");
     }
@@ -157,7 +202,10 @@ struct Origin {
 
 impl Origin {
     fn new() -> Origin {
-        let origin = Origin { folder: tempfile::tempdir().unwrap(), log: TestLog::new(ID) };
+        let origin = Origin {
+            folder: tempfile::tempdir().unwrap(),
+            log: TestLog::new(ID),
+        };
         let writer = Writer::open_or_create(&origin.at("origin.redb"), Duration::ZERO).unwrap();
         let mut edit = writer.begin().unwrap();
         edit.set_license("all", Scope::nothing(), None).unwrap();
@@ -169,7 +217,10 @@ impl Origin {
 
     /// A copy of the database and its bucket. From here on they have different histories.
     fn fork(&self) -> Origin {
-        let fork = Origin { folder: tempfile::tempdir().unwrap(), log: TestLog::new(ID) };
+        let fork = Origin {
+            folder: tempfile::tempdir().unwrap(),
+            log: TestLog::new(ID),
+        };
         fs::copy(self.at("origin.redb"), fork.at("origin.redb")).unwrap();
         self.log.copy_to(&fork.log);
         fork
@@ -185,13 +236,22 @@ impl Origin {
 
     fn publish_with(&self, log: &TestLog, settings: PublishSettings) {
         let bucket = Arc::new(log.bucket());
-        Publisher::start(&self.at("origin.redb"), bucket, settings, Arc::default()).unwrap().run(|| ()).unwrap();
+        Publisher::start(&self.at("origin.redb"), bucket, settings, Arc::default())
+            .unwrap()
+            .run(|| ())
+            .unwrap();
     }
 
     /// Adds a state at the end of the log.
     fn add_state(&self) {
         let settings = PublishSettings::once(Duration::ZERO, false);
-        self.publish_with(&self.log, PublishSettings { state_every: Duration::ZERO, ..settings });
+        self.publish_with(
+            &self.log,
+            PublishSettings {
+                state_every: Duration::ZERO,
+                ..settings
+            },
+        );
     }
 
     fn commit(&self) {
@@ -207,12 +267,20 @@ impl Origin {
     fn restore(&self) {
         let (database, backup) = (self.at("origin.redb"), self.at("backup.redb"));
         fs::copy(&database, &backup).unwrap();
-        Restoration::prepare(&database, &backup, Duration::ZERO).unwrap().finish().unwrap();
+        Restoration::prepare(&database, &backup, Duration::ZERO)
+            .unwrap()
+            .finish()
+            .unwrap();
         self.publish(&self.log);
     }
 
     fn start(&self, log: &TestLog) -> Result<Replica, ReplicaError> {
-        Replica::start(LogReader::new(log.bucket()), &self.at("replica.redb"), status(), &|| true)
+        Replica::start(
+            LogReader::new(log.bucket()),
+            &self.at("replica.redb"),
+            status(),
+            &|| true,
+        )
     }
 }
 
@@ -227,7 +295,11 @@ fn polled(replica: &mut Replica) -> (u64, Option<String>) {
 #[test]
 fn a_replica_never_goes_back_to_an_older_state() {
     let origin = Origin::new();
-    let first = LogReader::new(origin.log.bucket()).entry(1).unwrap().expect("an entry").hash;
+    let first = LogReader::new(origin.log.bucket())
+        .entry(1)
+        .unwrap()
+        .expect("an entry")
+        .hash;
     origin.commit();
     origin.commit();
     let mut replica = origin.start(&origin.log).unwrap();
@@ -237,9 +309,22 @@ fn a_replica_never_goes_back_to_an_older_state() {
         origin.log.remove(&layout::log(slot));
     }
     // A heartbeat whose seq is not older: only the loaded rows show that the bucket is an older one.
-    let alive = LogReader::new(origin.log.bucket()).heartbeat().unwrap().expect("a heartbeat");
-    let alive = Heartbeat { slot: 1, hash: first, seq: head.seq, at: alive.at.plus_s(1), ..alive };
-    origin.log.bucket().put(layout::ALIVE, &alive.encode().unwrap()).unwrap();
+    let alive = LogReader::new(origin.log.bucket())
+        .heartbeat()
+        .unwrap()
+        .expect("a heartbeat");
+    let alive = Heartbeat {
+        slot: 1,
+        hash: first,
+        seq: head.seq,
+        at: alive.at.plus_s(1),
+        ..alive
+    };
+    origin
+        .log
+        .bucket()
+        .put(layout::ALIVE, &alive.encode().unwrap())
+        .unwrap();
     for is_restarted in [false, true] {
         if is_restarted {
             drop(replica);
@@ -247,12 +332,31 @@ fn a_replica_never_goes_back_to_an_older_state() {
         }
         replica.failed_load = None;
         let (slot, error) = polled(&mut replica);
-        assert!(slot == 3 && error.as_ref().is_some_and(|error| error.contains("never goes back")), "{error:?}");
-        assert_eq!(ReplicaWriter::open(&origin.at("replica.redb")).err().map(|_| ()), Some(()), "it is still open");
+        assert!(
+            slot == 3
+                && error
+                    .as_ref()
+                    .is_some_and(|error| error.contains("never goes back")),
+            "{error:?}"
+        );
+        assert_eq!(
+            ReplicaWriter::open(&origin.at("replica.redb"))
+                .err()
+                .map(|_| ()),
+            Some(()),
+            "it is still open"
+        );
         assert_eq!(replica.file.head, head);
     }
     drop(replica);
-    assert_eq!(ReplicaWriter::open(&origin.at("replica.redb")).unwrap().head().unwrap().head(), head);
+    assert_eq!(
+        ReplicaWriter::open(&origin.at("replica.redb"))
+            .unwrap()
+            .head()
+            .unwrap()
+            .head(),
+        head
+    );
 }
 
 #[test]
@@ -262,13 +366,19 @@ fn a_replica_does_not_follow_the_bucket_of_another_database() {
     assert_eq!(polled(&mut origin.start(&origin.log).unwrap()), (2, None));
     for commits in 0..4 {
         let message = origin.start(&other.log).unwrap_err().to_string();
-        assert!(message.contains("but the file is a replica of"), "{commits} commits: {message}");
+        assert!(
+            message.contains("but the file is a replica of"),
+            "{commits} commits: {message}"
+        );
         other.commit();
     }
     // Also if the other bucket has no manifest.
     other.log.remove(&layout::state(1));
     let message = origin.start(&other.log).unwrap_err().to_string();
-    assert!(message.contains("but the file is a replica of"), "{message}");
+    assert!(
+        message.contains("but the file is a replica of"),
+        "{message}"
+    );
     assert_eq!(polled(&mut origin.start(&origin.log).unwrap()), (2, None));
 }
 
@@ -280,7 +390,11 @@ fn a_replica_moves_to_a_second_bucket_of_its_database() {
     let second = TestLog::new(ID);
     origin.publish(&second);
     let mut replica = origin.start(&second).unwrap();
-    assert_eq!(polled(&mut replica), (1, None), "the slots of the second bucket");
+    assert_eq!(
+        polled(&mut replica),
+        (1, None),
+        "the slots of the second bucket"
+    );
     assert_eq!(replica.file.mark.url, second.bucket().url().to_string());
     assert_eq!(replica.status.progress().loads, 1);
 }
@@ -295,7 +409,11 @@ fn a_load_that_fails_pauses_longer_each_time() {
     for expected_s in [1, 2, 4, 8, 16, 32, 60, 60] {
         for is_paused in [false, true] {
             let failed = replica.load_in_place(&|| true);
-            assert_eq!(matches!(failed, Err(ReplicaError::Paused(_))), is_paused, "{failed:?}");
+            assert_eq!(
+                matches!(failed, Err(ReplicaError::Paused(_))),
+                is_paused,
+                "{failed:?}"
+            );
         }
         let failed = replica.failed_load.as_mut().unwrap();
         assert_eq!(failed.pause, Duration::from_secs(expected_s));
@@ -323,10 +441,18 @@ fn slots_that_were_reused_during_an_outage_are_no_end_of_the_log() {
         origin.log.remove(&layout::log(slot));
     }
     let stray = fork.log.bucket().get(&layout::log(3)).unwrap().unwrap();
-    origin.log.bucket().put(&layout::log(3), &stray.bytes).unwrap();
+    origin
+        .log
+        .bucket()
+        .put(&layout::log(3), &stray.bytes)
+        .unwrap();
     // The state does not follow from it.
     assert_eq!(polled(&mut replica), (5, None));
-    assert_eq!(replica.status.progress().loads, 2, "the first load, and the newest state");
+    assert_eq!(
+        replica.status.progress().loads,
+        2,
+        "the first load, and the newest state"
+    );
 }
 
 #[test]
@@ -337,7 +463,10 @@ fn a_replica_that_moves_to_a_copy_of_its_bucket_stores_the_new_url() {
     let copy = TestLog::new(ID);
     origin.log.copy_to(&copy);
     let mut replica = origin.start(&copy).unwrap();
-    assert_eq!((polled(&mut replica), replica.status.progress().loads), ((2, None), 0));
+    assert_eq!(
+        (polled(&mut replica), replica.status.progress().loads),
+        ((2, None), 0)
+    );
     let (mark, _) = read_replica(&origin.at("replica.redb")).unwrap();
     assert_eq!(mark.url, copy.bucket().url().to_string());
 }
@@ -381,7 +510,11 @@ fn a_load_that_failed_delays_no_later_repair() {
     // The older state leads to the same one.
     let (slot, error) = polled(&mut replica);
     assert!(slot == 1 && error.is_some_and(|error| error.contains(&part.name)));
-    assert_eq!(replica.next_repair_at, Duration::ZERO, "no repair was tried");
+    assert_eq!(
+        replica.next_repair_at,
+        Duration::ZERO,
+        "no repair was tried"
+    );
     log.bucket().put(&part.name, &bytes).unwrap();
     replica.failed_load.as_mut().expect("it is noted").until = Duration::ZERO;
     assert_eq!(polled(&mut replica), (2, None));
@@ -394,14 +527,22 @@ fn a_new_replica_does_not_end_before_the_newest_state() {
     origin.commit();
     origin.add_state();
     // The state cannot be read, and without a heartbeat the end of the log is unknown.
-    origin.log.bucket().put(&layout::state(4), b"damaged").unwrap();
+    origin
+        .log
+        .bucket()
+        .put(&layout::state(4), b"damaged")
+        .unwrap();
     origin.log.remove(layout::ALIVE);
     let (slot, _) = polled(&mut origin.start(&origin.log).unwrap());
     assert_eq!(slot, 4, "the first state, and the entries after it");
     fs::remove_file(origin.at("replica.redb")).unwrap();
     for lost in [2, 3] {
         origin.log.remove(&layout::log(lost));
-        assert_eq!(shown(origin.start(&origin.log).map(|_| ())), "Missing 2, later 4", "without entry {lost}");
+        assert_eq!(
+            shown(origin.start(&origin.log).map(|_| ())),
+            "Missing 2, later 4",
+            "without entry {lost}"
+        );
     }
 }
 
@@ -424,10 +565,18 @@ fn a_new_replica_passes_over_a_state_of_another_history() {
         origin.add_state();
         (3..last).for_each(|_| origin.commit());
         let bucket = origin.log.bucket();
-        let mut manifest = LogReader::new(origin.log.bucket()).manifest(3).unwrap().expect("a state");
+        let mut manifest = LogReader::new(origin.log.bucket())
+            .manifest(3)
+            .unwrap()
+            .expect("a state");
         manifest.entry_hash = OTHER;
-        bucket.put(&layout::state(3), &manifest.encode().unwrap()).unwrap();
-        assert_eq!(polled(&mut origin.start(&origin.log).unwrap()), (last, None));
+        bucket
+            .put(&layout::state(3), &manifest.encode().unwrap())
+            .unwrap();
+        assert_eq!(
+            polled(&mut origin.start(&origin.log).unwrap()),
+            (last, None)
+        );
     }
 }
 
@@ -440,7 +589,10 @@ fn a_replica_in_step_does_not_load_a_state() {
     origin.commit();
     // Not even the manifest of the state is needed.
     origin.log.remove(&layout::state(3));
-    assert_eq!((polled(&mut replica), replica.status.progress().loads), ((4, None), 1));
+    assert_eq!(
+        (polled(&mut replica), replica.status.progress().loads),
+        ((4, None), 1)
+    );
 }
 
 #[test]
@@ -458,7 +610,11 @@ fn a_log_without_a_whole_state_that_it_needs_is_refused_with_the_name_of_that_st
             },
             Some(layout::state(3)),
         ),
-        ("there are only entries", |origin| origin.log.remove(&layout::state(1)), Some(layout::state(1))),
+        (
+            "there are only entries",
+            |origin| origin.log.remove(&layout::state(1)),
+            Some(layout::state(1)),
+        ),
         (
             "there are only later entries",
             |origin| {
@@ -473,10 +629,16 @@ fn a_log_without_a_whole_state_that_it_needs_is_refused_with_the_name_of_that_st
         let origin = Origin::new();
         origin.commit();
         prepare(&origin);
-        let audited = audit(&LogReader::new(origin.log.bucket()), &origin.at("checked.redb")).map(drop);
+        let audited = audit(
+            &LogReader::new(origin.log.bucket()),
+            &origin.at("checked.redb"),
+        )
+        .map(drop);
         for refused in [audited, origin.start(&origin.log).map(drop)] {
             let name = match refused {
-                Err(ReplicaError::Object { name, detail }) if detail.contains("it is missing") => Some(name),
+                Err(ReplicaError::Object { name, detail }) if detail.contains("it is missing") => {
+                    Some(name)
+                }
                 Err(ReplicaError::Nothing(_)) => None,
                 other => panic!("{what}: {other:?}"),
             };
@@ -491,7 +653,13 @@ fn a_replica_whose_file_is_damaged_ends_with_what_to_do() {
     let mut replica = origin.start(&origin.log).unwrap();
     origin.commit();
     // As redb does on a damaged page. Afterwards this process keeps the lock of the file.
-    assert!(!replica.poll(&|| panic!("a damaged page")), "it does not poll again");
+    assert!(
+        !replica.poll(&|| panic!("a damaged page")),
+        "it does not poll again"
+    );
     let error = replica.status.progress().error.unwrap();
-    assert!(error.contains("a damaged page") && error.contains("remove the file"), "{error}");
+    assert!(
+        error.contains("a damaged page") && error.contains("remove the file"),
+        "{error}"
+    );
 }

@@ -20,7 +20,9 @@ pub struct TrustedProxies {
 impl TrustedProxies {
     /// Whether an address is a trusted proxy's.
     pub fn trusts(&self, address: IpAddr) -> bool {
-        self.networks.iter().any(|network| network.contains(&address))
+        self.networks
+            .iter()
+            .any(|network| network.contains(&address))
     }
 
     /// The caller's address. IPv4 mapped to IPv6 becomes IPv4.
@@ -37,7 +39,9 @@ impl TrustedProxies {
         for hop in lines.flat_map(|line| split_from_right(line.as_bytes(), b',')) {
             // Anything else than an address ends the chain: the last known hop is the proxy that wrote it. Anybody may
             // have written the entries to its left.
-            let Some(address) = read(trim(hop)) else { return caller };
+            let Some(address) = read(trim(hop)) else {
+                return caller;
+            };
             caller = address;
             if !self.trusts(caller) {
                 return caller;
@@ -68,7 +72,13 @@ fn split_from_right(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
 }
 
 fn is_escaped(text: &[u8], at: usize) -> bool {
-    text[..at].iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
+    text[..at]
+        .iter()
+        .rev()
+        .take_while(|byte| **byte == b'\\')
+        .count()
+        % 2
+        == 1
 }
 
 fn trim(text: &[u8]) -> &[u8] {
@@ -78,10 +88,15 @@ fn trim(text: &[u8]) -> &[u8] {
 /// The address in an element of `Forwarded`. `None` if any part of the element is malformed.
 fn read_element(element: &[u8]) -> Option<IpAddr> {
     let mut named = None;
-    for pair in split_from_right(element, b';').map(trim).filter(|pair| !pair.is_empty()) {
+    for pair in split_from_right(element, b';')
+        .map(trim)
+        .filter(|pair| !pair.is_empty())
+    {
         let equals = pair.iter().position(|byte| *byte == b'=')?;
         let (name, value) = (&pair[..equals], read_value(&pair[equals + 1..])?);
-        let is_token = name.iter().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte));
+        let is_token = name
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte));
         if name.is_empty() || !is_token {
             return None;
         }
@@ -99,7 +114,10 @@ fn read_element(element: &[u8]) -> Option<IpAddr> {
 /// meaning is clear.
 fn read_value(value: &[u8]) -> Option<Vec<u8>> {
     let Some(quoted) = value.strip_prefix(b"\"") else {
-        let plain = !value.is_empty() && value.iter().all(|byte| byte.is_ascii_graphic() && *byte != b'"');
+        let plain = !value.is_empty()
+            && value
+                .iter()
+                .all(|byte| byte.is_ascii_graphic() && *byte != b'"');
         return plain.then(|| value.to_vec());
     };
     let mut bytes = quoted.strip_suffix(b"\"")?.iter();
@@ -120,11 +138,18 @@ fn read_address(text: &[u8]) -> Option<IpAddr> {
     let address = match text.strip_prefix('[') {
         Some(rest) => {
             let (address, port) = rest.split_once(']')?;
-            let port = if port.is_empty() { None } else { Some(port.strip_prefix(':')?) };
-            port.is_none_or(is_port).then_some(IpAddr::V6(address.parse().ok()?))?
+            let port = if port.is_empty() {
+                None
+            } else {
+                Some(port.strip_prefix(':')?)
+            };
+            port.is_none_or(is_port)
+                .then_some(IpAddr::V6(address.parse().ok()?))?
         }
         None => match text.split_once(':') {
-            Some((v4, port)) if !port.contains(':') => is_port(port).then_some(IpAddr::V4(v4.parse().ok()?))?,
+            Some((v4, port)) if !port.contains(':') => {
+                is_port(port).then_some(IpAddr::V4(v4.parse().ok()?))?
+            }
             _ => text.parse().ok()?,
         },
     };

@@ -52,7 +52,11 @@ pub struct Dispatcher {
 impl Dispatcher {
     /// A dispatcher that uses the blocking threads of a runtime.
     pub fn new(service: Arc<Service>, permits: Permits, blocking: Handle) -> Dispatcher {
-        Dispatcher { service, permits, blocking }
+        Dispatcher {
+            service,
+            permits,
+            blocking,
+        }
     }
 
     /// Answers a request of a connection. Slow steps are boxed, so that the future of a fast request stays small.
@@ -90,10 +94,21 @@ impl Dispatcher {
                 }
                 Err(problem) => Err(problem),
             };
-            let Some((interest, until)) = exchange.interest(&answer) else { return service.finish(&exchange, answer) };
+            let Some((interest, until)) = exchange.interest(&answer) else {
+                return service.finish(&exchange, answer);
+            };
             drop(answer);
             let polls = &self.permits.long_polls;
-            Box::pin(long_polls::wait(polls, service, &mut exchange, interest, until, connection, closing)).await;
+            Box::pin(long_polls::wait(
+                polls,
+                service,
+                &mut exchange,
+                interest,
+                until,
+                connection,
+                closing,
+            ))
+            .await;
             checked = service.check(&mut exchange);
         }
     }
@@ -108,8 +123,12 @@ impl Dispatcher {
         let built = match self.run(permits, |service| service.build(job)).await {
             Ok(built) => built,
             Err(job) => {
-                let permits = self.permits.acquire(PermitKind::CatchUp, exchange.key_id()).await?;
-                self.run(permits, |service| service.build_caught_up(job)).await
+                let permits = self
+                    .permits
+                    .acquire(PermitKind::CatchUp, exchange.key_id())
+                    .await?;
+                self.run(permits, |service| service.build_caught_up(job))
+                    .await
             }
         };
         built.inspect(|answer| {
@@ -121,9 +140,12 @@ impl Dispatcher {
     /// Waits until new keys are loaded. Returns at once if too many requests wait already. Returns false if the poll
     /// failed.
     async fn poll_for_keys(&self, exchange: &Exchange, is_over_limit: bool) -> bool {
-        let Some((_poll, permit)) = self.permits.acquire_key_poll(is_over_limit).await else { return true };
+        let Some((_poll, permit)) = self.permits.acquire_key_poll(is_over_limit).await else {
+            return true;
+        };
         let since = exchange.request().at;
-        self.run(permit, move |service| service.poll_for_keys(since)).await
+        self.run(permit, move |service| service.poll_for_keys(since))
+            .await
     }
 
     /// Runs work on a blocking thread. Holds the permits until it is done, even if the caller has disconnected.

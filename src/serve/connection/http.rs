@@ -69,10 +69,13 @@ where
                 // The connection is about to be dropped.
                 std::future::pending::<()>().await;
             }
-            let (mut response, has_key) = answer(request, peer, shared, connection, &mut closing).await;
+            let (mut response, has_key) =
+                answer(request, peer, shared, connection, &mut closing).await;
             // A long poll whose connection is closed for another one is answered first.
             if *closing.borrow() || connection.close_reason().is_some() {
-                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                response
+                    .headers_mut()
+                    .insert(CONNECTION, HeaderValue::from_static("close"));
             }
             connection.finish_answer(has_key);
             Ok::<_, Infallible>(response)
@@ -101,7 +104,9 @@ where
         tracing::debug!(%peer, %error, "a connection broke");
         if error.is_parse() && connection.start_answer() {
             connection.finish_answer(false);
-            stream.write_all(&refuse(shared, &error, &parts.read_buf)).await?;
+            stream
+                .write_all(&refuse(shared, &error, &parts.read_buf))
+                .await?;
         }
     }
     stream.shutdown().await
@@ -136,7 +141,10 @@ async fn answer(
     *response.status_mut() = answered.status;
     *response.headers_mut() = answered.headers;
     if shared.tls.is_some() {
-        response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static(STRICT_TRANSPORT));
+        response.headers_mut().insert(
+            STRICT_TRANSPORT_SECURITY,
+            HeaderValue::from_static(STRICT_TRANSPORT),
+        );
     }
     (response, has_key)
 }
@@ -146,22 +154,31 @@ fn find_host_flaw(version: Version, headers: &HeaderMap) -> Option<&'static str>
     let mut values = headers.get_all(HOST).iter();
     match (values.next(), values.next()) {
         (None, _) if version < Version::HTTP_11 => None,
-        (None, _) => Some("The request has no `Host` header, which HTTP/1.1 requires. Send the host of the URL."),
+        (None, _) => Some(
+            "The request has no `Host` header, which HTTP/1.1 requires. Send the host of the URL.",
+        ),
         (Some(_), Some(_)) => Some("The request has more than one `Host` header. Send one."),
         (Some(host), None) if is_host(host.as_bytes()) => None,
-        (Some(_), None) => {
-            Some("The `Host` header is not a host name or address with an optional port. Send the host of the URL.")
-        }
+        (Some(_), None) => Some(
+            "The `Host` header is not a host name or address with an optional port. Send the host of the URL.",
+        ),
     }
 }
 
 /// Whether a text is a name or an address with an optional port. It may be empty, for URIs without an authority.
 fn is_host(text: &[u8]) -> bool {
-    let Ok(authority) = Authority::try_from(text) else { return text.is_empty() };
+    let Ok(authority) = Authority::try_from(text) else {
+        return text.is_empty();
+    };
     let host = authority.host();
-    let address = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let address = host
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
     let is_host = address.is_none_or(|address| address.parse::<Ipv6Addr>().is_ok());
-    let port = authority.as_str().strip_prefix(host).filter(|port| port.is_empty() || port.starts_with(':'));
+    let port = authority
+        .as_str()
+        .strip_prefix(host)
+        .filter(|port| port.is_empty() || port.starts_with(':'));
     is_host && port.is_some_and(|port| port.bytes().skip(1).all(|byte| byte.is_ascii_digit()))
 }
 
@@ -179,7 +196,11 @@ fn refuse(shared: &ServerContext, error: &hyper::Error, unread: &[u8]) -> Vec<u8
     };
     let (problem, request_id) = (Problem::invalid_request(status, detail), new_request_id());
     let body = problem.body(&shared.dispatcher.service.settings().docs_url, &request_id);
-    tracing::info!(request_id, status = status.as_u16(), "refused a malformed request");
+    tracing::info!(
+        request_id,
+        status = status.as_u16(),
+        "refused a malformed request"
+    );
     let strict = match shared.tls.is_some() {
         true => format!("{STRICT_TRANSPORT_SECURITY}: {STRICT_TRANSPORT}\r\n"),
         false => String::new(),
@@ -234,7 +255,12 @@ mod tests {
             (b"b\xc3\xbccher.example", false),
         ];
         for (value, expected) in cases {
-            assert_eq!(is_host(value), expected, "{}", String::from_utf8_lossy(value));
+            assert_eq!(
+                is_host(value),
+                expected,
+                "{}",
+                String::from_utf8_lossy(value)
+            );
         }
     }
 
@@ -255,7 +281,11 @@ mod tests {
             for host in hosts {
                 headers.append(HOST, HeaderValue::from_static(host));
             }
-            assert_eq!(find_host_flaw(version, &headers).is_none(), expected, "{version:?} {hosts:?}");
+            assert_eq!(
+                find_host_flaw(version, &headers).is_none(),
+                expected,
+                "{version:?} {hosts:?}"
+            );
         }
     }
 }

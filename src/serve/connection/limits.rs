@@ -159,8 +159,18 @@ impl Default for Connection {
 
 impl Connection {
     fn of(network: Option<IpAddr>) -> Connection {
-        let state = State { phase: Phase::AwaitingRequest, since: Instant::now(), has_key: false, closed: None };
-        Connection { network, state: Mutex::new(state), closed: Notify::new(), woken: Notify::new() }
+        let state = State {
+            phase: Phase::AwaitingRequest,
+            since: Instant::now(),
+            has_key: false,
+            closed: None,
+        };
+        Connection {
+            network,
+            state: Mutex::new(state),
+            closed: Notify::new(),
+            woken: Notify::new(),
+        }
     }
 
     /// Goes from one phase to another if the connection is in the first one. Returns whether it was.
@@ -199,7 +209,8 @@ impl Connection {
     pub fn note_sent(&self, bytes: usize) {
         let mut state = self.state.lock();
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        state.since = Instant::now().min(state.since + Duration::from_secs_f64(f64::from(bytes) / GOOD_RATE));
+        state.since =
+            Instant::now().min(state.since + Duration::from_secs_f64(f64::from(bytes) / GOOD_RATE));
     }
 
     /// Notes that the response is sent.
@@ -209,7 +220,10 @@ impl Connection {
 
     /// Whether a request is being answered, or its response is being sent.
     pub fn is_answering(&self) -> bool {
-        matches!(self.state.lock().phase, Phase::Answering | Phase::LongPolling | Phase::Sending)
+        matches!(
+            self.state.lock().phase,
+            Phase::Answering | Phase::LongPolling | Phase::Sending
+        )
     }
 
     /// Notes that the caller closed its sending half. A long poll ends, since its caller may be gone.
@@ -220,7 +234,11 @@ impl Connection {
     /// Resolves when a long poll must be answered early. Returns the cause.
     pub async fn woken(&self) -> WaitEnd {
         self.woken.notified().await;
-        if self.close_reason().is_some() { WaitEnd::Capacity } else { WaitEnd::Left }
+        if self.close_reason().is_some() {
+            WaitEnd::Capacity
+        } else {
+            WaitEnd::Left
+        }
     }
 
     /// Resolves when the connection must be dropped.
@@ -300,7 +318,11 @@ pub struct Full {
 impl Connections {
     /// No connections, and their limits.
     pub fn new(limits: Limits) -> Arc<Connections> {
-        Arc::new(Connections { limits, table: Mutex::default(), freed: Notify::new() })
+        Arc::new(Connections {
+            limits,
+            table: Mutex::default(),
+            freed: Notify::new(),
+        })
     }
 
     /// Returns a slot for a new connection of a network, or closes another one, whose slot is then free. `None`, for
@@ -318,10 +340,18 @@ impl Connections {
         };
         table.log(limit, network, now);
         // A crowd that reconnects all the time must not keep the server busy with the connections of others.
-        let is_largest = || table.networks.keys().all(|other| table.count_of(*other) <= own);
+        let is_largest = || {
+            table
+                .networks
+                .keys()
+                .all(|other| table.count_of(*other) <= own)
+        };
         let is_among_own = limit == ConnectionLimit::Address || (own > 0 && is_largest());
         let is_closed = table.close_one(limit, network, is_among_own, now);
-        Err(Full { limit, is_refused: is_among_own && !is_closed })
+        Err(Full {
+            limit,
+            is_refused: is_among_own && !is_closed,
+        })
     }
 
     /// Returns a slot regardless of the limits, for connections in the listener's queue when the server stops.
@@ -332,8 +362,15 @@ impl Connections {
     fn add(self: &Arc<Self>, table: &mut Table, network: Option<IpAddr>) -> Slot {
         let connection = Arc::new(Connection::of(network));
         table.count += 1;
-        table.networks.entry(network).or_default().push(Arc::clone(&connection));
-        Slot { connection, connections: Arc::clone(self) }
+        table
+            .networks
+            .entry(network)
+            .or_default()
+            .push(Arc::clone(&connection));
+        Slot {
+            connection,
+            connections: Arc::clone(self),
+        }
     }
 
     /// Resolves when a connection has ended since the last call.
@@ -369,15 +406,26 @@ impl Connections {
 impl Table {
     /// The number of connections of a network. Trusted proxies are no crowd, however many they have.
     fn count_of(&self, network: Option<IpAddr>) -> usize {
-        network.and_then(|_| self.networks.get(&network)).map_or(0, Vec::len)
+        network
+            .and_then(|_| self.networks.get(&network))
+            .map_or(0, Vec::len)
     }
 
     /// Closes the first connection by [`ClosingOrder`] for a new one of a network, if `is_among_own` the first one of
     /// this network. Returns whether there was one.
-    fn close_one(&mut self, limit: ConnectionLimit, network: Option<IpAddr>, is_among_own: bool, now: Instant) -> bool {
+    fn close_one(
+        &mut self,
+        limit: ConnectionLimit,
+        network: Option<IpAddr>,
+        is_among_own: bool,
+        now: Instant,
+    ) -> bool {
         let own = self.count_of(network);
         loop {
-            let candidates = self.networks.iter().filter(|(other, _)| !is_among_own || **other == network);
+            let candidates = self
+                .networks
+                .iter()
+                .filter(|(other, _)| !is_among_own || **other == network);
             let ordered = candidates.flat_map(|(other, open)| {
                 let count = self.count_of(*other);
                 open.iter().filter_map(move |connection| {
@@ -386,7 +434,9 @@ impl Table {
                     (!is_spared).then_some((order, count, connection))
                 })
             });
-            let Some((first, count, connection)) = ordered.min_by_key(|(order, ..)| *order) else { return false };
+            let Some((first, count, connection)) = ordered.min_by_key(|(order, ..)| *order) else {
+                return false;
+            };
             let mut state = connection.state.lock();
             // It may have become active in the meantime.
             if state.closing_order(count, own, now) == Some(first) {
@@ -399,7 +449,9 @@ impl Table {
     }
 
     fn remove(&mut self, connection: &Arc<Connection>) {
-        let Some(open) = self.networks.get_mut(&connection.network) else { return };
+        let Some(open) = self.networks.get_mut(&connection.network) else {
+            return;
+        };
         let before = open.len();
         open.retain(|one| !Arc::ptr_eq(one, connection));
         self.count -= before - open.len();
@@ -409,7 +461,11 @@ impl Table {
     }
 
     fn log(&mut self, limit: ConnectionLimit, network: Option<IpAddr>, now: Instant) {
-        if self.reached.insert(limit, now).is_some_and(|last| now.saturating_duration_since(last) < QUIET_TIME) {
+        if self
+            .reached
+            .insert(limit, now)
+            .is_some_and(|last| now.saturating_duration_since(last) < QUIET_TIME)
+        {
             return;
         }
         match limit {
@@ -470,7 +526,11 @@ mod tests {
     }
 
     fn connections(connections: usize, connections_per_address: usize) -> Arc<Connections> {
-        Connections::new(Limits { connections, connections_per_address, ..Limits::default() })
+        Connections::new(Limits {
+            connections,
+            connections_per_address,
+            ..Limits::default()
+        })
     }
 
     fn start(does: Does, connection: &Connection) {
@@ -511,28 +571,66 @@ mod tests {
 
     /// Lets a connection of a network enter at a limit, and returns the outcome.
     fn closed_for(connections: &Arc<Connections>, slots: &[Slot], new: u8) -> Outcome {
-        let full = connections.enter(network(new)).expect_err("a limit is reached");
+        let full = connections
+            .enter(network(new))
+            .expect_err("a limit is reached");
         let is_closed = |slot: &Slot| slot.connection.close_reason().is_some();
-        let Some(closed) = slots.iter().position(is_closed) else { return Err(full) };
-        assert!(!full.is_refused && connections.enter(network(new)).is_ok(), "its slot is free");
-        assert_eq!(slots.iter().filter(|slot| is_closed(slot)).count(), 1, "one is enough");
+        let Some(closed) = slots.iter().position(is_closed) else {
+            return Err(full);
+        };
+        assert!(
+            !full.is_refused && connections.enter(network(new)).is_ok(),
+            "its slot is free"
+        );
+        assert_eq!(
+            slots.iter().filter(|slot| is_closed(slot)).count(),
+            1,
+            "one is enough"
+        );
         Ok(closed)
     }
 
     #[tokio::test(start_paused = true)]
     async fn connections_are_closed_in_one_order() {
         const GOOD: usize = 65_536;
-        let waits = Err(Full { limit: ConnectionLimit::Total, is_refused: false });
+        let waits = Err(Full {
+            limit: ConnectionLimit::Total,
+            is_refused: false,
+        });
         // Every connection has a network of its own. The first one of the order is closed, if any.
         let cases: [([(Does, u64); 3], Outcome); 18] = [
-            ([(Idle(false), 3), (Idle(false), 5), (Idle(false), 4)], Ok(1)),
+            (
+                [(Idle(false), 3), (Idle(false), 5), (Idle(false), 4)],
+                Ok(1),
+            ),
             ([(Idle(false), 3), (New, 5), (Reading(false, 0), 9)], Ok(2)),
             ([(Idle(K), 30), (Idle(false), 2), (New, 0)], Ok(1)),
             ([(Idle(K), 30), (Reading(false, 5), 2), (New, 0)], Ok(1)),
             ([(Idle(K), 30), (Answering, 60), (New, 0)], Ok(0)),
-            ([(Reading(false, 5000), 9), (Reading(K, 10), 9), (Answering, 9)], Ok(0)),
-            ([(Reading(false, 5000), 9), (Reading(false, 10), 9), (Answering, 9)], Ok(1)),
-            ([(Reading(false, GOOD), 99), (Reading(false, 10), 9), (Answering, 9)], Ok(1)),
+            (
+                [
+                    (Reading(false, 5000), 9),
+                    (Reading(K, 10), 9),
+                    (Answering, 9),
+                ],
+                Ok(0),
+            ),
+            (
+                [
+                    (Reading(false, 5000), 9),
+                    (Reading(false, 10), 9),
+                    (Answering, 9),
+                ],
+                Ok(1),
+            ),
+            (
+                [
+                    (Reading(false, GOOD), 99),
+                    (Reading(false, 10), 9),
+                    (Answering, 9),
+                ],
+                Ok(1),
+            ),
             ([(Idle(K), 5), (Reading(K, 10), 60), (Answering, 9)], Ok(0)),
             // Long polls are last, but for connections in their grace period.
             ([(LongPolling, 90), (Idle(K), 5), (Answering, 9)], Ok(1)),
@@ -544,13 +642,29 @@ mod tests {
             ([(Idle(K), 0), (New, 0), (Answering, 99)], waits),
             // Connections that are served keep their slots.
             ([(Answering, 99), (Answering, 99), (Answering, 99)], waits),
-            ([(Reading(false, GOOD), 99), (Reading(false, 2 * GOOD), 99), (Answering, 99)], waits),
-            ([(Reading(K, 0), 0), (Reading(K, 10), 99), (Reading(K, GOOD), 99)], waits),
+            (
+                [
+                    (Reading(false, GOOD), 99),
+                    (Reading(false, 2 * GOOD), 99),
+                    (Answering, 99),
+                ],
+                waits,
+            ),
+            (
+                [
+                    (Reading(K, 0), 0),
+                    (Reading(K, 10), 99),
+                    (Reading(K, GOOD), 99),
+                ],
+                waits,
+            ),
         ];
         for (members, expected) in cases {
             let connections = connections(3, 3);
-            let members: Vec<Member> =
-                (1..).zip(members).map(|(number, (does, since))| (number, does, since)).collect();
+            let members: Vec<Member> = (1..)
+                .zip(members)
+                .map(|(number, (does, since))| (number, does, since))
+                .collect();
             let slots = open(&connections, &members).await;
             assert_eq!(closed_for(&connections, &slots, 9), expected, "{members:?}");
         }
@@ -558,7 +672,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_address_with_the_most_connections_loses_one_first() {
-        let [waits, refused] = [false, true].map(|is_refused| Err(Full { limit: ConnectionLimit::Total, is_refused }));
+        let [waits, refused] = [false, true].map(|is_refused| {
+            Err(Full {
+                limit: ConnectionLimit::Total,
+                is_refused,
+            })
+        });
         // The networks of four new connections in four slots and of a fifth one, and the closed connection.
         let cases = [
             ([1, 1, 1, 2], 9, Ok(0)),
@@ -574,7 +693,11 @@ mod tests {
         for (networks, new, expected) in cases {
             let connections = connections(4, 64);
             let slots = open(&connections, &networks.map(|number| (number, New, 0))).await;
-            assert_eq!(closed_for(&connections, &slots, new), expected, "{networks:?}, then {new}");
+            assert_eq!(
+                closed_for(&connections, &slots, new),
+                expected,
+                "{networks:?}, then {new}"
+            );
         }
         // Three connections of network 2 beside an idle one of network 1, which has a key, or its long poll.
         let cases = [
@@ -593,13 +716,20 @@ mod tests {
             let connections = connections(4, 64);
             let crowd = (2, does, since);
             let slots = open(&connections, &[(1, single, 50), crowd, crowd, crowd]).await;
-            assert_eq!(closed_for(&connections, &slots, new), expected, "{single:?} beside {does:?}, then {new}");
+            assert_eq!(
+                closed_for(&connections, &slots, new),
+                expected,
+                "{single:?} beside {does:?}, then {new}"
+            );
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_address_makes_room_among_its_own() {
-        let refused = Err(Full { limit: ConnectionLimit::Address, is_refused: true });
+        let refused = Err(Full {
+            limit: ConnectionLimit::Address,
+            is_refused: true,
+        });
         // Network 1 may have two. The connection of network 2 has been idle for long.
         let cases: [([(Does, u64); 2], Outcome); 9] = [
             ([(LongPolling, 0), (LongPolling, 2)], Ok(1)),
@@ -623,10 +753,20 @@ mod tests {
         }
         // Trusted proxies have no limit of their own.
         let connections = connections(9, 2);
-        let proxied: Vec<_> = (0..9).map(|_| connections.enter(None).expect("a slot")).collect();
-        let waits = Full { limit: ConnectionLimit::Total, is_refused: false };
+        let proxied: Vec<_> = (0..9)
+            .map(|_| connections.enter(None).expect("a slot"))
+            .collect();
+        let waits = Full {
+            limit: ConnectionLimit::Total,
+            is_refused: false,
+        };
         assert_eq!(connections.enter(None).expect_err("all are taken"), waits);
-        assert_eq!(connections.enter(None).expect_err("they have a grace period"), waits);
+        assert_eq!(
+            connections
+                .enter(None)
+                .expect_err("they have a grace period"),
+            waits
+        );
         advance(GRACE).await;
         assert_eq!(connections.enter(None).expect_err("all are taken"), waits);
         connections.enter(None).expect("one is closed");
@@ -655,7 +795,11 @@ mod tests {
             let slots = open(&connections, &[(1, does, seconds)]).await;
             connections.close_overdue();
             let reason = slots[0].connection.close_reason();
-            assert_eq!(reason, expected.map(|reason| (reason, CloseCause::Timeout)), "{does:?} for {seconds} s");
+            assert_eq!(
+                reason,
+                expected.map(|reason| (reason, CloseCause::Timeout)),
+                "{does:?} for {seconds} s"
+            );
         }
     }
 
@@ -667,9 +811,14 @@ mod tests {
         connections.enter(network(2)).expect_err("it is taken");
         slot.connection.closed().await;
         assert!(!slot.connection.start_answer() && !slot.connection.is_answering());
-        assert_eq!(slot.connection.close_reason(), Some((CloseReason::Idle, CloseCause::Capacity)));
+        assert_eq!(
+            slot.connection.close_reason(),
+            Some((CloseReason::Idle, CloseCause::Capacity))
+        );
 
-        let slot = connections.enter(network(1)).expect("it is free before the other one has ended");
+        let slot = connections
+            .enter(network(1))
+            .expect("it is free before the other one has ended");
         slot.connection.start_long_poll();
         assert!(!slot.connection.is_answering(), "there is no request");
         start(LongPolling, &slot.connection);
@@ -679,20 +828,36 @@ mod tests {
         slot.connection.start_long_poll();
         connections.enter(network(2)).expect_err("it is taken");
         assert_eq!(slot.connection.woken().await, WaitEnd::Capacity);
-        assert_eq!(slot.connection.close_reason(), Some((CloseReason::Waiting, CloseCause::Capacity)));
+        assert_eq!(
+            slot.connection.close_reason(),
+            Some((CloseReason::Waiting, CloseCause::Capacity))
+        );
         assert!(slot.connection.is_answering(), "the answer goes out");
     }
 
     #[tokio::test(start_paused = true)]
     async fn closed_connections_free_their_slots() {
         let connections = connections(2, 2);
-        let [first, second] = [network(1), None].map(|network| connections.enter(network).expect("a slot"));
+        let [first, second] =
+            [network(1), None].map(|network| connections.enter(network).expect("a slot"));
         start(Answering, &first.connection);
         start(Answering, &second.connection);
-        assert_eq!(connections.enter(network(1)).expect_err("all are taken").limit, ConnectionLimit::Total);
+        assert_eq!(
+            connections
+                .enter(network(1))
+                .expect_err("all are taken")
+                .limit,
+            ConnectionLimit::Total
+        );
         let beyond = connections.enter_always(network(1));
         start(Answering, &beyond.connection);
-        assert_eq!(connections.enter(network(1)).expect_err("two are taken").limit, ConnectionLimit::Address);
+        assert_eq!(
+            connections
+                .enter(network(1))
+                .expect_err("two are taken")
+                .limit,
+            ConnectionLimit::Address
+        );
         drop((second, beyond));
         connections.freed().await;
         let third = connections.enter(network(1)).expect("a slot");

@@ -20,7 +20,11 @@ const RESERVED_FILES: u64 = 64;
 /// Listens on an address. With `share`, an older server may keep listening on the same address (`SO_REUSEPORT`).
 /// Without it, a second server fails to start.
 pub fn bind(address: SocketAddr, share: bool) -> io::Result<TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
     // Closed connections of an earlier server must not block the address.
     socket.set_reuse_address(true)?;
     if share {
@@ -81,13 +85,18 @@ pub fn prepare(stream: &impl AsFd) -> io::Result<()> {
 pub fn raise_file_limit(wanted: usize) -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
     let files = match setrlimit(Resource::Nofile, raised) {
         Ok(()) => limit.maximum,
         Err(_) => limit.current,
     };
     let Some(files) = files else { return wanted };
-    usize::try_from(room_for_connections(files)).unwrap_or(usize::MAX).min(wanted)
+    usize::try_from(room_for_connections(files))
+        .unwrap_or(usize::MAX)
+        .min(wanted)
 }
 
 /// The number of connections of a process that may open so many files. A limit near or below the reserve still leaves
@@ -122,7 +131,9 @@ fn start_worker(number: usize) -> io::Result<Handle> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let handle = runtime.handle().clone();
     let run = move || runtime.block_on(std::future::pending::<()>());
-    thread::Builder::new().name(format!("worker-{number}")).spawn(run)?;
+    thread::Builder::new()
+        .name(format!("worker-{number}"))
+        .spawn(run)?;
     Ok(handle)
 }
 
@@ -132,7 +143,16 @@ mod tests {
 
     #[test]
     fn some_open_files_are_reserved_for_other_uses() {
-        let cases = [(0, 0), (2, 1), (64, 32), (127, 63), (128, 64), (129, 65), (1024, 960), (u64::MAX, u64::MAX - 64)];
+        let cases = [
+            (0, 0),
+            (2, 1),
+            (64, 32),
+            (127, 63),
+            (128, 64),
+            (129, 65),
+            (1024, 960),
+            (u64::MAX, u64::MAX - 64),
+        ];
         for (files, room) in cases {
             assert_eq!(room_for_connections(files), room, "{files}");
         }

@@ -35,12 +35,17 @@ pub async fn wait(
         return;
     };
     service.observer().long_poll_started();
-    let mut poll = LongPoll { service, end: WaitEnd::Left, _permits: permits };
+    let mut poll = LongPoll {
+        service,
+        end: WaitEnd::Left,
+        _permits: permits,
+    };
     // From here on it is notified, so it misses no commit.
     let mut commits = service.changes();
     connection.start_long_poll();
     let is_current = service.is_current(&interest);
-    let changed = async { while service.is_current(&interest) && commits.changed().await.is_ok() {} };
+    let changed =
+        async { while service.is_current(&interest) && commits.changed().await.is_ok() {} };
     // Its key may expire or be revoked earlier.
     let wake_at = exchange.key_ends_at().map_or(until, |end| end.min(until));
     poll.end = tokio::select! {

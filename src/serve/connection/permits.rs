@@ -41,7 +41,8 @@ impl Permits {
     /// Permits for as many exports and long polls as the limits allow.
     pub fn new(limits: &Limits) -> Permits {
         // Reads use memory alone, so processors are the limit.
-        let reads = available_parallelism().map_or(MIN_READS, |count| (2 * count.get()).max(MIN_READS));
+        let reads =
+            available_parallelism().map_or(MIN_READS, |count| (2 * count.get()).max(MIN_READS));
         let semaphore = |permits| Arc::new(Semaphore::new(permits));
         Permits {
             reads: semaphore(reads),
@@ -55,7 +56,11 @@ impl Permits {
     }
 
     /// Waits for the permits of a kind. An export also needs one of its key. Returns a 429 if an export waits too long.
-    pub async fn acquire(&self, kind: PermitKind, key_id: &str) -> Result<Vec<OwnedSemaphorePermit>, Problem> {
+    pub async fn acquire(
+        &self,
+        kind: PermitKind,
+        key_id: &str,
+    ) -> Result<Vec<OwnedSemaphorePermit>, Problem> {
         let needed = match kind {
             PermitKind::Read => vec![Arc::clone(&self.reads)],
             PermitKind::CatchUp => vec![Arc::clone(&self.catch_ups)],
@@ -80,10 +85,23 @@ impl Permits {
     }
 
     /// A permit to wait for new keys, and the permit to wait on a thread; `None` if too many requests wait for keys.
-    pub async fn acquire_key_poll(&self, is_over_limit: bool) -> Option<(SemaphorePermit<'_>, OwnedSemaphorePermit)> {
-        let polls = if is_over_limit { &self.key_polls_over_limit } else { &self.key_polls };
+    pub async fn acquire_key_poll(
+        &self,
+        is_over_limit: bool,
+    ) -> Option<(SemaphorePermit<'_>, OwnedSemaphorePermit)> {
+        let polls = if is_over_limit {
+            &self.key_polls_over_limit
+        } else {
+            &self.key_polls
+        };
         let poll = polls.try_acquire().ok()?;
-        Some((poll, Arc::clone(&self.key_poll_thread).acquire_owned().await.ok()?))
+        Some((
+            poll,
+            Arc::clone(&self.key_poll_thread)
+                .acquire_owned()
+                .await
+                .ok()?,
+        ))
     }
 }
 
@@ -99,20 +117,32 @@ pub struct KeyedPermits {
 impl KeyedPermits {
     /// Allows `all` permits, `per_key` of them for one key.
     pub fn new(all: usize, per_key: usize) -> KeyedPermits {
-        KeyedPermits { all: Arc::new(Semaphore::new(all)), per_key, keys: Mutex::default() }
+        KeyedPermits {
+            all: Arc::new(Semaphore::new(all)),
+            per_key,
+            keys: Mutex::default(),
+        }
     }
 
     /// The semaphores of which a request of a key needs a permit each: first that of its key, then that of all keys.
     pub fn semaphores_for(&self, key_id: &str) -> [Arc<Semaphore>; 2] {
         let mut keys = self.keys.lock();
-        keys.retain(|_, permits| Arc::strong_count(permits) > 1 || permits.available_permits() < self.per_key);
+        keys.retain(|_, permits| {
+            Arc::strong_count(permits) > 1 || permits.available_permits() < self.per_key
+        });
         let new = || Arc::new(Semaphore::new(self.per_key));
-        [Arc::clone(keys.entry(key_id.to_owned()).or_insert_with(new)), Arc::clone(&self.all)]
+        [
+            Arc::clone(keys.entry(key_id.to_owned()).or_insert_with(new)),
+            Arc::clone(&self.all),
+        ]
     }
 
     /// Takes the permits of a request; `None` if it must wait.
     pub fn try_acquire(&self, key_id: &str) -> Option<Vec<OwnedSemaphorePermit>> {
-        self.semaphores_for(key_id).into_iter().map(|permits| permits.try_acquire_owned().ok()).collect()
+        self.semaphores_for(key_id)
+            .into_iter()
+            .map(|permits| permits.try_acquire_owned().ok())
+            .collect()
     }
 }
 
@@ -123,12 +153,18 @@ mod tests {
     use super::*;
 
     fn permits(exports: usize, exports_per_key: usize) -> Permits {
-        Permits::new(&Limits { exports, exports_per_key, ..Limits::default() })
+        Permits::new(&Limits {
+            exports,
+            exports_per_key,
+            ..Limits::default()
+        })
     }
 
     /// Whether permits are free at once.
     async fn are_free(permits: &Permits, kind: PermitKind, key: &str) -> bool {
-        timeout(Duration::ZERO, permits.acquire(kind, key)).await.is_ok_and(|acquired| acquired.is_ok())
+        timeout(Duration::ZERO, permits.acquire(kind, key))
+            .await
+            .is_ok_and(|acquired| acquired.is_ok())
     }
 
     #[tokio::test(start_paused = true)]
@@ -137,19 +173,35 @@ mod tests {
         let first = permits.acquire(PermitKind::Export, "a").await.unwrap();
         assert_eq!(first.len(), 2, "one of the key, one of all");
         let second = permits.acquire(PermitKind::Export, "a").await.unwrap();
-        assert!(!are_free(&permits, PermitKind::Export, "a").await, "the key's are taken");
+        assert!(
+            !are_free(&permits, PermitKind::Export, "a").await,
+            "the key's are taken"
+        );
         let third = permits.acquire(PermitKind::Export, "b").await.unwrap();
         for key in ["a", "b", "c"] {
-            assert!(!are_free(&permits, PermitKind::Export, key).await, "{key}: all are taken");
+            assert!(
+                !are_free(&permits, PermitKind::Export, key).await,
+                "{key}: all are taken"
+            );
         }
         for kind in [PermitKind::Read, PermitKind::CatchUp] {
-            assert!(are_free(&permits, kind, "a").await, "{kind:?} has permits of its own");
+            assert!(
+                are_free(&permits, kind, "a").await,
+                "{kind:?} has permits of its own"
+            );
         }
         drop(second);
-        assert!(are_free(&permits, PermitKind::Export, "a").await && are_free(&permits, PermitKind::Export, "c").await);
+        assert!(
+            are_free(&permits, PermitKind::Export, "a").await
+                && are_free(&permits, PermitKind::Export, "c").await
+        );
         drop((first, third));
         assert!(are_free(&permits, PermitKind::Export, "c").await);
-        assert_eq!(permits.exports.keys.lock().len(), 1, "keys that export nothing are forgotten");
+        assert_eq!(
+            permits.exports.keys.lock().len(),
+            1,
+            "keys that export nothing are forgotten"
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -163,8 +215,14 @@ mod tests {
         let problem = waiting.await.unwrap_err();
         assert_eq!(begun.elapsed().as_secs(), 30);
         assert_eq!(problem.code, crate::api::Code::RateLimited);
-        let retry_after = problem.headers.iter().find(|(name, _)| name == http::header::RETRY_AFTER);
-        assert_eq!(retry_after.map(|(_, value)| value.to_str().unwrap()), Some("30"));
+        let retry_after = problem
+            .headers
+            .iter()
+            .find(|(name, _)| name == http::header::RETRY_AFTER);
+        assert_eq!(
+            retry_after.map(|(_, value)| value.to_str().unwrap()),
+            Some("30")
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -172,8 +230,15 @@ mod tests {
         let permits = permits(1, 1);
         let _others = permits.acquire(PermitKind::Export, "a").await.unwrap();
         let begun = Instant::now();
-        let waited = timeout(Duration::from_secs(3600), permits.acquire(PermitKind::Export, "b")).await;
-        assert_eq!(waited.expect("it ends").unwrap_err().code, crate::api::Code::RateLimited);
+        let waited = timeout(
+            Duration::from_secs(3600),
+            permits.acquire(PermitKind::Export, "b"),
+        )
+        .await;
+        assert_eq!(
+            waited.expect("it ends").unwrap_err().code,
+            crate::api::Code::RateLimited
+        );
         assert_eq!(begun.elapsed().as_secs(), 30);
     }
 
@@ -190,27 +255,45 @@ mod tests {
         assert!(are_free(&permits, kind, "b").await);
         let hour = Duration::from_secs(3600);
         held.push(permits.acquire(kind, "a").await.unwrap());
-        assert!(timeout(hour, permits.acquire(kind, "b")).await.is_err(), "it has no time limit");
+        assert!(
+            timeout(hour, permits.acquire(kind, "b")).await.is_err(),
+            "it has no time limit"
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn key_polls_of_addresses_over_their_limit_have_their_own_permits() {
         let permits = permits(8, 2);
         for (is_over_limit, places) in [(true, KEY_POLLS_OVER_LIMIT), (false, KEY_POLLS)] {
-            let first = permits.acquire_key_poll(is_over_limit).await.expect("the first one has thread and place");
+            let first = permits
+                .acquire_key_poll(is_over_limit)
+                .await
+                .expect("the first one has thread and place");
             let mut waiting = Vec::new();
             for _ in 1..places {
                 let mut one = Box::pin(permits.acquire_key_poll(is_over_limit));
-                assert!(timeout(Duration::ZERO, one.as_mut()).await.is_err(), "one waits on the thread");
+                assert!(
+                    timeout(Duration::ZERO, one.as_mut()).await.is_err(),
+                    "one waits on the thread"
+                );
                 waiting.push(one);
             }
             let beyond = timeout(Duration::ZERO, permits.acquire_key_poll(is_over_limit)).await;
-            assert!(beyond.is_ok_and(|place| place.is_none()), "no more than {places} wait");
+            assert!(
+                beyond.is_ok_and(|place| place.is_none()),
+                "no more than {places} wait"
+            );
             let mut other = Box::pin(permits.acquire_key_poll(!is_over_limit));
-            assert!(timeout(Duration::ZERO, other.as_mut()).await.is_err(), "others still find a place");
+            assert!(
+                timeout(Duration::ZERO, other.as_mut()).await.is_err(),
+                "others still find a place"
+            );
             drop(other);
             drop(first);
-            assert!(waiting.remove(0).await.is_some(), "the next one gets the thread");
+            assert!(
+                waiting.remove(0).await.is_some(),
+                "the next one gets the thread"
+            );
         }
     }
 }

@@ -51,12 +51,31 @@ impl Server {
     /// Serves until `stop` resolves. Then it accepts the queued connections, closes the listener and waits for all
     /// connections. Returns the number of connections that were cut off at the end of the drain time.
     pub async fn run(self, stop: impl Future<Output = ()>) -> io::Result<usize> {
-        let Server { listener, service, proxies, tls, limits, shares_address } = self;
+        let Server {
+            listener,
+            service,
+            proxies,
+            tls,
+            limits,
+            shares_address,
+        } = self;
         let dispatcher = Dispatcher::new(service, Permits::new(&limits), Handle::current());
-        let shared = Arc::new(ServerContext { dispatcher, proxies, tls });
+        let shared = Arc::new(ServerContext {
+            dispatcher,
+            proxies,
+            tls,
+        });
         let (close, closing) = watch::channel(false);
-        let (slots, workers, connections) = (Connections::new(limits), Workers::start()?, JoinSet::new());
-        let mut acceptor = Acceptor { accepted: None, shared, slots, closing, workers, connections };
+        let (slots, workers, connections) =
+            (Connections::new(limits), Workers::start()?, JoinSet::new());
+        let mut acceptor = Acceptor {
+            accepted: None,
+            shared,
+            slots,
+            closing,
+            workers,
+            connections,
+        };
         let slots = Arc::clone(&acceptor.slots);
         tokio::select! {
             () = stop => {}
@@ -81,8 +100,14 @@ impl Server {
         drop(listener);
         let mut connections = acceptor.connections;
         let _ = close.send(true);
-        let drained = tokio::time::timeout(limits.drain, async { while connections.join_next().await.is_some() {} });
-        Ok(if drained.await.is_err() { connections.len() } else { 0 })
+        let drained = tokio::time::timeout(limits.drain, async {
+            while connections.join_next().await.is_some() {}
+        });
+        Ok(if drained.await.is_err() {
+            connections.len()
+        } else {
+            0
+        })
     }
 }
 
@@ -102,14 +127,18 @@ impl Acceptor {
         let observer = self.shared.dispatcher.service.observer();
         if self.accepted.is_none() {
             match listener.accept().await {
-                Ok((stream, peer)) => self.accepted = stream.into_std().ok().map(|stream| (stream, peer)),
+                Ok((stream, peer)) => {
+                    self.accepted = stream.into_std().ok().map(|stream| (stream, peer))
+                }
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
         }
-        let Some((_, peer)) = self.accepted else { return };
+        let Some((_, peer)) = self.accepted else {
+            return;
+        };
         let mut reached = None;
         let slot = loop {
             let Full { limit, is_refused } = match self.slots.enter(self.network(peer)) {
@@ -144,7 +173,9 @@ impl Acceptor {
         // Forget those that have ended.
         while self.connections.try_join_next().is_some() {}
         let connection = async move {
-            let Ok(stream) = TcpStream::from_std(stream) else { return };
+            let Ok(stream) = TcpStream::from_std(stream) else {
+                return;
+            };
             let observer = shared.dispatcher.service.observer();
             observer.connected();
             tokio::select! {
@@ -162,7 +193,8 @@ impl Acceptor {
                 tracing::debug!(%peer, %reason, %cause, "closed a connection");
             }
         };
-        self.connections.spawn_on(connection, self.workers.next_worker());
+        self.connections
+            .spawn_on(connection, self.workers.next_worker());
     }
 }
 
@@ -178,6 +210,15 @@ async fn serve_stream(
     }
     match &shared.tls {
         None => serve_connection(stream, peer, shared, connection, closing).await,
-        Some(tls) => serve_connection(tls.acceptor().accept(stream).await?, peer, shared, connection, closing).await,
+        Some(tls) => {
+            serve_connection(
+                tls.acceptor().accept(stream).await?,
+                peer,
+                shared,
+                connection,
+                closing,
+            )
+            .await
+        }
     }
 }

@@ -25,7 +25,11 @@ pub struct ConnectionStream<S> {
 
 impl<S: AsyncWrite + Unpin> ConnectionStream<S> {
     pub fn new(inner: S, connection: Arc<Connection>) -> ConnectionStream<S> {
-        ConnectionStream { inner, connection, is_half_closed: false }
+        ConnectionStream {
+            inner,
+            connection,
+            is_half_closed: false,
+        }
     }
 
     fn write(
@@ -51,11 +55,19 @@ fn is_end(read: &io::Result<()>, bytes: usize) -> bool {
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for ConnectionStream<S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let is_answering = self.connection.is_answering();
         if self.is_half_closed {
             // `poll_flush` wakes the task after the response.
-            return if is_answering { Poll::Pending } else { Poll::Ready(Ok(())) };
+            return if is_answering {
+                Poll::Pending
+            } else {
+                Poll::Ready(Ok(()))
+            };
         }
         let before = buffer.filled().len();
         let read = ready!(Pin::new(&mut self.inner).poll_read(cx, buffer));
@@ -69,7 +81,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for ConnectionStream<S> {
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for ConnectionStream<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         self.write(bytes.len(), |inner| inner.poll_write(cx, bytes))
     }
 

@@ -43,7 +43,14 @@ impl Tls {
         let (config, validity) = load_config(&certificate, &key)?;
         let (config, stamp) = (ArcSwap::from_pointee(config), Mutex::new(stamp));
         let (expires_at, is_reload_failed) = (AtomicI64::new(0), AtomicBool::new(false));
-        let tls = Tls { certificate, key, config, stamp, expires_at, is_reload_failed };
+        let tls = Tls {
+            certificate,
+            key,
+            config,
+            stamp,
+            expires_at,
+            is_reload_failed,
+        };
         tls.note_validity(validity);
         Ok(tls)
     }
@@ -60,7 +67,10 @@ impl Tls {
 
     /// Notes the validity of the certificate in use. Logs a warning if callers will reject it now.
     fn note_validity(&self, validity: Option<Validity>) {
-        self.expires_at.store(validity.map_or(0, |[_, end]| end.unix_s()), Ordering::Relaxed);
+        self.expires_at.store(
+            validity.map_or(0, |[_, end]| end.unix_s()),
+            Ordering::Relaxed,
+        );
         let certificate = self.certificate.display();
         match validity {
             Some([begin, _]) if now() < begin => {
@@ -69,10 +79,14 @@ impl Tls {
                 );
             }
             Some([_, end]) if end < now() => {
-                tracing::warn!("the certificate {certificate} expired at {end}; callers will reject it, so renew it");
+                tracing::warn!(
+                    "the certificate {certificate} expired at {end}; callers will reject it, so renew it"
+                );
             }
             Some(_) => {}
-            None => tracing::warn!("the end of the certificate {certificate} cannot be read, so no metric shows it"),
+            None => tracing::warn!(
+                "the end of the certificate {certificate} cannot be read, so no metric shows it"
+            ),
         }
     }
 
@@ -96,7 +110,8 @@ impl Tls {
     /// Reloads the pair. An unusable pair is not loaded.
     pub fn reload(&self) {
         let loaded = load_config(&self.certificate, &self.key);
-        self.is_reload_failed.store(loaded.is_err(), Ordering::Relaxed);
+        self.is_reload_failed
+            .store(loaded.is_err(), Ordering::Relaxed);
         match loaded {
             Ok((config, validity)) => {
                 self.config.store(Arc::new(config));
@@ -113,7 +128,13 @@ impl Tls {
 fn stamp(certificate: &Path, key: &Path) -> Stamp {
     [certificate, key].map(|path| {
         let found = std::fs::metadata(path).ok()?;
-        Some((found.dev(), found.ino(), found.size(), found.mtime(), found.mtime_nsec()))
+        Some((
+            found.dev(),
+            found.ino(),
+            found.size(),
+            found.mtime(),
+            found.mtime_nsec(),
+        ))
     })
 }
 
@@ -121,10 +142,17 @@ fn load_config(certificate: &Path, key: &Path) -> Result<(ServerConfig, Option<V
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(certificate)
         .and_then(Iterator::collect)
         .map_err(|error| unusable_chain(certificate, &pem_fault(error)))?;
-    let own = chain.first().ok_or_else(|| unusable_chain(certificate, "it holds no certificate"))?;
+    let own = chain
+        .first()
+        .ok_or_else(|| unusable_chain(certificate, "it holds no certificate"))?;
     let validity = read_validity(own);
-    let private = PrivateKeyDer::from_pem_file(key)
-        .map_err(|error| format!("{}: {}; it must hold one private key in PEM", key.display(), pem_fault(error)))?;
+    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| {
+        format!(
+            "{}: {}; it must hold one private key in PEM",
+            key.display(),
+            pem_fault(error)
+        )
+    })?;
     let config = tls::server_config(chain, private).map_err(|error| {
         let (certificate, key) = (certificate.display(), key.display());
         format!("the certificate {certificate} and the key {key} cannot be used together: {error}")
@@ -134,13 +162,23 @@ fn load_config(certificate: &Path, key: &Path) -> Result<(ServerConfig, Option<V
 
 /// The message about a file that has no usable certificate chain.
 pub fn unusable_chain(file: &Path, reason: &str) -> String {
-    format!("{}: {reason}; it must hold the certificate chain in PEM, the server's own first", file.display())
+    format!(
+        "{}: {reason}; it must hold the certificate chain in PEM, the server's own first",
+        file.display()
+    )
 }
 
 /// Reads the validity of a certificate; `None` if it has an unusual form.
 fn read_validity(certificate: &CertificateDer<'_>) -> Option<Validity> {
-    let validity = Certificate::from_der(certificate).ok()?.tbs_certificate.validity;
-    let at = |time: Time| i64::try_from(time.to_unix_duration().as_secs()).ok().map(Timestamp::from_unix_s);
+    let validity = Certificate::from_der(certificate)
+        .ok()?
+        .tbs_certificate
+        .validity;
+    let at = |time: Time| {
+        i64::try_from(time.to_unix_duration().as_secs())
+            .ok()
+            .map(Timestamp::from_unix_s)
+    };
     Some([at(validity.not_before)?, at(validity.not_after)?])
 }
 
@@ -155,7 +193,10 @@ mod tests {
     /// A certificate and its key, in PEM.
     fn pair() -> [String; 2] {
         let key = KeyPair::generate().unwrap();
-        let certificate = CertificateParams::new(vec!["feed.example".to_owned()]).unwrap().self_signed(&key).unwrap();
+        let certificate = CertificateParams::new(vec!["feed.example".to_owned()])
+            .unwrap()
+            .self_signed(&key)
+            .unwrap();
         [certificate.pem(), key.serialize_pem()]
     }
 
@@ -176,7 +217,10 @@ mod tests {
         let mut used = tls.config.load_full();
         let mut is_reloaded = || {
             tls.reload_if_changed();
-            !Arc::ptr_eq(&std::mem::replace(&mut used, tls.config.load_full()), &tls.config.load_full())
+            !Arc::ptr_eq(
+                &std::mem::replace(&mut used, tls.config.load_full()),
+                &tls.config.load_full(),
+            )
         };
         assert!(!is_reloaded(), "nothing has changed");
         for pair in [&second, &third, &first, &second] {
@@ -215,7 +259,11 @@ mod tests {
         let cases = [
             (&one[0], &one[1], ""),
             (&one[0], &other[1], "cannot be used together"),
-            (&one[1], &one[1], "it holds no certificate; it must hold the certificate chain"),
+            (
+                &one[1],
+                &one[1],
+                "it holds no certificate; it must hold the certificate chain",
+            ),
             (&one[0], &one[0], "it must hold one private key"),
             (&empty[0], &one[1], "it holds no certificate"),
             (&one[0], &empty[1], "it must hold one private key"),
@@ -226,7 +274,10 @@ mod tests {
             fs::write(&paths[1], key).unwrap();
             let [certificate, key] = paths;
             let told = Tls::load(certificate, key).err().unwrap_or_default();
-            assert!(told.contains(expected) && told.is_empty() == expected.is_empty(), "{at}: {told}");
+            assert!(
+                told.contains(expected) && told.is_empty() == expected.is_empty(),
+                "{at}: {told}"
+            );
         }
     }
 }

@@ -32,7 +32,10 @@ impl Probe {
     pub fn ask(&self) -> Result<(), String> {
         let address = reachable(self.address);
         let (scheme, tls) = match &self.certificate {
-            Some(file) => ("https", tls::trust_exactly(file).map_err(|reason| unusable_chain(file, &reason))),
+            Some(file) => (
+                "https",
+                tls::trust_exactly(file).map_err(|reason| unusable_chain(file, &reason)),
+            ),
             None => ("http", tls::trust_nothing()),
         };
         let (tls, url) = (tls?, format!("{scheme}://{address}{}", self.path));
@@ -45,7 +48,10 @@ impl Probe {
                     TlsError::General(reason) => reason.clone(),
                     other => other.to_string(),
                 };
-                format!("{url} does not show the certificate of {}: {reason}", certificate.display())
+                format!(
+                    "{url} does not show the certificate of {}: {reason}",
+                    certificate.display()
+                )
             }
             _ if is_late => format!("{url} did not answer within {:?}", self.timeout),
             (None, None) if transport::speaks_tls(&url, self.timeout) => format!(
@@ -66,7 +72,11 @@ impl Probe {
         let mut body = Vec::new();
         // An incomplete reason is still useful.
         let _ = answer.take(MAX_ANSWER_BYTES).read_to_end(&mut body);
-        let reason: String = String::from_utf8_lossy(&body).trim().chars().take(MAX_REASON_CHARS).collect();
+        let reason: String = String::from_utf8_lossy(&body)
+            .trim()
+            .chars()
+            .take(MAX_REASON_CHARS)
+            .collect();
         Err(format!("{url} answers {status}: {reason}"))
     }
 }
@@ -95,7 +105,11 @@ mod tests {
             ("[2001:db8::1]:9", "[2001:db8::1]:9"),
         ];
         for (listens, asked) in cases {
-            assert_eq!(reachable(listens.parse().unwrap()).to_string(), asked, "{listens}");
+            assert_eq!(
+                reachable(listens.parse().unwrap()).to_string(),
+                asked,
+                "{listens}"
+            );
         }
     }
 }

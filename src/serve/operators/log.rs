@@ -48,7 +48,11 @@ pub struct Lines {
 
 impl Write for Lines {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        if self.messages.try_send(Message::Line(line.to_vec())).is_err() {
+        if self
+            .messages
+            .try_send(Message::Line(line.to_vec()))
+            .is_err()
+        {
             self.lost.add();
         }
         Ok(line.len())
@@ -80,9 +84,14 @@ impl Log {
         // A separate file handle: otherwise the thread would hold the lock of `io::stderr` while it writes.
         let stderr = File::from(io::stderr().as_fd().try_clone_to_owned()?);
         let (messages, received) = sync_channel(MAX_WAITING);
-        let lines = Lines { messages, lost: LostLines::default() };
+        let lines = Lines {
+            messages,
+            lost: LostLines::default(),
+        };
         let lost = lines.lost.clone();
-        thread::Builder::new().name("log".to_owned()).spawn(move || write_lines(&received, stderr, &lost))?;
+        thread::Builder::new()
+            .name("log".to_owned())
+            .spawn(move || write_lines(&received, stderr, &lost))?;
         Ok((lines.clone(), Log { lines }))
     }
 
@@ -134,7 +143,11 @@ mod tests {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             let taken = bytes.len().min(self.0);
             self.0 -= taken;
-            if taken == 0 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(taken) }
+            if taken == 0 {
+                Err(io::ErrorKind::StorageFull.into())
+            } else {
+                Ok(taken)
+            }
         }
 
         fn flush(&mut self) -> io::Result<()> {
@@ -145,7 +158,10 @@ mod tests {
     #[test]
     fn lost_lines_are_counted() {
         let (messages, received) = sync_channel(3);
-        let mut lines = Lines { messages, lost: LostLines::default() };
+        let mut lines = Lines {
+            messages,
+            lost: LostLines::default(),
+        };
         // The fourth line finds the queue full.
         for (line, lost) in [("12345\n", 0), ("12345\n", 0), ("1\n", 0), ("1\n", 1)] {
             lines.write_all(line.as_bytes()).unwrap();
@@ -162,7 +178,11 @@ mod tests {
     fn lines_after_the_end_are_not_written() {
         let (messages, received) = sync_channel(3);
         let (alive, _ended) = sync_channel(0);
-        for message in [Message::Line(b"a\n".to_vec()), Message::End(alive), Message::Line(b"b\n".to_vec())] {
+        for message in [
+            Message::Line(b"a\n".to_vec()),
+            Message::End(alive),
+            Message::Line(b"b\n".to_vec()),
+        ] {
             messages.send(message).unwrap();
         }
         let mut written = Vec::new();

@@ -13,7 +13,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Unit;
 
-use crate::api::observe::{Answered, CloseCause, CloseReason, ConnectionLimit, Observer, RequestLog, WaitEnd};
+use crate::api::observe::{
+    Answered, CloseCause, CloseReason, ConnectionLimit, Observer, RequestLog, WaitEnd,
+};
 use crate::api::{Code, Service, SnapshotSource};
 use crate::model::time::now;
 use crate::model::{Dataset, Timestamp};
@@ -45,8 +47,9 @@ struct FeedLabels {
 type UnsignedGauge = Gauge<u64, AtomicU64>;
 
 /// The upper bounds of the histograms of durations, in seconds.
-const BOUNDS_S: [f64; 14] =
-    [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
+const BOUNDS_S: [f64; 14] = [
+    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0,
+];
 
 /// The traffic of a route since the server's start, for the operators' page. The metrics library does not list the
 /// labels that it has.
@@ -91,10 +94,17 @@ const LIMITS: [ConnectionLimit; 2] = [ConnectionLimit::Total, ConnectionLimit::A
 fn close_labels() -> impl Iterator<Item = Labels<2>> {
     let reasons = [CloseReason::Idle, CloseReason::Slow];
     let causes = [CloseCause::Timeout, CloseCause::Capacity];
-    reasons.into_iter().flat_map(move |reason| causes.map(|cause| [("reason", reason.into()), ("cause", cause.into())]))
+    reasons.into_iter().flat_map(move |reason| {
+        causes.map(|cause| [("reason", reason.into()), ("cause", cause.into())])
+    })
 }
 
-const REFUSED_KEYS: [Code; 4] = [Code::InvalidApiKey, Code::RevokedApiKey, Code::ExpiredApiKey, Code::IpNotAllowed];
+const REFUSED_KEYS: [Code; 4] = [
+    Code::InvalidApiKey,
+    Code::RevokedApiKey,
+    Code::ExpiredApiKey,
+    Code::IpNotAllowed,
+];
 
 impl Metrics {
     pub fn new(lost_lines: LostLines, usage: Option<Arc<Usage>>, tls: Option<Arc<Tls>>) -> Metrics {
@@ -149,13 +159,17 @@ impl Metrics {
     /// value 1.
     fn begin_at_zero(&self) {
         for limit in LIMITS {
-            self.connections_at_limit.get_or_create(&[("limit", limit.into())]).inc_by(0);
+            self.connections_at_limit
+                .get_or_create(&[("limit", limit.into())])
+                .inc_by(0);
         }
         for labels in close_labels() {
             self.connections_given_up.get_or_create(&labels).inc_by(0);
         }
         for code in REFUSED_KEYS {
-            self.refused_keys.get_or_create(&[("code", code.as_str())]).inc_by(0);
+            self.refused_keys
+                .get_or_create(&[("code", code.as_str())])
+                .inc_by(0);
         }
     }
 
@@ -190,9 +204,18 @@ impl Metrics {
 fn add_database(all: &mut Registrar, watcher: &Watcher) {
     let (newest, shown) = (watcher.newest(), watcher.shown());
     let commit = shown.commit();
-    all.gauge("snapshot_seq", "The last seq of the served state", commit.seq);
+    all.gauge(
+        "snapshot_seq",
+        "The last seq of the served state",
+        commit.seq,
+    );
     let age_s = now().unix_s() - commit.time.unix_s();
-    all.gauge_in(Unit::Seconds, "snapshot_age", "Age of the last served commit", age_s);
+    all.gauge_in(
+        Unit::Seconds,
+        "snapshot_age",
+        "Age of the last served commit",
+        age_s,
+    );
     let changed: Family<Labels<1>, Gauge> = all.add_in(
         Unit::Seconds,
         "dataset_changed_timestamp",
@@ -201,10 +224,16 @@ fn add_database(all: &mut Registrar, watcher: &Watcher) {
     );
     for dataset in Dataset::ALL {
         if let Some(time) = shown.totals().changed_at[dataset] {
-            changed.get_or_create(&[("dataset", dataset.as_str())]).set(time.unix_s());
+            changed
+                .get_or_create(&[("dataset", dataset.as_str())])
+                .set(time.unix_s());
         }
     }
-    all.gauge("held_back", "1 while a commit is held back by the change delay", u64::from(newest.commit() != commit));
+    all.gauge(
+        "held_back",
+        "1 while a commit is held back by the change delay",
+        u64::from(newest.commit() != commit),
+    );
     all.gauge_in(
         Unit::Seconds,
         "held_back",
@@ -226,8 +255,10 @@ fn add_database(all: &mut Registrar, watcher: &Watcher) {
 /// Adds the position and lag of all usable keys, whichever server of the database they asked. The lag grows while a
 /// key sends no request.
 fn add_feeds(all: &mut Registrar, usage: &Usage, newest: &Snapshot) {
-    let positions: Family<FeedLabels, UnsignedGauge> =
-        all.add("feed_position", "The position of the last sync token that a key sent");
+    let positions: Family<FeedLabels, UnsignedGauge> = all.add(
+        "feed_position",
+        "The position of the last sync token that a key sent",
+    );
     let lags: Family<FeedLabels, UnsignedGauge> = all.add_in(
         Unit::Seconds,
         "feed_behind",
@@ -236,12 +267,24 @@ fn add_feeds(all: &mut Registrar, usage: &Usage, newest: &Snapshot) {
     );
     let (now, uses) = (now(), usage.all());
     let committed = newest.commit().time;
-    for key in newest.list_keys().into_iter().filter(|key| key.status_after(now, committed).is_usable()) {
-        let Some(used) = uses.get(&key.id) else { continue };
+    for key in newest
+        .list_keys()
+        .into_iter()
+        .filter(|key| key.status_after(now, committed).is_usable())
+    {
+        let Some(used) = uses.get(&key.id) else {
+            continue;
+        };
         for (dataset, seen) in &used.feeds {
-            let Some(lag_s) = seen.lag_s(*dataset, key, newest, now) else { continue };
+            let Some(lag_s) = seen.lag_s(*dataset, key, newest, now) else {
+                continue;
+            };
             let (license_name, key) = (key.license_name.clone(), key.id.clone());
-            let labels = FeedLabels { license: license_name, key, dataset: dataset.as_str() };
+            let labels = FeedLabels {
+                license: license_name,
+                key,
+                dataset: dataset.as_str(),
+            };
             positions.get_or_create(&labels).set(seen.position);
             lags.get_or_create(&labels).set(lag_s);
         }
@@ -251,13 +294,20 @@ fn add_feeds(all: &mut Registrar, usage: &Usage, newest: &Snapshot) {
 fn add_replica(all: &mut Registrar, replica: &ReplicaThread) {
     let status = replica.status();
     let progress = status.progress();
-    all.gauge("replica_slot", "The slot of the last applied entry of the origin's log", progress.slot);
+    all.gauge(
+        "replica_slot",
+        "The slot of the last applied entry of the origin's log",
+        progress.slot,
+    );
     all.gauge("replica_seq", "The last applied seq", progress.head.seq);
     all.gauge_in(
         Unit::Seconds,
         "replica_stale",
         "Time since the end of the origin's log was reached, or since the start",
-        status.stale_for().unwrap_or_else(|| status.running_for()).as_secs(),
+        status
+            .stale_for()
+            .unwrap_or_else(|| status.running_for())
+            .as_secs(),
     );
     all.gauge_in(
         Unit::Seconds,
@@ -265,7 +315,11 @@ fn add_replica(all: &mut Registrar, replica: &ReplicaThread) {
         "Time since the publisher's last heartbeat was received, or since the start",
         status.silent_for().as_secs(),
     );
-    all.counter("replica_entries_applied", "Applied entries of the origin's log", progress.applied);
+    all.counter(
+        "replica_entries_applied",
+        "Applied entries of the origin's log",
+        progress.applied,
+    );
     all.counter("replica_loads", "Loaded whole states", progress.loads);
     all.counter(
         "replica_digest_failures",
@@ -304,10 +358,19 @@ impl Observer for Metrics {
         if let Some(usage) = &self.usage {
             usage.answered(answered);
         }
-        let license = answered.key.map(|key| key.license_name.clone()).unwrap_or_default();
-        let labels = RequestLabels { route: answered.route, status: answered.status, license };
+        let license = answered
+            .key
+            .map(|key| key.license_name.clone())
+            .unwrap_or_default();
+        let labels = RequestLabels {
+            route: answered.route,
+            status: answered.status,
+            license,
+        };
         self.requests.get_or_create(&labels).inc();
-        self.durations.get_or_create(&[("route", answered.route)]).observe(answered.duration.as_secs_f64());
+        self.durations
+            .get_or_create(&[("route", answered.route)])
+            .observe(answered.duration.as_secs_f64());
         let mut routes = self.routes.lock();
         let traffic = routes.entry(answered.route).or_default();
         traffic.requests += 1;
@@ -316,7 +379,9 @@ impl Observer for Metrics {
         drop(routes);
         match answered.problem {
             Some(code) if REFUSED_KEYS.contains(&code) => {
-                self.refused_keys.get_or_create(&[("code", code.as_str())]).inc();
+                self.refused_keys
+                    .get_or_create(&[("code", code.as_str())])
+                    .inc();
             }
             Some(Code::RateLimited) => {
                 self.rate_limited.inc();
@@ -347,11 +412,15 @@ impl Observer for Metrics {
     }
 
     fn closed_connection(&self, reason: CloseReason, cause: CloseCause) {
-        self.connections_given_up.get_or_create(&[("reason", reason.into()), ("cause", cause.into())]).inc();
+        self.connections_given_up
+            .get_or_create(&[("reason", reason.into()), ("cause", cause.into())])
+            .inc();
     }
 
     fn reached_limit(&self, limit: ConnectionLimit) {
-        self.connections_at_limit.get_or_create(&[("limit", limit.into())]).inc();
+        self.connections_at_limit
+            .get_or_create(&[("limit", limit.into())])
+            .inc();
     }
 
     fn refused_connection(&self) {
@@ -382,7 +451,11 @@ mod tests {
         }
     }
 
-    fn answered<'a>(key: Option<&'a KeyRecord>, status: u16, problem: Option<Code>) -> Answered<'a> {
+    fn answered<'a>(
+        key: Option<&'a KeyRecord>,
+        status: u16,
+        problem: Option<Code>,
+    ) -> Answered<'a> {
         Answered {
             request_id: "1",
             method: &Method::GET,
@@ -403,15 +476,29 @@ mod tests {
 
     fn value(metrics: &Metrics, series: &str) -> Option<String> {
         let text = text_of(now(), &[&metrics.counted]);
-        text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ').map(str::to_owned))
+        text.lines().find_map(|line| {
+            line.strip_prefix(series)?
+                .strip_prefix(' ')
+                .map(str::to_owned)
+        })
     }
 
     #[test]
     fn metrics_of_alerts_begin_at_zero() {
         let metrics = new();
-        let mut series =
-            ["rate_limited_total", "internal_errors_total", "connections_refused_total"].map(str::to_owned).to_vec();
-        for code in ["invalid_api_key", "revoked_api_key", "expired_api_key", "ip_not_allowed"] {
+        let mut series = [
+            "rate_limited_total",
+            "internal_errors_total",
+            "connections_refused_total",
+        ]
+        .map(str::to_owned)
+        .to_vec();
+        for code in [
+            "invalid_api_key",
+            "revoked_api_key",
+            "expired_api_key",
+            "ip_not_allowed",
+        ] {
             series.push(format!("refused_keys_total{{code=\"{code}\"}}"));
         }
         for limit in ["total", "address"] {
@@ -419,11 +506,17 @@ mod tests {
         }
         for reason in ["idle", "slow"] {
             for cause in ["timeout", "capacity"] {
-                series.push(format!("connections_given_up_total{{reason=\"{reason}\",cause=\"{cause}\"}}"));
+                series.push(format!(
+                    "connections_given_up_total{{reason=\"{reason}\",cause=\"{cause}\"}}"
+                ));
             }
         }
         for name in series {
-            assert_eq!(value(&metrics, &format!("medfeed_{name}")).as_deref(), Some("0"), "{name}");
+            assert_eq!(
+                value(&metrics, &format!("medfeed_{name}")).as_deref(),
+                Some("0"),
+                "{name}"
+            );
         }
     }
 
@@ -431,10 +524,22 @@ mod tests {
     fn each_problem_has_its_counter() {
         let cases = [
             (None, ""),
-            (Some(Code::InvalidApiKey), "refused_keys_total{code=\"invalid_api_key\"}"),
-            (Some(Code::RevokedApiKey), "refused_keys_total{code=\"revoked_api_key\"}"),
-            (Some(Code::ExpiredApiKey), "refused_keys_total{code=\"expired_api_key\"}"),
-            (Some(Code::IpNotAllowed), "refused_keys_total{code=\"ip_not_allowed\"}"),
+            (
+                Some(Code::InvalidApiKey),
+                "refused_keys_total{code=\"invalid_api_key\"}",
+            ),
+            (
+                Some(Code::RevokedApiKey),
+                "refused_keys_total{code=\"revoked_api_key\"}",
+            ),
+            (
+                Some(Code::ExpiredApiKey),
+                "refused_keys_total{code=\"expired_api_key\"}",
+            ),
+            (
+                Some(Code::IpNotAllowed),
+                "refused_keys_total{code=\"ip_not_allowed\"}",
+            ),
             (Some(Code::RateLimited), "rate_limited_total"),
             (Some(Code::InternalError), "internal_errors_total"),
             (Some(Code::MissingApiKey), ""),
@@ -442,7 +547,11 @@ mod tests {
             (Some(Code::NotFound), ""),
             (Some(Code::Unavailable), ""),
         ];
-        let counters: Vec<&str> = cases.iter().map(|(_, counter)| *counter).filter(|name| !name.is_empty()).collect();
+        let counters: Vec<&str> = cases
+            .iter()
+            .map(|(_, counter)| *counter)
+            .filter(|name| !name.is_empty())
+            .collect();
         for (problem, counter) in cases {
             let metrics = new();
             let status = problem.map_or(200, |code| code.info().status.as_u16());
@@ -455,22 +564,38 @@ mod tests {
                     "{problem:?} {name}"
                 );
             }
-            let requests =
-                format!("medfeed_requests_total{{route=\"/v1/conferences\",status=\"{status}\",license=\"\"}}");
-            assert_eq!(value(&metrics, &requests).as_deref(), Some("1"), "{problem:?}");
+            let requests = format!(
+                "medfeed_requests_total{{route=\"/v1/conferences\",status=\"{status}\",license=\"\"}}"
+            );
+            assert_eq!(
+                value(&metrics, &requests).as_deref(),
+                Some("1"),
+                "{problem:?}"
+            );
         }
     }
 
     #[test]
     fn names_are_escaped_in_labels() {
-        let cases = [("plain", "plain"), ("a\"b", "a\\\"b"), ("a\\b", "a\\\\b"), ("a\nb", "a\\nb"), ("é ü", "é ü")];
+        let cases = [
+            ("plain", "plain"),
+            ("a\"b", "a\\\"b"),
+            ("a\\b", "a\\\\b"),
+            ("a\nb", "a\\nb"),
+            ("é ü", "é ü"),
+        ];
         for (license, label) in cases {
             let metrics = new();
             let key = key(license);
             metrics.answered(&answered(Some(&key), 200, None));
-            let requests =
-                format!("medfeed_requests_total{{route=\"/v1/conferences\",status=\"200\",license=\"{label}\"}}");
-            assert_eq!(value(&metrics, &requests).as_deref(), Some("1"), "{license:?}");
+            let requests = format!(
+                "medfeed_requests_total{{route=\"/v1/conferences\",status=\"200\",license=\"{label}\"}}"
+            );
+            assert_eq!(
+                value(&metrics, &requests).as_deref(),
+                Some("1"),
+                "{license:?}"
+            );
         }
     }
 
@@ -492,8 +617,14 @@ mod tests {
             ("connections_opened_total", "3"),
             ("waiting", "2"),
             ("waits_ended_total{by=\"stop\"}", "1"),
-            ("connections_given_up_total{reason=\"slow\",cause=\"timeout\"}", "1"),
-            ("connections_given_up_total{reason=\"slow\",cause=\"capacity\"}", "0"),
+            (
+                "connections_given_up_total{reason=\"slow\",cause=\"timeout\"}",
+                "1",
+            ),
+            (
+                "connections_given_up_total{reason=\"slow\",cause=\"capacity\"}",
+                "0",
+            ),
             ("connections_at_limit_total{limit=\"address\"}", "1"),
             ("connections_at_limit_total{limit=\"total\"}", "0"),
             ("connections_refused_total", "1"),
@@ -510,6 +641,9 @@ mod tests {
             metrics.answered(&answered(None, status, None));
         }
         let traffic = metrics.routes()["/v1/conferences"];
-        assert_eq!((traffic.requests, traffic.refused, traffic.failed), (8, 3, 2));
+        assert_eq!(
+            (traffic.requests, traffic.refused, traffic.failed),
+            (8, 3, 2)
+        );
     }
 }

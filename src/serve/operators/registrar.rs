@@ -32,7 +32,11 @@ impl Registrar {
 
     /// Adds the version of the program.
     pub fn add_build(&mut self, help: &str) {
-        self.0.register("build", help, Info::new([("version", env!("CARGO_PKG_VERSION"))]));
+        self.0.register(
+            "build",
+            help,
+            Info::new([("version", env!("CARGO_PKG_VERSION"))]),
+        );
     }
 
     pub fn add<M: Metric + Clone + Default>(&mut self, name: &str, help: &str) -> M {
@@ -41,7 +45,13 @@ impl Registrar {
         metric
     }
 
-    pub fn add_in<M: Metric + Clone>(&mut self, unit: Unit, name: &str, help: &str, metric: M) -> M {
+    pub fn add_in<M: Metric + Clone>(
+        &mut self,
+        unit: Unit,
+        name: &str,
+        help: &str,
+        metric: M,
+    ) -> M {
         self.0.register_with_unit(name, help, unit, metric.clone());
         metric
     }
@@ -59,7 +69,8 @@ impl Registrar {
     where
         ConstGauge<N>: Metric,
     {
-        self.0.register_with_unit(name, help, unit, ConstGauge::new(value));
+        self.0
+            .register_with_unit(name, help, unit, ConstGauge::new(value));
     }
 
     /// Adds a counter with its value.
@@ -88,23 +99,56 @@ pub(in crate::serve) fn text_of(started_at: Timestamp, sets: &[&Registrar]) -> S
 fn add_process(all: &mut Registrar, started_at: Timestamp) -> io::Result<()> {
     // proc_pid_statm(5): the sizes of all memory and of the resident memory come first, in pages.
     let sizes = fs::read_to_string("/proc/self/statm")?;
-    let mut sizes = sizes.split_ascii_whitespace().map(|pages| pages.parse().unwrap_or(0) * page_size() as u64);
+    let mut sizes = sizes
+        .split_ascii_whitespace()
+        .map(|pages| pages.parse().unwrap_or(0) * page_size() as u64);
     let used = clock_gettime(ClockId::ProcessCPUTime);
     #[allow(clippy::cast_precision_loss, reason = "nobody runs for so long")]
     let cpu_s = used.tv_sec as f64 + used.tv_nsec as f64 / 1e9;
-    all.0.register_with_unit("process_cpu", "CPU time", Unit::Seconds, ConstCounter::new(cpu_s));
+    all.0.register_with_unit(
+        "process_cpu",
+        "CPU time",
+        Unit::Seconds,
+        ConstCounter::new(cpu_s),
+    );
     // Not from /proc: it has the time since the machine's start, and may hide that start.
     let started_s = started_at.unix_s();
-    all.gauge_in(Unit::Seconds, "process_start_time", "Time of the start, since the epoch", started_s);
-    let (addressed, resident) = (sizes.next().unwrap_or_default(), sizes.next().unwrap_or_default());
-    all.gauge_in(Unit::Bytes, "process_resident_memory", "Resident memory", resident);
-    all.gauge_in(Unit::Bytes, "process_virtual_memory", "Virtual memory", addressed);
+    all.gauge_in(
+        Unit::Seconds,
+        "process_start_time",
+        "Time of the start, since the epoch",
+        started_s,
+    );
+    let (addressed, resident) = (
+        sizes.next().unwrap_or_default(),
+        sizes.next().unwrap_or_default(),
+    );
+    all.gauge_in(
+        Unit::Bytes,
+        "process_resident_memory",
+        "Resident memory",
+        resident,
+    );
+    all.gauge_in(
+        Unit::Bytes,
+        "process_virtual_memory",
+        "Virtual memory",
+        addressed,
+    );
     let max_fds = getrlimit(Resource::Nofile).current.unwrap_or_default();
-    all.gauge("process_max_fds", "Maximum number of open files and sockets", max_fds);
+    all.gauge(
+        "process_max_fds",
+        "Maximum number of open files and sockets",
+        max_fds,
+    );
     // The folder itself is open while it is read.
     let open_fds = (fs::read_dir("/proc/self/fd")?.count() as u64).saturating_sub(1);
     all.gauge("process_open_fds", "Open files and sockets", open_fds);
-    all.gauge("process_threads", "Threads", fs::read_dir("/proc/self/task")?.count() as u64);
+    all.gauge(
+        "process_threads",
+        "Threads",
+        fs::read_dir("/proc/self/task")?.count() as u64,
+    );
     Ok(())
 }
 
@@ -113,8 +157,15 @@ pub const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Whether `Accept` names OpenMetrics. Prometheus does; people and older tools get the other format.
 pub fn accepts_open_metrics(headers: &HeaderMap) -> bool {
-    let values = headers.get_all(ACCEPT).into_iter().filter_map(|value| value.to_str().ok());
-    values.into_iter().any(|value| value.to_ascii_lowercase().contains("application/openmetrics-text"))
+    let values = headers
+        .get_all(ACCEPT)
+        .into_iter()
+        .filter_map(|value| value.to_str().ok());
+    values.into_iter().any(|value| {
+        value
+            .to_ascii_lowercase()
+            .contains("application/openmetrics-text")
+    })
 }
 
 /// Converts an OpenMetrics text without exemplars to the Prometheus text format.
@@ -127,7 +178,9 @@ pub fn plain(open_metrics: &str) -> String {
     // The name of a family depends on its type, which follows its help.
     let mut help = None;
     for line in open_metrics.lines() {
-        let comment = line.strip_prefix("# ").map(|comment| comment.splitn(3, ' ').collect::<Vec<_>>());
+        let comment = line
+            .strip_prefix("# ")
+            .map(|comment| comment.splitn(3, ' ').collect::<Vec<_>>());
         match comment.as_deref() {
             Some(["HELP", name, words]) => help = Some((name.to_owned(), words.to_owned())),
             Some(["TYPE", name, kind]) => {
@@ -157,15 +210,17 @@ mod tests {
 
     #[test]
     fn requests_that_name_open_metrics_get_it() {
-        let prometheus =
-            "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,text/plain;version=0.0.4;q=0.3";
+        let prometheus = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,text/plain;version=0.0.4;q=0.3";
         let cases: [(&[&str], bool); 6] = [
             (&[], false),
             (&["*/*"], false),
             (&["text/plain;version=0.0.4"], false),
             (&[prometheus], true),
             (&["Application/OpenMetrics-Text; Version=\"1.0.0\""], true),
-            (&["text/plain; q=0.5", "application/openmetrics-text; q=0.7"], true),
+            (
+                &["text/plain; q=0.5", "application/openmetrics-text; q=0.7"],
+                true,
+            ),
         ];
         for (values, expected) in cases {
             let mut headers = HeaderMap::new();

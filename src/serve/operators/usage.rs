@@ -56,22 +56,44 @@ pub struct FeedSeen {
 impl FeedSeen {
     /// The lag of a key in seconds: the age of the oldest entry that it has not fetched; 0 if it has all. `None` if the
     /// history of its token was replaced, or its license does not contain the dataset.
-    pub fn lag_s(&self, dataset: Dataset, key: &KeyRecord, newest: &Snapshot, now: Timestamp) -> Option<u64> {
+    pub fn lag_s(
+        &self,
+        dataset: Dataset,
+        key: &KeyRecord,
+        newest: &Snapshot,
+        now: Timestamp,
+    ) -> Option<u64> {
         let Witness { seq, lineage } = self.witness;
         if !newest.holds(seq, &lineage).unwrap_or(false) {
             return None;
         }
         let (newest_seq, newest_at) =
-            View::open(newest, newest.find_license(key.license)?, dataset).ok()?.newest().ok()?;
+            View::open(newest, newest.find_license(key.license)?, dataset)
+                .ok()?
+                .newest()
+                .ok()?;
         // An entry that is not noted yet: its commit is new.
-        let since = self.behind_since.or((newest_seq > seq).then_some(newest_at));
-        Some(since.map_or(0, |since| u64::try_from(now.unix_s() - since.unix_s()).unwrap_or(0)))
+        let since = self
+            .behind_since
+            .or((newest_seq > seq).then_some(newest_at));
+        Some(since.map_or(0, |since| {
+            u64::try_from(now.unix_s() - since.unix_s()).unwrap_or(0)
+        }))
     }
 
     /// The time of the first entry after the state that a key has.
-    fn find_behind_since(&self, dataset: Dataset, key: &KeyRecord, newest: &Snapshot) -> Option<Timestamp> {
+    fn find_behind_since(
+        &self,
+        dataset: Dataset,
+        key: &KeyRecord,
+        newest: &Snapshot,
+    ) -> Option<Timestamp> {
         let view = View::open(newest, newest.find_license(key.license)?, dataset).ok()?;
-        let entry = view.feed_after(self.witness.seq, 1).ok()?.into_iter().next()?;
+        let entry = view
+            .feed_after(self.witness.seq, 1)
+            .ok()?
+            .into_iter()
+            .next()?;
         Some(view.commit_of(entry.seq).ok()?.time)
     }
 }
@@ -83,7 +105,8 @@ impl KeyUse {
             let newest = self.feeds.entry(*dataset).or_insert(*seen);
             // Times are whole seconds: of two tokens in one second, the later one is usually of the later state, or of
             // the larger position. If both notes have the same token, the one with `behind_since` is later.
-            let order = |seen: &FeedSeen| (seen.at, seen.witness.seq, seen.position, seen.behind_since);
+            let order =
+                |seen: &FeedSeen| (seen.at, seen.witness.seq, seen.position, seen.behind_since);
             if order(seen) > order(newest) {
                 *newest = *seen;
             }
@@ -117,14 +140,24 @@ fn read(path: &Path) -> Uses {
 
 /// The common prefix of the usage files of a database.
 fn prefix(database: &Path) -> String {
-    format!("{}.usage-", database.file_name().unwrap_or_default().to_string_lossy())
+    format!(
+        "{}.usage-",
+        database.file_name().unwrap_or_default().to_string_lossy()
+    )
 }
 
 fn find_files(database: &Path) -> Vec<PathBuf> {
     let prefix = prefix(database);
-    let Ok(entries) = std::fs::read_dir(folder_of(database)) else { return Vec::new() };
-    let is_own = |name: &str| name.strip_prefix(&prefix).is_some_and(|id| uuid::Uuid::try_parse(id).is_ok());
-    let named = entries.filter_map(Result::ok).filter(|entry| is_own(&entry.file_name().to_string_lossy()));
+    let Ok(entries) = std::fs::read_dir(folder_of(database)) else {
+        return Vec::new();
+    };
+    let is_own = |name: &str| {
+        name.strip_prefix(&prefix)
+            .is_some_and(|id| uuid::Uuid::try_parse(id).is_ok())
+    };
+    let named = entries
+        .filter_map(Result::ok)
+        .filter(|entry| is_own(&entry.file_name().to_string_lossy()));
     // Only regular files: opening a pipe may block forever.
     let files = named.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
     files.map(|entry| entry.path()).collect()
@@ -173,7 +206,9 @@ impl Usage {
     pub fn open(database: &Path) -> Usage {
         let (mut recorded, mut files) = (RecordedUses::default(), UsageFiles::default());
         for path in find_files(&resolve(database)) {
-            let Ok(file) = File::open(&path) else { continue };
+            let Ok(file) = File::open(&path) else {
+                continue;
+            };
             match file.try_lock() {
                 Ok(()) => {
                     merge_into(&mut recorded.uses, &read(&path));
@@ -184,7 +219,12 @@ impl Usage {
             }
         }
         let id = uuid::Uuid::now_v7().simple().to_string();
-        Usage { database: database.to_owned(), id, recorded: Mutex::new(recorded), files: Mutex::new(files) }
+        Usage {
+            database: database.to_owned(),
+            id,
+            recorded: Mutex::new(recorded),
+            files: Mutex::new(files),
+        }
     }
 
     /// The file of this server.
@@ -203,7 +243,12 @@ impl Usage {
     /// Records an answered request.
     pub fn answered(&self, answered: &Answered<'_>) {
         // A request from a refused address does not count as use of its key.
-        let Some(key) = answered.key.filter(|_| answered.problem != Some(Code::IpNotAllowed)) else { return };
+        let Some(key) = answered
+            .key
+            .filter(|_| answered.problem != Some(Code::IpNotAllowed))
+        else {
+            return;
+        };
         let at = now();
         let mut recorded = self.recorded.lock();
         recorded.dirty = true;
@@ -214,8 +259,21 @@ impl Usage {
         used.last_used_at = Some(at);
         // A response to HEAD has no entries.
         if let Some(feed) = answered.feed.filter(|_| *answered.method != Method::HEAD) {
-            let FeedUse { dataset, position, witness, behind_since } = feed;
-            used.feeds.insert(dataset, FeedSeen { at, position, witness, behind_since });
+            let FeedUse {
+                dataset,
+                position,
+                witness,
+                behind_since,
+            } = feed;
+            used.feeds.insert(
+                dataset,
+                FeedSeen {
+                    at,
+                    position,
+                    witness,
+                    behind_since,
+                },
+            );
         }
     }
 
@@ -225,13 +283,26 @@ impl Usage {
             return;
         }
         for key in newest.list_keys() {
-            let feeds = self.recorded.lock().uses.get(&key.id).map(|used| used.feeds.clone()).unwrap_or_default();
-            for (dataset, seen) in feeds.into_iter().filter(|(_, seen)| seen.behind_since.is_none()) {
+            let feeds = self
+                .recorded
+                .lock()
+                .uses
+                .get(&key.id)
+                .map(|used| used.feeds.clone())
+                .unwrap_or_default();
+            for (dataset, seen) in feeds
+                .into_iter()
+                .filter(|(_, seen)| seen.behind_since.is_none())
+            {
                 // It reads the disk, so nothing is locked meanwhile.
                 let behind_since = seen.find_behind_since(dataset, key, newest);
                 let recorded = &mut *self.recorded.lock();
-                let noted = recorded.uses.get_mut(&key.id).and_then(|used| used.feeds.get_mut(&dataset));
-                if let Some(noted) = noted.filter(|noted| **noted == seen && behind_since.is_some()) {
+                let noted = recorded
+                    .uses
+                    .get_mut(&key.id)
+                    .and_then(|used| used.feeds.get_mut(&dataset));
+                if let Some(noted) = noted.filter(|noted| **noted == seen && behind_since.is_some())
+                {
                     noted.behind_since = behind_since;
                     recorded.dirty = true;
                 }
@@ -339,7 +410,8 @@ mod tests {
         let usage = Arc::new(Usage::open(&folder.path().join("feed.redb")));
         let keys = [key("before"), key("meanwhile")];
         usage.answered(&answered(&keys[0]));
-        let ((begun, wait_begun), (disk, wait_disk), (noted, wait_noted)) = (channel(), channel::<()>(), channel());
+        let ((begun, wait_begun), (disk, wait_disk), (noted, wait_noted)) =
+            (channel(), channel::<()>(), channel());
         std::thread::scope(|scope| {
             let writer = Arc::clone(&usage);
             scope.spawn(move || {
@@ -361,7 +433,11 @@ mod tests {
             assert_eq!(answered, Ok(()), "an answer waited for the disk");
         });
         usage.write(|uses| write_file(&usage.path(), uses));
-        assert_eq!(read(&usage.path()).len(), 2, "what was noted meanwhile is written next");
+        assert_eq!(
+            read(&usage.path()).len(),
+            2,
+            "what was noted meanwhile is written next"
+        );
     }
 
     #[test]
@@ -370,7 +446,10 @@ mod tests {
         let seen_in = |seq, at: Timestamp, position, behind_s: i64| FeedSeen {
             at,
             position,
-            witness: Witness { seq, lineage: [1; 16] },
+            witness: Witness {
+                seq,
+                lineage: [1; 16],
+            },
             behind_since: (behind_s > 0).then(|| at.plus_s(-behind_s)),
         };
         let seen = |at, position, behind_s| seen_in(9, at, position, behind_s);
@@ -380,9 +459,27 @@ mod tests {
         };
         let (conferences, journals) = (Dataset::Conferences, Dataset::Journals);
         // A later token may be of an earlier position: a caller that started again.
-        let one = of(Some(50), &[(conferences, seen(at(50), 7, 3)), (journals, seen(at(9), 9, 0))]);
-        let other = of(Some(40), &[(conferences, seen(at(40), 8, 0)), (journals, seen(at(10), 2, 60))]);
-        let both = of(Some(50), &[(conferences, seen(at(50), 7, 3)), (journals, seen(at(10), 2, 60))]);
+        let one = of(
+            Some(50),
+            &[
+                (conferences, seen(at(50), 7, 3)),
+                (journals, seen(at(9), 9, 0)),
+            ],
+        );
+        let other = of(
+            Some(40),
+            &[
+                (conferences, seen(at(40), 8, 0)),
+                (journals, seen(at(10), 2, 60)),
+            ],
+        );
+        let both = of(
+            Some(50),
+            &[
+                (conferences, seen(at(50), 7, 3)),
+                (journals, seen(at(10), 2, 60)),
+            ],
+        );
         let alone = of(Some(60), &[(journals, seen(at(3), 1, 1))]);
         let cases = [
             (&one, &other, &both),
@@ -405,7 +502,13 @@ mod tests {
             (
                 &of(None, &[(conferences, seen(at(40), 8, 0))]),
                 &alone,
-                &of(Some(60), &[(conferences, seen(at(40), 8, 0)), (journals, seen(at(3), 1, 1))]),
+                &of(
+                    Some(60),
+                    &[
+                        (conferences, seen(at(40), 8, 0)),
+                        (journals, seen(at(3), 1, 1)),
+                    ],
+                ),
             ),
         ];
         for (first, second, expected) in cases {
@@ -413,9 +516,25 @@ mod tests {
             merged.merge(second);
             assert_eq!(merged, *expected, "{first:?} and {second:?}");
         }
-        let mut all = Uses::from([("a".to_owned(), one.clone()), ("b".to_owned(), alone.clone())]);
-        merge_into(&mut all, &Uses::from([("a".to_owned(), other.clone()), ("c".to_owned(), other.clone())]));
-        assert_eq!(all, Uses::from([("a".to_owned(), both), ("b".to_owned(), alone), ("c".to_owned(), other)]));
+        let mut all = Uses::from([
+            ("a".to_owned(), one.clone()),
+            ("b".to_owned(), alone.clone()),
+        ]);
+        merge_into(
+            &mut all,
+            &Uses::from([
+                ("a".to_owned(), other.clone()),
+                ("c".to_owned(), other.clone()),
+            ]),
+        );
+        assert_eq!(
+            all,
+            Uses::from([
+                ("a".to_owned(), both),
+                ("b".to_owned(), alone),
+                ("c".to_owned(), other)
+            ])
+        );
     }
 
     #[test]
@@ -425,19 +544,36 @@ mod tests {
         let own = format!("feed.redb.usage-{one}");
         let foreign = format!("a-feed.redb.usage-{one}");
         // Another file of an operator is never removed.
-        for name in [&own, &foreign, "feed.redb.usage-2026-11.txt", "feed.redb.usage-", "feed.redb.usage", "feed.redb"]
-        {
+        for name in [
+            &own,
+            &foreign,
+            "feed.redb.usage-2026-11.txt",
+            "feed.redb.usage-",
+            "feed.redb.usage",
+            "feed.redb",
+        ] {
             std::fs::write(folder.path().join(name), "{}").unwrap();
         }
         std::fs::create_dir(folder.path().join(format!("feed.redb.usage-{other}"))).unwrap();
-        assert_eq!(find_files(&folder.path().join("feed.redb")), [folder.path().join(own)]);
+        assert_eq!(
+            find_files(&folder.path().join("feed.redb")),
+            [folder.path().join(own)]
+        );
         assert!(find_files(&folder.path().join("none.redb")).is_empty());
     }
 
     #[test]
     fn of_two_records_the_later_one_counts() {
-        let witness = Witness { seq: 9, lineage: [1; 16] };
-        let seen = |at, position| FeedSeen { at: Timestamp::from_unix_s(at), position, witness, behind_since: None };
+        let witness = Witness {
+            seq: 9,
+            lineage: [1; 16],
+        };
+        let seen = |at, position| FeedSeen {
+            at: Timestamp::from_unix_s(at),
+            position,
+            witness,
+            behind_since: None,
+        };
         let used = |at: Option<i64>, feeds: &[(Dataset, FeedSeen)]| KeyUse {
             last_used_at: at.map(Timestamp::from_unix_s),
             feeds: feeds.iter().copied().collect(),
@@ -448,10 +584,26 @@ mod tests {
             (used(Some(2), &[]), used(Some(1), &[]), used(Some(2), &[])),
             (used(Some(2), &[]), used(None, &[]), used(Some(2), &[])),
             // A later record may have a lower position: a client that loads again.
-            (used(None, &[(one, seen(5, 9))]), used(None, &[(one, seen(6, 3))]), used(None, &[(one, seen(6, 3))])),
-            (used(None, &[(one, seen(6, 3))]), used(None, &[(one, seen(5, 9))]), used(None, &[(one, seen(6, 3))])),
-            (used(None, &[(one, seen(5, 1))]), used(None, &[(one, seen(5, 2))]), used(None, &[(one, seen(5, 2))])),
-            (used(None, &[(one, seen(5, 2))]), used(None, &[(one, seen(5, 1))]), used(None, &[(one, seen(5, 2))])),
+            (
+                used(None, &[(one, seen(5, 9))]),
+                used(None, &[(one, seen(6, 3))]),
+                used(None, &[(one, seen(6, 3))]),
+            ),
+            (
+                used(None, &[(one, seen(6, 3))]),
+                used(None, &[(one, seen(5, 9))]),
+                used(None, &[(one, seen(6, 3))]),
+            ),
+            (
+                used(None, &[(one, seen(5, 1))]),
+                used(None, &[(one, seen(5, 2))]),
+                used(None, &[(one, seen(5, 2))]),
+            ),
+            (
+                used(None, &[(one, seen(5, 2))]),
+                used(None, &[(one, seen(5, 1))]),
+                used(None, &[(one, seen(5, 2))]),
+            ),
             (
                 used(Some(9), &[(one, seen(9, 1))]),
                 used(Some(3), &[(two, seen(3, 2))]),
@@ -463,7 +615,19 @@ mod tests {
             assert_eq!(before, expected);
         }
         let mut all = Uses::from([("a".to_owned(), used(Some(1), &[]))]);
-        merge_into(&mut all, &Uses::from([("b".to_owned(), used(Some(2), &[])), ("a".to_owned(), used(Some(3), &[]))]));
-        assert_eq!(all, Uses::from([("a".to_owned(), used(Some(3), &[])), ("b".to_owned(), used(Some(2), &[]))]));
+        merge_into(
+            &mut all,
+            &Uses::from([
+                ("b".to_owned(), used(Some(2), &[])),
+                ("a".to_owned(), used(Some(3), &[])),
+            ]),
+        );
+        assert_eq!(
+            all,
+            Uses::from([
+                ("a".to_owned(), used(Some(3), &[])),
+                ("b".to_owned(), used(Some(2), &[]))
+            ])
+        );
     }
 }

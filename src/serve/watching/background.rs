@@ -19,7 +19,10 @@ pub struct BackgroundTask {
 
 impl BackgroundTask {
     /// Starts a thread. It must stop when its receiver is disconnected.
-    pub fn spawn(name: &str, work: impl FnOnce(&Receiver<()>) + Send + 'static) -> io::Result<BackgroundTask> {
+    pub fn spawn(
+        name: &str,
+        work: impl FnOnce(&Receiver<()>) + Send + 'static,
+    ) -> io::Result<BackgroundTask> {
         let (stop, stopped) = channel();
         let (alive, ended) = channel();
         let handle = Builder::new().name(name.to_owned()).spawn(move || {
@@ -27,17 +30,25 @@ impl BackgroundTask {
             let _alive: Sender<()> = alive;
             work(&stopped);
         })?;
-        Ok(BackgroundTask { running: Some((stop, handle)), ended })
+        Ok(BackgroundTask {
+            running: Some((stop, handle)),
+            ended,
+        })
     }
 }
 
 impl Drop for BackgroundTask {
     fn drop(&mut self) {
-        let Some((stop, handle)) = self.running.take() else { return };
+        let Some((stop, handle)) = self.running.take() else {
+            return;
+        };
         drop(stop);
         if self.ended.recv_timeout(STOP_TIMEOUT) == Err(RecvTimeoutError::Timeout) {
             let thread = handle.thread().name().unwrap_or_default().to_owned();
-            tracing::warn!(thread, "a thread did not stop, probably because the disk blocks it");
+            tracing::warn!(
+                thread,
+                "a thread did not stop, probably because the disk blocks it"
+            );
             return;
         }
         let _ = handle.join();
@@ -53,10 +64,14 @@ mod tests {
     #[test]
     fn a_blocked_task_delays_the_end_for_seconds_only() {
         let (_disk, wait_disk) = channel::<()>();
-        let blocked = BackgroundTask::spawn("blocked", move |_| assert!(wait_disk.recv().is_err())).unwrap();
+        let blocked =
+            BackgroundTask::spawn("blocked", move |_| assert!(wait_disk.recv().is_err())).unwrap();
         let began = Instant::now();
         drop(blocked);
         let took = began.elapsed();
-        assert!((STOP_TIMEOUT..STOP_TIMEOUT * 5).contains(&took), "the end took {took:?}");
+        assert!(
+            (STOP_TIMEOUT..STOP_TIMEOUT * 5).contains(&took),
+            "the end took {took:?}"
+        );
     }
 }

@@ -25,13 +25,19 @@ pub struct FenceWatch {
 impl FenceWatch {
     /// Watches the note of a database. Each read follows the symbolic links of the path.
     pub fn new(database: PathBuf, staleness: Duration) -> FenceWatch {
-        FenceWatch { database, staleness, takeover: Mutex::default() }
+        FenceWatch {
+            database,
+            staleness,
+            takeover: Mutex::default(),
+        }
     }
 
     /// Reads the note. Ignores a note about another database id.
     pub fn poll(&self, id: impl FnOnce() -> Result<Option<DatabaseId>, StoreError>) {
         // Keep the state if the note or the database cannot be read now.
-        let Ok(note) = PublishedNote::read(&self.database) else { return };
+        let Ok(note) = PublishedNote::read(&self.database) else {
+            return;
+        };
         let note = match note.filter(|note| note.fenced.is_some()) {
             None => None,
             Some(note) => match id() {
@@ -49,7 +55,12 @@ impl FenceWatch {
                      the other database, and stop this one"
                 );
                 // Count from the takeover: a restart of the server or of the machine must not extend the time.
-                Some((by, since_boot().saturating_add(self.staleness).saturating_sub(fenced_for)))
+                Some((
+                    by,
+                    since_boot()
+                        .saturating_add(self.staleness)
+                        .saturating_sub(fenced_for),
+                ))
             }
             (Some(end), Some((_, by))) => Some((by, end)),
             (Some(_), None) => {
@@ -64,13 +75,22 @@ impl FenceWatch {
     /// The reason why the server is not ready; `None` if nobody took over.
     pub fn reason(&self) -> Option<String> {
         let (by, _) = self.takeover.lock().clone()?;
-        let answers = if self.is_over() { "so it answers 503" } else { "so it will answer 503 soon" };
-        Some(format!("another publisher took over from this database, {answers}: {by}; stop this server"))
+        let answers = if self.is_over() {
+            "so it answers 503"
+        } else {
+            "so it will answer 503 soon"
+        };
+        Some(format!(
+            "another publisher took over from this database, {answers}: {by}; stop this server"
+        ))
     }
 
     /// Whether the time for answering after the takeover is over. Called on every request.
     pub fn is_over(&self) -> bool {
-        self.takeover.lock().as_ref().is_some_and(|(_, end)| since_boot() > *end)
+        self.takeover
+            .lock()
+            .as_ref()
+            .is_some_and(|(_, end)| since_boot() > *end)
     }
 }
 
@@ -105,7 +125,10 @@ mod tests {
     impl Watched {
         fn new(staleness_s: u64) -> Watched {
             let folder = tempfile::tempdir().unwrap();
-            let watch = FenceWatch::new(folder.path().join("feed.redb"), Duration::from_secs(staleness_s));
+            let watch = FenceWatch::new(
+                folder.path().join("feed.redb"),
+                Duration::from_secs(staleness_s),
+            );
             Watched { folder, watch }
         }
 
@@ -122,28 +145,46 @@ mod tests {
         let watched = Watched::new(3600);
         assert!(!watched.poll(&note(None), Ok(Some(ID))));
         assert!(watched.poll(&note(Some(0)), Ok(Some(ID))) && !watched.watch.is_over());
-        assert!(watched.watch.reason().unwrap().contains("so it will answer 503 soon: ana@b published slot 2"));
+        assert!(
+            watched
+                .watch
+                .reason()
+                .unwrap()
+                .contains("so it will answer 503 soon: ana@b published slot 2")
+        );
         // Nothing changes while the database or the note cannot be read.
         let unreadable = || Err(StoreError::damaged("meta", "for this test"));
         assert!(watched.poll(&note(Some(0)), unreadable()));
         std::fs::write(watched.folder.path().join("feed.redb.published"), "no note").unwrap();
         watched.watch.poll(|| Ok(Some(ID)));
-        assert!(watched.watch.reason().is_some(), "an unreadable note says nothing");
+        assert!(
+            watched.watch.reason().is_some(),
+            "an unreadable note says nothing"
+        );
         assert!(!watched.poll(&note(None), Ok(Some(ID))));
         assert_eq!(watched.watch.reason(), None);
-        assert!(!watched.poll(&note(Some(0)), unreadable()), "not fenced before, and not known now");
+        assert!(
+            !watched.poll(&note(Some(0)), unreadable()),
+            "not fenced before, and not known now"
+        );
     }
 
     #[test]
     fn readiness_never_waits_for_a_poll() {
         let watched = Watched::new(3600);
-        note(Some(0)).write(&watched.folder.path().join("feed.redb")).unwrap();
+        note(Some(0))
+            .write(&watched.folder.path().join("feed.redb"))
+            .unwrap();
         let (answers, answered) = channel();
         std::thread::scope(|scope| {
             watched.watch.poll(|| {
                 // The disk does not answer, and `/readyz` is asked.
                 scope.spawn(|| answers.send(watched.watch.reason()));
-                assert_eq!(answered.recv_timeout(Duration::from_secs(20)), Ok(None), "it waited for the poll");
+                assert_eq!(
+                    answered.recv_timeout(Duration::from_secs(20)),
+                    Ok(None),
+                    "it waited for the poll"
+                );
                 Ok(Some(ID))
             });
         });
@@ -157,7 +198,10 @@ mod tests {
             assert!(!watched.poll(&note(Some(0)), Ok(id)), "{id:?}");
         }
         assert!(watched.poll(&note(Some(0)), Ok(Some(ID))));
-        assert!(!watched.poll(&note(Some(0)), Ok(Some(DatabaseId([2; 16])))), "the file was replaced");
+        assert!(
+            !watched.poll(&note(Some(0)), Ok(Some(DatabaseId([2; 16])))),
+            "the file was replaced"
+        );
     }
 
     #[test]
@@ -177,12 +221,23 @@ mod tests {
         ] {
             let watched = Watched::new(staleness_s);
             assert!(watched.poll(&note(Some(ago_s)), Ok(Some(ID))));
-            assert_eq!(watched.watch.is_over(), expected, "{ago_s} of {staleness_s} s");
-            assert!(watched.watch.reason().unwrap().contains(if expected { "it answers 503" } else { "503 soon" }));
+            assert_eq!(
+                watched.watch.is_over(),
+                expected,
+                "{ago_s} of {staleness_s} s"
+            );
+            assert!(watched.watch.reason().unwrap().contains(if expected {
+                "it answers 503"
+            } else {
+                "503 soon"
+            }));
         }
         // The clock of this machine was set back.
         let watched = Watched::new(60);
-        let ahead = PublishedNote { fenced_at: Some(Timestamp::from_unix_s(now().unix_s() + 1000)), ..note(Some(0)) };
+        let ahead = PublishedNote {
+            fenced_at: Some(Timestamp::from_unix_s(now().unix_s() + 1000)),
+            ..note(Some(0))
+        };
         assert!(watched.poll(&ahead, Ok(Some(ID))) && !watched.watch.is_over());
         assert!(!Watched::new(0).watch.is_over(), "no publisher took over");
     }

@@ -43,7 +43,12 @@ impl ReplicaThread {
         file: Arc<dyn SnapshotSource>,
     ) -> io::Result<(Arc<ReplicaThread>, BackgroundTask)> {
         let (url, status) = (replica.log().url(), Arc::clone(replica.status()));
-        let thread = Arc::new(ReplicaThread { url, status, polls: Mutex::default(), changed: Condvar::new() });
+        let thread = Arc::new(ReplicaThread {
+            url,
+            status,
+            polls: Mutex::default(),
+            changed: Condvar::new(),
+        });
         let shared = Arc::clone(&thread);
         shared.load_newest(file.as_ref());
         let task = BackgroundTask::spawn("replica", move |stopped| {
@@ -86,13 +91,16 @@ impl ReplicaThread {
             if stopped.try_recv() == Err(TryRecvError::Disconnected) {
                 return false;
             }
-            let pause = polls.requested_after.map_or(poll, |requested| requested.min(poll));
+            let pause = polls
+                .requested_after
+                .map_or(poll, |requested| requested.min(poll));
             let left = pause.saturating_sub(begun.elapsed());
             if left.is_zero() {
                 polls.requested_after = None;
                 return true;
             }
-            self.changed.wait_for(&mut polls, left.min(STOP_CHECK_EVERY));
+            self.changed
+                .wait_for(&mut polls, left.min(STOP_CHECK_EVERY));
         }
     }
 
@@ -124,7 +132,10 @@ impl ReplicaThread {
             if left.is_zero() {
                 return false;
             }
-            if polls.requested_after.is_none_or(|requested| pause < requested) {
+            if polls
+                .requested_after
+                .is_none_or(|requested| pause < requested)
+            {
                 polls.requested_after = Some(pause);
                 self.changed.notify_all();
             }
@@ -153,7 +164,12 @@ mod tests {
 
     fn thread() -> ReplicaThread {
         let status = Arc::new(ReplicaStatus::new(Duration::from_secs(60)));
-        ReplicaThread { url: String::new(), status, polls: Mutex::default(), changed: Condvar::new() }
+        ReplicaThread {
+            url: String::new(),
+            status,
+            polls: Mutex::default(),
+            changed: Condvar::new(),
+        }
     }
 
     #[test]
@@ -172,10 +188,20 @@ mod tests {
         );
         let (_stop, stopped) = channel();
         thread.polls.lock().requested_after = Some(Duration::ZERO);
-        assert!(thread.wait_until_due(Duration::MAX, &stopped), "a requested poll is due");
-        assert_eq!(thread.polls.lock().requested_after, None, "the request is done");
+        assert!(
+            thread.wait_until_due(Duration::MAX, &stopped),
+            "a requested poll is due"
+        );
+        assert_eq!(
+            thread.polls.lock().requested_after,
+            None,
+            "the request is done"
+        );
         thread.polls.lock().requested_after = Some(Duration::MAX);
-        assert!(thread.wait_until_due(Duration::ZERO, &stopped), "a request delays no regular poll");
+        assert!(
+            thread.wait_until_due(Duration::ZERO, &stopped),
+            "a request delays no regular poll"
+        );
     }
 
     #[test]
@@ -190,10 +216,18 @@ mod tests {
             (Some(later), false, false),
             (None, true, false),
         ] {
-            *thread.polls.lock() = PollState { last_began, has_ended, requested_after: None };
+            *thread.polls.lock() = PollState {
+                last_began,
+                has_ended,
+                requested_after: None,
+            };
             let has_polled = thread.wait_for_poll(since, Instant::now() + MS, MS);
             assert_eq!(has_polled, !asks, "{last_began:?} {has_ended}");
-            assert_eq!(thread.polls.lock().requested_after.is_some(), asks, "{last_began:?} {has_ended}");
+            assert_eq!(
+                thread.polls.lock().requested_after.is_some(),
+                asks,
+                "{last_began:?} {has_ended}"
+            );
         }
     }
 

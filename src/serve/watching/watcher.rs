@@ -37,8 +37,10 @@ const TOKEN_PAUSE: Duration = Duration::from_millis(50);
 /// The pause between polls of the origin for unknown keys. Anybody can invent them.
 const KEY_PAUSE: Duration = Duration::from_secs(1);
 /// The response when another publisher took over longer ago than allowed.
-const FENCED: Unservable =
-    Unservable { retry_after_s: 10, reason: "This server's data is no longer updated; another server has taken over." };
+const FENCED: Unservable = Unservable {
+    retry_after_s: 10,
+    reason: "This server's data is no longer updated; another server has taken over.",
+};
 /// The response while a replica may be outdated, including its keys.
 const OUTDATED: Unservable = Unservable {
     retry_after_s: 10,
@@ -89,7 +91,8 @@ struct HeldBack {
 
 impl HeldBack {
     fn is_due(&self, delay: Duration, now: Instant) -> bool {
-        now.duration_since(self.last_at) >= delay || now.duration_since(self.first_at) >= delay * MAX_DELAYS
+        now.duration_since(self.last_at) >= delay
+            || now.duration_since(self.first_at) >= delay * MAX_DELAYS
     }
 }
 
@@ -101,7 +104,12 @@ impl Watcher {
         load(&snapshot);
         Ok(Watcher {
             path: path.to_owned(),
-            file: Mutex::new(WatchedFile { reader, held_back: None, reopen_at: None, has_changed: false }),
+            file: Mutex::new(WatchedFile {
+                reader,
+                held_back: None,
+                reopen_at: None,
+                has_changed: false,
+            }),
             polling_since: Mutex::new(None),
             last_poll: Default::default(),
             shown: ArcSwap::new(Arc::clone(&snapshot)),
@@ -130,7 +138,11 @@ impl Watcher {
     }
 
     /// Follows the origin of a replica, which is polled every `poll`, until the returned handle is dropped.
-    pub fn follow(self: &Arc<Self>, replica: Replica, poll: Duration) -> std::io::Result<BackgroundTask> {
+    pub fn follow(
+        self: &Arc<Self>,
+        replica: Replica,
+        poll: Duration,
+    ) -> std::io::Result<BackgroundTask> {
         let (thread, task) = ReplicaThread::start(replica, poll, Arc::<Watcher>::clone(self))?;
         let _ = self.replica.set(thread);
         Ok(task)
@@ -155,7 +167,10 @@ impl Watcher {
         let mut file = self.file.lock();
         self.guard(&mut file, |file| {
             self.refresh(file, now);
-            if file.held_back.is_some_and(|held| held.is_due(self.change_delay, now)) {
+            if file
+                .held_back
+                .is_some_and(|held| held.is_due(self.change_delay, now))
+            {
                 self.show_newest(file);
             }
             self.poll_fence(file);
@@ -189,7 +204,10 @@ impl Watcher {
                 if !Arc::ptr_eq(&newest, &*self.newest.load()) {
                     load(&newest);
                     let first_at = file.held_back.map_or(now, |held| held.first_at);
-                    file.held_back = Some(HeldBack { first_at, last_at: now });
+                    file.held_back = Some(HeldBack {
+                        first_at,
+                        last_at: now,
+                    });
                     self.newest.store(newest);
                     file.has_changed = true;
                 }
@@ -202,7 +220,9 @@ impl Watcher {
                 // A missing file can still be read through the open handle, a damaged one cannot.
                 let readable = !matches!(
                     error,
-                    StoreError::Engine(_) | StoreError::Damaged { .. } | StoreError::UnknownRow { .. }
+                    StoreError::Engine(_)
+                        | StoreError::Damaged { .. }
+                        | StoreError::UnknownRow { .. }
                 );
                 if !readable {
                     file.reopen_at = Some(now + FAILURE_PAUSE);
@@ -238,7 +258,10 @@ impl Watcher {
 
     /// Whether the last poll succeeded and the current one is not overdue.
     pub fn is_polled(&self) -> bool {
-        let is_overdue = self.polling_since.lock().is_some_and(|since| since.elapsed() > POLL_TIMEOUT);
+        let is_overdue = self
+            .polling_since
+            .lock()
+            .is_some_and(|since| since.elapsed() > POLL_TIMEOUT);
         self.polled.load(Ordering::Relaxed) && !is_overdue
     }
 
@@ -275,7 +298,9 @@ fn load(snapshot: &Snapshot) {
 fn log_commits(before: &Snapshot, state: &Snapshot) {
     let (old, new) = (before.commit(), state.commit());
     let is_other = old.seq > 0 && !state.holds(old.seq, &old.lineage).unwrap_or(true);
-    let mut commits = state.list_commits(if is_other { 0 } else { old.seq }, MAX_COMMITS_LOGGED).unwrap_or_default();
+    let mut commits = state
+        .list_commits(if is_other { 0 } else { old.seq }, MAX_COMMITS_LOGGED)
+        .unwrap_or_default();
     if is_other {
         let restore = commits.iter().position(StoredCommit::is_restore);
         tracing::warn!(
@@ -287,7 +312,12 @@ fn log_commits(before: &Snapshot, state: &Snapshot) {
         commits.truncate(restore.map_or(1, |at| at + 1));
     }
     for commit in commits.iter().rev() {
-        tracing::info!(seq = commit.last_seq, who = commit.who, what = commit.what, "serves a commit");
+        tracing::info!(
+            seq = commit.last_seq,
+            who = commit.who,
+            what = commit.what,
+            "serves a commit"
+        );
     }
 }
 
@@ -308,7 +338,10 @@ impl SnapshotSource for Watcher {
         if self.replica().is_some_and(|replica| !replica.is_fresh()) {
             return Some(OUTDATED);
         }
-        self.fence.as_ref().is_some_and(FenceWatch::is_over).then_some(FENCED)
+        self.fence
+            .as_ref()
+            .is_some_and(FenceWatch::is_over)
+            .then_some(FENCED)
     }
 
     fn poll_for_keys(&self, since: Instant) -> bool {
@@ -320,7 +353,9 @@ impl SnapshotSource for Watcher {
         }
         let (last, changed) = &self.last_poll;
         let mut last = last.lock();
-        let timeout = (since + REQUEST_TIMEOUT).saturating_duration_since(Instant::now()).min(REQUEST_TIMEOUT);
+        let timeout = (since + REQUEST_TIMEOUT)
+            .saturating_duration_since(Instant::now())
+            .min(REQUEST_TIMEOUT);
         // The thread polls regularly, so invalid keys cause no additional polls.
         let is_earlier = |last: &mut Option<Instant>| last.is_none_or(|last| last < since);
         changed.wait_while_for(&mut last, is_earlier, timeout);
@@ -338,15 +373,22 @@ impl SnapshotSource for Watcher {
             if self.last_poll.0.lock().is_none_or(|last| last < since) {
                 self.refresh(file, Instant::now());
             }
-            if file.held_back.is_some() && (self.change_delay.is_zero() || accept(&self.newest.load())) {
+            if file.held_back.is_some()
+                && (self.change_delay.is_zero() || accept(&self.newest.load()))
+            {
                 self.show_newest(file);
             }
         });
         self.shown.load_full()
     }
 
-    fn catch_up_with_origin(&self, since: Instant, accept: &dyn Fn(&Snapshot) -> bool) -> Option<Arc<Snapshot>> {
-        self.replica()?.wait_for_poll(since, since + REQUEST_TIMEOUT, TOKEN_PAUSE);
+    fn catch_up_with_origin(
+        &self,
+        since: Instant,
+        accept: &dyn Fn(&Snapshot) -> bool,
+    ) -> Option<Arc<Snapshot>> {
+        self.replica()?
+            .wait_for_poll(since, since + REQUEST_TIMEOUT, TOKEN_PAUSE);
         Some(self.catch_up(Instant::now(), accept))
     }
 
@@ -378,8 +420,15 @@ mod tests {
             (49, 50, true),
             (60, 60, true),
         ] {
-            let held = HeldBack { first_at, last_at: first_at + SECOND * last_s };
-            assert_eq!(held.is_due(SECOND * 10, first_at + SECOND * now_s), expected, "{last_s} {now_s}");
+            let held = HeldBack {
+                first_at,
+                last_at: first_at + SECOND * last_s,
+            };
+            assert_eq!(
+                held.is_due(SECOND * 10, first_at + SECOND * now_s),
+                expected,
+                "{last_s} {now_s}"
+            );
         }
     }
 

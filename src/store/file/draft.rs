@@ -26,8 +26,16 @@ const OPEN_FILES: &str = "/proc/self/fd";
 
 /// The path for messages. A draft without a name is shown as its folder.
 pub(super) fn display_path(path: &Path) -> PathBuf {
-    let opened = if path.starts_with(OPEN_FILES) { fs::read_link(path).ok() } else { None };
-    opened.as_deref().and_then(Path::parent).unwrap_or(path).to_owned()
+    let opened = if path.starts_with(OPEN_FILES) {
+        fs::read_link(path).ok()
+    } else {
+        None
+    };
+    opened
+        .as_deref()
+        .and_then(Path::parent)
+        .unwrap_or(path)
+        .to_owned()
 }
 
 /// A file without its final name. Dropping it removes it.
@@ -52,13 +60,23 @@ impl Draft {
         let path = path_of(&file)?;
         // It may get a name next to its target, where a sweep finds it.
         let _ = file.try_lock();
-        Some(Draft { target: target.to_owned(), file, path, name: None })
+        Some(Draft {
+            target: target.to_owned(),
+            file,
+            path,
+            name: None,
+        })
     }
 
     fn with_name(target: &Path) -> io::Result<Draft> {
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let made = naming().make_in(folder_of(target), |path| {
-            let file = File::from(rustix::fs::open(path, flags, Mode::from_raw_mode(SECRET_MODE))?);
+            let file = File::from(rustix::fs::open(
+                path,
+                flags,
+                Mode::from_raw_mode(SECRET_MODE),
+            )?);
             match file.try_lock() {
                 // A sweep removed it before it was locked.
                 Err(TryLockError::WouldBlock) => Err(io::ErrorKind::AlreadyExists.into()),
@@ -68,7 +86,12 @@ impl Draft {
             }
         })?;
         let (file, name) = made.into_parts();
-        Ok(Draft { target: target.to_owned(), file, path: name.to_path_buf(), name: Some(name) })
+        Ok(Draft {
+            target: target.to_owned(),
+            file,
+            path: name.to_path_buf(),
+            name: Some(name),
+        })
     }
 
     /// The open file.
@@ -109,7 +132,10 @@ impl Draft {
         };
         let from = name.to_path_buf();
         name.persist(target).map_err(|error| error.error)?;
-        disk::report(DiskEvent::Name { from: Some(&from), to: target });
+        disk::report(DiskEvent::Name {
+            from: Some(&from),
+            to: target,
+        });
         Ok(self.file)
     }
 }
@@ -124,7 +150,9 @@ fn naming() -> tempfile::Builder<'static, 'static> {
 #[cfg(target_os = "linux")]
 fn open_unnamed(folder: &Path) -> Option<File> {
     let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
-    rustix::fs::open(folder, flags, Mode::from_raw_mode(SECRET_MODE)).ok().map(File::from)
+    rustix::fs::open(folder, flags, Mode::from_raw_mode(SECRET_MODE))
+        .ok()
+        .map(File::from)
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -141,13 +169,24 @@ fn path_of(file: &File) -> Option<PathBuf> {
 }
 
 fn link(from: &Path, to: &Path) -> io::Result<()> {
-    Ok(rustix::fs::linkat(CWD, from, CWD, to, AtFlags::SYMLINK_FOLLOW)?)
+    Ok(rustix::fs::linkat(
+        CWD,
+        from,
+        CWD,
+        to,
+        AtFlags::SYMLINK_FOLLOW,
+    )?)
 }
 
 /// Removes the drafts in a file's folder that no process has locked.
 pub fn sweep(target: &Path) {
-    let Ok(entries) = fs::read_dir(folder_of(target)) else { return };
-    for entry in entries.filter_map(Result::ok).filter(|entry| is_draft_name(&entry.file_name())) {
+    let Ok(entries) = fs::read_dir(folder_of(target)) else {
+        return;
+    };
+    for entry in entries
+        .filter_map(Result::ok)
+        .filter(|entry| is_draft_name(&entry.file_name()))
+    {
         let path = entry.path();
         if is_abandoned(&path).unwrap_or(false) {
             let _ = fs::remove_file(&path);
@@ -157,7 +196,9 @@ pub fn sweep(target: &Path) {
 
 fn is_draft_name(name: &OsStr) -> bool {
     let random = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
-    random.is_some_and(|random| random.len() == RANDOM_LEN && random.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+    random.is_some_and(|random| {
+        random.len() == RANDOM_LEN && random.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    })
 }
 
 fn is_abandoned(path: &Path) -> io::Result<bool> {
@@ -186,7 +227,10 @@ impl Draft {
 
     /// The size in bytes.
     pub(in crate::store) fn bytes(&self) -> Result<u64, StoreError> {
-        self.file.metadata().map(|found| found.len()).map_err(StoreError::io(&self.target))
+        self.file
+            .metadata()
+            .map(|found| found.len())
+            .map_err(StoreError::io(&self.target))
     }
 
     fn copy_owner(&self) -> Result<(), StoreError> {
@@ -209,14 +253,21 @@ impl Draft {
             let open_folder = File::open(folder)?;
             disk::sync(&self.file)?;
             match self.name {
-                Some(name) => name.persist_noclobber(&target).map_err(|error| error.error)?,
+                Some(name) => name
+                    .persist_noclobber(&target)
+                    .map_err(|error| error.error)?,
                 None => link(&self.path, &target)?,
             }
-            disk::report(DiskEvent::Name { from: None, to: &target });
+            disk::report(DiskEvent::Name {
+                from: None,
+                to: &target,
+            });
             disk::sync_open_folder(&open_folder, folder)
         };
         persist().map_err(|source: io::Error| match source.kind() {
-            ErrorKind::AlreadyExists => StoreError::Replaced { path: target.clone() },
+            ErrorKind::AlreadyExists => StoreError::Replaced {
+                path: target.clone(),
+            },
             _ => StoreError::io(&target)(source),
         })
     }
@@ -254,14 +305,19 @@ mod tests {
 
     fn names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap();
-        let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort();
         names
     }
 
     type Make = fn(&Path) -> io::Result<Draft>;
 
-    const KINDS: [(&str, Make); 2] = [("as the system has it", Draft::create_for), ("named", Draft::with_name)];
+    const KINDS: [(&str, Make); 2] = [
+        ("as the system has it", Draft::create_for),
+        ("named", Draft::with_name),
+    ];
 
     #[test]
     fn drafts_get_their_names_when_they_are_persisted() {
@@ -272,7 +328,11 @@ mod tests {
                 let draft = make(&target).unwrap();
                 draft.file().write_all(content.as_bytes()).unwrap();
                 assert_eq!(fs::read_to_string(draft.path()).unwrap(), content, "{kind}");
-                assert_eq!(draft.file().metadata().unwrap().permissions().mode() & 0o777, 0o600, "{kind}");
+                assert_eq!(
+                    draft.file().metadata().unwrap().permissions().mode() & 0o777,
+                    0o600,
+                    "{kind}"
+                );
                 if is_new {
                     draft.persist_new().unwrap()
                 } else {
@@ -301,7 +361,12 @@ mod tests {
         fs::write(at("dear"), "to somebody").unwrap();
         symlink("dear", at(".medfeed-draft-abcdefghijkl")).unwrap();
         fs::create_dir(at(".medfeed-draft-abcdefghijkm")).unwrap();
-        let others = ["medfeed.redb", ".medfeed-draft-", ".medfeed-draft-short", ".medfeed-draft-with-a-hyphen"];
+        let others = [
+            "medfeed.redb",
+            ".medfeed-draft-",
+            ".medfeed-draft-short",
+            ".medfeed-draft-with-a-hyphen",
+        ];
         for name in others {
             fs::write(at(name), "").unwrap();
         }

@@ -7,7 +7,10 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use redb::backends::InMemoryBackend;
-use redb::{Database, Key, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, Value, WriteTransaction};
+use redb::{
+    Database, Key, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, Value,
+    WriteTransaction,
+};
 
 use crate::store::check::check;
 use crate::store::file::draft::Draft;
@@ -15,13 +18,18 @@ use crate::store::file::metadata::{folder_of, resolve};
 use crate::store::file::open::{OpenOptions, Writer, retry};
 use crate::store::format::meta::known_fields;
 use crate::store::format::rows::seal_under;
-use crate::store::format::tables::{CODED_TABLES, META, META_FIELDS, META_SCHEMA, META_SECRET, SCHEMA, on_table};
+use crate::store::format::tables::{
+    CODED_TABLES, META, META_FIELDS, META_SCHEMA, META_SECRET, SCHEMA, on_table,
+};
 use crate::store::{Snapshot, StoreError};
 
 impl Draft {
     /// Opens the file for writing. Creates a database without tables in an empty file.
     pub fn writer(&self) -> Result<Writer, StoreError> {
-        let busy = || StoreError::Busy { path: self.target().to_owned(), holder: "another process".to_owned() };
+        let busy = || StoreError::Busy {
+            path: self.target().to_owned(),
+            holder: "another process".to_owned(),
+        };
         Writer::try_open(self.path())?.ok_or_else(busy)
     }
 
@@ -34,12 +42,17 @@ impl Draft {
                 on_table!(code, table => copy_table(from, to, table)?);
             }
             let mut meta = to.open_table(META)?;
-            without.iter().try_for_each(|key| meta.remove(key).map(drop))?;
+            without
+                .iter()
+                .try_for_each(|key| meta.remove(key).map(drop))?;
             Ok(())
         })
     }
 
-    fn fill(&self, fill: impl FnOnce(&WriteTransaction) -> Result<(), StoreError>) -> Result<(), StoreError> {
+    fn fill(
+        &self,
+        fill: impl FnOnce(&WriteTransaction) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
         let writer = self.writer()?;
         let transaction = writer.begin_raw()?;
         fill(&transaction)?;
@@ -51,7 +64,9 @@ impl Draft {
         let mut writer = Writer::open_file(self.path(), OpenOptions::ANY_CURRENT)?;
         let report = check(&mut writer)?;
         writer.close()?;
-        report.findings.into_iter().next().map_or(Ok(()), |found| Err(StoreError::damaged(found.table, found.detail)))
+        report.findings.into_iter().next().map_or(Ok(()), |found| {
+            Err(StoreError::damaged(found.table, found.detail))
+        })
     }
 }
 
@@ -121,7 +136,10 @@ fn write_empty(transaction: &WriteTransaction) -> Result<(), StoreError> {
     let mut meta = transaction.open_table(META)?;
     meta.insert(META_SCHEMA, SCHEMA.to_le_bytes().as_slice())?;
     meta.insert(META_FIELDS, known_fields().as_bytes())?;
-    meta.insert(META_SECRET, seal_under(META_SECRET.as_bytes(), &random)?.as_slice())?;
+    meta.insert(
+        META_SECRET,
+        seal_under(META_SECRET.as_bytes(), &random)?.as_slice(),
+    )?;
     drop(meta);
     create_tables(transaction)
 }

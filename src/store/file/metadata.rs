@@ -23,7 +23,8 @@ impl FileIdentity {
     }
 
     pub fn of_file(file: &File) -> io::Result<FileIdentity> {
-        file.metadata().map(|found| FileIdentity(found.dev(), found.ino()))
+        file.metadata()
+            .map(|found| FileIdentity(found.dev(), found.ino()))
     }
 
     /// Whether the path leads to this file.
@@ -33,7 +34,13 @@ impl FileIdentity {
 
     /// Fails if another file has replaced this one at its path.
     pub fn check(self, path: &Path) -> Result<(), StoreError> {
-        if self.is_of(path) { Ok(()) } else { Err(StoreError::Replaced { path: path.to_owned() }) }
+        if self.is_of(path) {
+            Ok(())
+        } else {
+            Err(StoreError::Replaced {
+                path: path.to_owned(),
+            })
+        }
     }
 }
 
@@ -50,7 +57,11 @@ impl FileStamp {
     pub fn of_path(path: &Path) -> io::Result<FileStamp> {
         let found = std::fs::metadata(path)?;
         let identity = FileIdentity(found.dev(), found.ino());
-        Ok(FileStamp { identity, len: found.len(), changed_at: (found.ctime(), found.ctime_nsec()) })
+        Ok(FileStamp {
+            identity,
+            len: found.len(),
+            changed_at: (found.ctime(), found.ctime_nsec()),
+        })
     }
 
     /// Whether another write could still get the same time, by the coarse clock of file systems. A time that a clock
@@ -92,7 +103,9 @@ pub fn resolve(path: &Path) -> PathBuf {
     }
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
-        let Ok(target) = fs::read_link(&path) else { break };
+        let Ok(target) = fs::read_link(&path) else {
+            break;
+        };
         path = folder_of(&path).join(target);
     }
     match (fs::canonicalize(folder_of(&path)), path.file_name()) {
@@ -117,7 +130,10 @@ pub(in crate::store) fn refuse_irregular(path: &Path) -> Result<(), StoreError> 
         Ok(found) if !found.is_file() => "it is not a regular file",
         _ => return Ok(()),
     };
-    Err(StoreError::BadTarget { path: path.to_owned(), reason: reason.to_owned() })
+    Err(StoreError::BadTarget {
+        path: path.to_owned(),
+        reason: reason.to_owned(),
+    })
 }
 
 /// Fails if a file has several names: the other names would keep the old file.

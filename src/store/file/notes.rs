@@ -66,7 +66,10 @@ impl WriterNote {
     /// Writes the note of this process, if that is possible.
     pub fn create(database: &Path) -> WriterNote {
         let path = with_ending(database, ".writer");
-        let command = COMMAND.get().map(|command| format!("`medfeed {command}`, ")).unwrap_or_default();
+        let command = COMMAND
+            .get()
+            .map(|command| format!("`medfeed {command}`, "))
+            .unwrap_or_default();
         let text = format!("process {} ({command}since {})", std::process::id(), now());
         let file = write_new(&path, &text).ok();
         // If this fails, only this user's commands can name the writer.
@@ -76,7 +79,8 @@ impl WriterNote {
 
     /// The process that writes, as far as known. Safe to print on a terminal.
     pub fn read(database: &Path) -> String {
-        let read = read_note(&with_ending(database, ".writer"), MAX_WRITER_BYTES).unwrap_or_default();
+        let read =
+            read_note(&with_ending(database, ".writer"), MAX_WRITER_BYTES).unwrap_or_default();
         match String::from_utf8_lossy(&read).trim() {
             "" => "another process".to_owned(),
             text => Printable(text).to_string(),
@@ -90,7 +94,11 @@ fn write_new(path: &Path, text: &str) -> io::Result<File> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
     if let Err(error) = file.write_all(text.as_bytes()) {
         // The disk is full. Remove the note here, because no `WriterNote` will.
         let _ = fs::remove_file(path);
@@ -121,8 +129,13 @@ impl Drop for WriterNote {
 pub(in crate::store) fn current_user() -> String {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let uid = rustix::process::getuid().as_raw();
-    let by = variable("SUDO_USER").map(|user| format!(", sudo by {user}")).unwrap_or_default();
-    let shown = match user_name(uid).or_else(|| variable("USER")).or_else(|| variable("LOGNAME")) {
+    let by = variable("SUDO_USER")
+        .map(|user| format!(", sudo by {user}"))
+        .unwrap_or_default();
+    let shown = match user_name(uid)
+        .or_else(|| variable("USER"))
+        .or_else(|| variable("LOGNAME"))
+    {
         Some(name) => format!("{name} (uid {uid}{by})"),
         None => format!("uid {uid}{by}"),
     };
@@ -158,8 +171,12 @@ fn hex<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
 
 fn of_hex<'de, D: Deserializer<'de>, const N: usize>(deserializer: D) -> Result<[u8; N], D::Error> {
     let text = String::deserialize(deserializer)?;
-    let bytes = HEXLOWER.decode(text.as_bytes()).ok().and_then(|bytes| bytes.try_into().ok());
-    bytes.ok_or_else(|| D::Error::custom(format!("`{text}` is not {N} bytes in hexadecimal digits")))
+    let bytes = HEXLOWER
+        .decode(text.as_bytes())
+        .ok()
+        .and_then(|bytes| bytes.try_into().ok());
+    bytes
+        .ok_or_else(|| D::Error::custom(format!("`{text}` is not {N} bytes in hexadecimal digits")))
 }
 
 fn id_hex<S: Serializer>(id: &DatabaseId, serializer: S) -> Result<S::Ok, S::Error> {
@@ -172,13 +189,31 @@ fn id_of_hex<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DatabaseId, D
 
 impl PublishedNote {
     /// A note of a publisher whose database nobody took over.
-    pub fn new(url: String, id: DatabaseId, slot: u64, hash: [u8; 32], Head { seq, lineage }: Head) -> PublishedNote {
-        PublishedNote { url, id, slot, seq, lineage, hash, fenced: None, fenced_at: None }
+    pub fn new(
+        url: String,
+        id: DatabaseId,
+        slot: u64,
+        hash: [u8; 32],
+        Head { seq, lineage }: Head,
+    ) -> PublishedNote {
+        PublishedNote {
+            url,
+            id,
+            slot,
+            seq,
+            lineage,
+            hash,
+            fenced: None,
+            fenced_at: None,
+        }
     }
 
     /// The last published commit.
     pub fn head(&self) -> Head {
-        Head { seq: self.seq, lineage: self.lineage }
+        Head {
+            seq: self.seq,
+            lineage: self.lineage,
+        }
     }
 
     /// Reads the note of a database; `None` without one. Follows links.
@@ -190,12 +225,17 @@ impl PublishedNote {
             Err(source) => return Err(StoreError::Io { path, source }),
         };
         let read = serde_json::from_slice(&content);
-        read.map(Some).map_err(|error| StoreError::BadNote { path, reason: error.to_string() })
+        read.map(Some).map_err(|error| StoreError::BadNote {
+            path,
+            reason: error.to_string(),
+        })
     }
 
     /// The time since another publisher was noticed, by this machine's clock. Zero if the clock was set back.
     pub fn fenced_for(&self) -> Duration {
-        let since_s = self.fenced_at.map_or(0, |at| now().unix_s().saturating_sub(at.unix_s()));
+        let since_s = self
+            .fenced_at
+            .map_or(0, |at| now().unix_s().saturating_sub(at.unix_s()));
         Duration::from_secs(u64::try_from(since_s).unwrap_or_default())
     }
 
@@ -215,7 +255,10 @@ impl PublishedNote {
             draft.file().write_all(b"\n")?;
             draft.persist()
         };
-        write().map_err(|source| StoreError::Io { path: path.clone(), source })
+        write().map_err(|source| StoreError::Io {
+            path: path.clone(),
+            source,
+        })
     }
 }
 
@@ -241,12 +284,20 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("medfeed.redb");
         assert_eq!(PublishedNote::read(&database).unwrap(), None);
-        let fenced = PublishedNote { fenced: Some("host b, since noon".to_owned()), slot: 43, ..note() };
+        let fenced = PublishedNote {
+            fenced: Some("host b, since noon".to_owned()),
+            slot: 43,
+            ..note()
+        };
         for note in [note(), fenced] {
             note.write(&database).unwrap();
             assert_eq!(PublishedNote::read(&database).unwrap(), Some(note));
         }
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "the note alone is left");
+        assert_eq!(
+            std::fs::read_dir(folder.path()).unwrap().count(),
+            1,
+            "the note alone is left"
+        );
     }
 
     #[test]
@@ -257,14 +308,18 @@ mod tests {
         let cases = [
             (String::new(), "EOF while parsing"),
             ("[]".to_owned(), "invalid"),
-            (sound.replace("abab", "ab"), "is not 16 bytes in hexadecimal digits"),
+            (
+                sound.replace("abab", "ab"),
+                "is not 16 bytes in hexadecimal digits",
+            ),
             (sound.replace("\"slot\":42", "\"slot\":-1"), "invalid value"),
         ];
         for (text, expected) in cases {
             std::fs::write(folder.path().join("medfeed.redb.published"), &text).unwrap();
             let message = PublishedNote::read(&database).unwrap_err().to_string();
             assert!(
-                message.contains(expected) && message.contains("medfeed.redb.published cannot be parsed"),
+                message.contains(expected)
+                    && message.contains("medfeed.redb.published cannot be parsed"),
                 "{message}"
             );
         }

@@ -39,8 +39,8 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use redb::backends::FileBackend;
 use redb::{
-    BackendError, Builder, ConcurrencyMode, Database, DatabaseError, ReadOnlyDatabase, ReadTransaction,
-    ReadableDatabase, StorageBackend, TableError, WriteTransaction,
+    BackendError, Builder, ConcurrencyMode, Database, DatabaseError, ReadOnlyDatabase,
+    ReadTransaction, ReadableDatabase, StorageBackend, TableError, WriteTransaction,
 };
 
 use crate::disk::{DiskEvent, DiskObserver, observer};
@@ -76,8 +76,15 @@ pub(in crate::store) struct OpenOptions {
 }
 
 impl OpenOptions {
-    pub const ANY_CURRENT: OpenOptions = OpenOptions { wait: Duration::ZERO, replica: true, older: false };
-    pub const ANY: OpenOptions = OpenOptions { older: true, ..OpenOptions::ANY_CURRENT };
+    pub const ANY_CURRENT: OpenOptions = OpenOptions {
+        wait: Duration::ZERO,
+        replica: true,
+        older: false,
+    };
+    pub const ANY: OpenOptions = OpenOptions {
+        older: true,
+        ..OpenOptions::ANY_CURRENT
+    };
 
     /// Fails unless the file is accepted.
     fn check(self, path: &Path, database: &impl ReadableDatabase) -> Result<Version, StoreError> {
@@ -112,7 +119,10 @@ pub(super) fn retry<T>(
             return Ok(done);
         }
         if Instant::now() >= deadline {
-            return Err(StoreError::Busy { path: path.to_owned(), holder: WriterNote::read(&resolve(path)) });
+            return Err(StoreError::Busy {
+                path: path.to_owned(),
+                holder: WriterNote::read(&resolve(path)),
+            });
         }
         std::thread::sleep(RETRY_EVERY);
     }
@@ -124,9 +134,15 @@ pub(in crate::store) fn refuse_replica(
     version: &Version,
     transaction: &ReadTransaction,
 ) -> Result<(), StoreError> {
-    let Some(ReplicaMark { url, .. }) = find_mark(transaction)? else { return Ok(()) };
+    let Some(ReplicaMark { url, .. }) = find_mark(transaction)? else {
+        return Ok(());
+    };
     let path = path.to_owned();
-    Err(if version.is_current() { StoreError::IsReplica { path, url } } else { StoreError::OlderReplica { path, url } })
+    Err(if version.is_current() {
+        StoreError::IsReplica { path, url }
+    } else {
+        StoreError::OlderReplica { path, url }
+    })
 }
 
 /// The writer of a database. Other processes cannot write while it exists.
@@ -160,15 +176,30 @@ impl Writer {
 
     /// Opens an existing database for writing. Waits up to `wait` for another writer, then removes abandoned drafts.
     pub fn open(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
-        Writer::open_with(path, OpenOptions { wait, ..OpenOptions::default() })
+        Writer::open_with(
+            path,
+            OpenOptions {
+                wait,
+                ..OpenOptions::default()
+            },
+        )
     }
 
     /// Opens a database like [`Writer::open`], but accepts replicas. For commands that hold the lock and change no row.
     pub fn open_any(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
-        Writer::open_with(path, OpenOptions { wait, ..OpenOptions::ANY_CURRENT })
+        Writer::open_with(
+            path,
+            OpenOptions {
+                wait,
+                ..OpenOptions::ANY_CURRENT
+            },
+        )
     }
 
-    pub(in crate::store) fn open_with(path: &Path, options: OpenOptions) -> Result<Writer, StoreError> {
+    pub(in crate::store) fn open_with(
+        path: &Path,
+        options: OpenOptions,
+    ) -> Result<Writer, StoreError> {
         let path = resolve(path);
         let mut writer = Writer::open_file(&path, options)?;
         draft::sweep(&path);
@@ -178,7 +209,10 @@ impl Writer {
 
     /// Opens a file without a note: a draft, or a file whose links are followed. Checks it before it waits for the
     /// lock, unless it needs repair or is being repaired.
-    pub(in crate::store) fn open_file(path: &Path, options: OpenOptions) -> Result<Writer, StoreError> {
+    pub(in crate::store) fn open_file(
+        path: &Path,
+        options: OpenOptions,
+    ) -> Result<Writer, StoreError> {
         // Opening for writing marks the file. So detect newer formats by reading first.
         match builder().open_read_only(path) {
             Ok(found) => drop(options.check(path, &found)?),
@@ -199,7 +233,11 @@ impl Writer {
 
     /// Opens a file without a check; `None` if another process has opened it. In an empty file, creates a database.
     pub(super) fn try_open(path: &Path) -> Result<Option<Writer>, StoreError> {
-        let file = File::options().read(true).write(true).open(path).map_err(|error| io_error(path, error))?;
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .open(path)
+            .map_err(|error| io_error(path, error))?;
         let identity = FileIdentity::of_file(&file).map_err(|error| io_error(path, error))?;
         let database = match open_database(file) {
             Ok(database) => Some(database),
@@ -207,7 +245,14 @@ impl Writer {
             Err(error) => return Err(open_error(path, error)),
         };
         let (path, unnamed, panics) = (path.to_owned(), Mutex::new(None), panics::caught_count());
-        Ok(Some(Writer { note: None, database, panics, identity, path, unnamed }))
+        Ok(Some(Writer {
+            note: None,
+            database,
+            panics,
+            identity,
+            path,
+            unnamed,
+        }))
     }
 
     /// Closes the file. Fails if it is damaged. Commits are durable before.
@@ -240,7 +285,10 @@ impl Writer {
 
     pub(in crate::store) fn path(&self) -> PathBuf {
         let unnamed = self.unnamed.lock();
-        unnamed.as_ref().map_or(self.path.as_path(), |(file, _)| file.path()).to_owned()
+        unnamed
+            .as_ref()
+            .map_or(self.path.as_path(), |(file, _)| file.path())
+            .to_owned()
     }
 
     /// The writer after its draft was renamed to `path`.
@@ -296,7 +344,12 @@ impl ReadFile {
             match builder().open_read_only(path) {
                 Ok(database) if stamp.identity.is_of(path) => {
                     let version = options.check(path, &database)?;
-                    return Ok(Some(ReadFile { path: path.to_owned(), database, stamp, version }));
+                    return Ok(Some(ReadFile {
+                        path: path.to_owned(),
+                        database,
+                        stamp,
+                        version,
+                    }));
                 }
                 Ok(_) => {}
                 Err(DatabaseError::RepairAborted) => match builder().open(path) {
@@ -333,7 +386,11 @@ impl Reader {
 
     /// Fails if the file is a replica.
     pub fn refuse_replica(&self) -> Result<(), StoreError> {
-        refuse_replica(&resolve(&self.file.path), &self.file.version, &self.file.begin_read()?)
+        refuse_replica(
+            &resolve(&self.file.path),
+            &self.file.version,
+            &self.file.begin_read()?,
+        )
     }
 
     /// The state at the last poll.
@@ -368,7 +425,12 @@ impl Reader {
             let is_same = Snapshot::read_commit(&database.begin_read()?)? == self.newest.commit();
             if !is_same || stamp.len != self.file.stamp.len {
                 let version = OpenOptions::ANY_CURRENT.check(path, &database)?;
-                return self.replace_file(ReadFile { path: path.clone(), database, stamp, version });
+                return self.replace_file(ReadFile {
+                    path: path.clone(),
+                    database,
+                    stamp,
+                    version,
+                });
             }
             self.file.stamp = stamp;
             return Ok(());
@@ -385,7 +447,9 @@ impl Reader {
 pub fn read_replica(path: &Path) -> Result<(ReplicaMark, CommitPoint), StoreError> {
     panics::guard(|| {
         let transaction = ReadFile::open(path, OpenOptions::ANY_CURRENT)?.begin_read()?;
-        let mark = find_mark(&transaction)?.ok_or_else(|| StoreError::NotAReplica { path: path.to_owned() })?;
+        let mark = find_mark(&transaction)?.ok_or_else(|| StoreError::NotAReplica {
+            path: path.to_owned(),
+        })?;
         Ok((mark, Snapshot::read_commit(&transaction)?))
     })
 }
@@ -394,10 +458,17 @@ pub(in crate::store::file) fn io_error(path: &Path, source: io::Error) -> StoreE
     let path = &draft::display_path(path);
     if source.kind() == io::ErrorKind::NotFound {
         // For a dangling link, name its target.
-        let path = if path.is_symlink() { resolve(path) } else { path.to_owned() };
+        let path = if path.is_symlink() {
+            resolve(path)
+        } else {
+            path.to_owned()
+        };
         StoreError::NotFound { path }
     } else {
-        StoreError::Io { path: path.to_owned(), source }
+        StoreError::Io {
+            path: path.to_owned(),
+            source,
+        }
     }
 }
 
@@ -406,22 +477,37 @@ fn open_error(path: &Path, error: DatabaseError) -> StoreError {
     let is_empty = path.metadata().is_ok_and(|found| found.len() == 0);
     let reason = match error {
         DatabaseError::Storage(_) if is_empty => "it is empty".to_owned(),
-        DatabaseError::Storage(StorageError::Io(source)) if source.kind() == io::ErrorKind::InvalidData => {
+        DatabaseError::Storage(StorageError::Io(source))
+            if source.kind() == io::ErrorKind::InvalidData =>
+        {
             let text = source.to_string();
-            if text.contains("magic number") { "it is another kind of file".to_owned() } else { text }
+            if text.contains("magic number") {
+                "it is another kind of file".to_owned()
+            } else {
+                text
+            }
         }
-        DatabaseError::Storage(StorageError::Io(source)) if source.kind() == io::ErrorKind::UnexpectedEof => {
+        DatabaseError::Storage(StorageError::Io(source))
+            if source.kind() == io::ErrorKind::UnexpectedEof =>
+        {
             "it is cut short".to_owned()
         }
-        DatabaseError::Storage(StorageError::Io(source)) if !is_full(&source) => return io_error(path, source),
+        DatabaseError::Storage(StorageError::Io(source)) if !is_full(&source) => {
+            return io_error(path, source);
+        }
         DatabaseError::Storage(StorageError::Corrupted(reason)) if reason.contains("truncated") => {
             "it is cut short".to_owned()
         }
         DatabaseError::Storage(StorageError::Corrupted(reason)) => reason,
-        DatabaseError::UpgradeRequired(version) => format!("it is in the old redb format {version}"),
+        DatabaseError::UpgradeRequired(version) => {
+            format!("it is in the old redb format {version}")
+        }
         other => return StoreError::from_redb(other.into()),
     };
-    StoreError::NotADatabase { path: draft::display_path(path), reason }
+    StoreError::NotADatabase {
+        path: draft::display_path(path),
+        reason,
+    }
 }
 
 /// An error of repairing a file. Without write permission, it says who can repair it.
@@ -431,7 +517,10 @@ fn repair_error(path: &Path, error: DatabaseError) -> StoreError {
         DatabaseError::Storage(redb::StorageError::Io(source))
             if matches!(source.kind(), PermissionDenied | ReadOnlyFilesystem) =>
         {
-            StoreError::NeedsRepair { path: resolve(path), source }
+            StoreError::NeedsRepair {
+                path: resolve(path),
+                source,
+            }
         }
         error => open_error(path, error),
     }
@@ -439,10 +528,16 @@ fn repair_error(path: &Path, error: DatabaseError) -> StoreError {
 
 /// Opens a database in a file, or creates it in an empty one.
 fn open_database(file: File) -> Result<Database, DatabaseError> {
-    let Some(observer) = observer() else { return builder().create_file(file) };
+    let Some(observer) = observer() else {
+        return builder().create_file(file);
+    };
     observer(DiskEvent::Open { file: &file });
     let backend = FileBackend::new(file.try_clone()?)?;
-    builder().create_with_backend(ObservedFile { backend, file, observer })
+    builder().create_with_backend(ObservedFile {
+        backend,
+        file,
+        observer,
+    })
 }
 
 /// A database file. Tests of power losses observe what is written and synced.
@@ -476,7 +571,10 @@ impl StorageBackend for ObservedFile {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.backend.set_len(len)?;
-        (self.observer)(DiskEvent::SetLen { file: &self.file, len });
+        (self.observer)(DiskEvent::SetLen {
+            file: &self.file,
+            len,
+        });
         Ok(())
     }
 
@@ -488,7 +586,11 @@ impl StorageBackend for ObservedFile {
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         self.backend.write(offset, data)?;
-        (self.observer)(DiskEvent::Write { file: &self.file, at: offset, bytes: data });
+        (self.observer)(DiskEvent::Write {
+            file: &self.file,
+            at: offset,
+            bytes: data,
+        });
         Ok(())
     }
 }

@@ -35,7 +35,8 @@ impl Writer {
             None => {
                 let mut id = [0_u8; 16];
                 getrandom::fill(&mut id)?;
-                tx.open(tables::META)?.insert(tables::META_DATABASE, id.as_slice())?;
+                tx.open(tables::META)?
+                    .insert(tables::META_DATABASE, id.as_slice())?;
                 digest.add(tables::META_CODE, tables::META_DATABASE.as_bytes(), &id);
                 DatabaseId(id)
             }
@@ -62,14 +63,24 @@ impl Writer {
 }
 
 /// Fails if the note of a database says that another publisher took over.
-pub(in crate::store) fn refuse_fenced(database: &Path, note: Option<&PublishedNote>) -> Result<(), StoreError> {
-    let Some(by) = note.and_then(|note| note.fenced.clone()) else { return Ok(()) };
-    Err(StoreError::Fenced { note: published_note_path(database), path: database.to_owned(), by })
+pub(in crate::store) fn refuse_fenced(
+    database: &Path,
+    note: Option<&PublishedNote>,
+) -> Result<(), StoreError> {
+    let Some(by) = note.and_then(|note| note.fenced.clone()) else {
+        return Ok(());
+    };
+    Err(StoreError::Fenced {
+        note: published_note_path(database),
+        path: database.to_owned(),
+        by,
+    })
 }
 
 /// Stores the digest of all rows after a commit.
 pub(in crate::store) fn store_digest(tx: &WriteTx, digest: RowDigest) -> Result<(), StoreError> {
-    tx.open(tables::META)?.insert(tables::META_PUBLISH, seal(&digest)?.as_slice())
+    tx.open(tables::META)?
+        .insert(tables::META_PUBLISH, seal(&digest)?.as_slice())
 }
 
 /// Removes local rows: those of a published database or a replica.
@@ -102,7 +113,10 @@ pub(in crate::store) fn put_empty_commit(
         last_seq: jump.unwrap_or(last.last_seq + 1),
         who: current_user(),
         what: what.to_owned(),
-        counts: TableCounts { keys: tx.open(tables::KEYS)?.len()?, ..last.counts },
+        counts: TableCounts {
+            keys: tx.open(tables::KEYS)?.len()?,
+            ..last.counts
+        },
         ..last
     };
     getrandom::fill(&mut row.lineage)?;
@@ -130,7 +144,11 @@ pub(in crate::store) struct CommitPublication {
 
 impl CommitPublication {
     /// Starts to record the writes on top of `base`. `None` if the database is not published.
-    pub fn begin(writer: &Writer, tx: &mut WriteTx, base: Head) -> Result<Option<CommitPublication>, StoreError> {
+    pub fn begin(
+        writer: &Writer,
+        tx: &mut WriteTx,
+        base: Head,
+    ) -> Result<Option<CommitPublication>, StoreError> {
         let (stored, id) = {
             let meta = tx.open(tables::META)?;
             (stored_digest(&*meta)?, database_id(&*meta)?)
@@ -138,19 +156,30 @@ impl CommitPublication {
         let published = match id {
             Some(id) => PublishedNote::read(&writer.path())?.filter(|note| note.id == id),
             None if stored.is_some() => {
-                return Err(StoreError::damaged("meta", "the id of the published database is missing"));
+                return Err(StoreError::damaged(
+                    "meta",
+                    "the id of the published database is missing",
+                ));
             }
             None => None,
         };
         // A restored backup may replace a fenced file. It is not published itself, but must not be written either.
         refuse_fenced(&writer.path(), published.as_ref())?;
-        let Some(digest) = stored else { return Ok(None) };
+        let Some(digest) = stored else {
+            return Ok(None);
+        };
         let path = writer.path();
-        let file_bytes = std::fs::metadata(&path).map_err(StoreError::io(&path))?.len();
+        let file_bytes = std::fs::metadata(&path)
+            .map_err(StoreError::io(&path))?
+            .len();
         let share = (file_bytes / FILE_SHARE).max(SMALL_BYTES);
         let max_bytes = usize::try_from(share.min(MAX_COMMIT_BYTES)).unwrap_or(usize::MAX);
         tx.start_recording(digest, Some(max_bytes));
-        Ok(Some(CommitPublication { base, max_outbox_bytes: share.min(MAX_OUTBOX_BYTES), published }))
+        Ok(Some(CommitPublication {
+            base,
+            max_outbox_bytes: share.min(MAX_OUTBOX_BYTES),
+            published,
+        }))
     }
 
     /// Writes the digest and the recorded changes. Must be the last write of the transaction.
@@ -168,12 +197,18 @@ impl CommitPublication {
                 kept => kept,
             }
         });
-        if kept? { Ok(()) } else { tx.drop_table(tables::OUTBOX) }
+        if kept? {
+            Ok(())
+        } else {
+            tx.drop_table(tables::OUTBOX)
+        }
     }
 
     /// Removes the commits that are in the bucket.
     fn remove_published(&self, tx: &WriteTx) -> Result<(), StoreError> {
-        let Some(note) = &self.published else { return Ok(()) };
+        let Some(note) = &self.published else {
+            return Ok(());
+        };
         let mut outbox = tx.open(tables::OUTBOX)?;
         if has_commit(&*tx.open(tables::COMMITS)?, note.head())?
             && next_header(&*outbox, 0)?.is_some_and(|first| first.commit.last_seq <= note.seq)
@@ -184,15 +219,28 @@ impl CommitPublication {
     }
 
     /// Appends the changes to the outbox. Returns whether it is within its limits.
-    fn append(&self, tx: &WriteTx, row: &StoredCommit, digest: RowDigest, changes: &[u8]) -> Result<bool, StoreError> {
+    fn append(
+        &self,
+        tx: &WriteTx,
+        row: &StoredCommit,
+        digest: RowDigest,
+        changes: &[u8],
+    ) -> Result<bool, StoreError> {
         let commit = row.info(self.base, digest, changes);
         let mut outbox = tx.open(tables::OUTBOX)?;
-        let written = last_header(&*outbox)?.map_or(0, |last| last.written).saturating_add(commit.bytes);
-        let before = next_header(&*outbox, 0)?.map_or(0, |first| first.written.saturating_sub(first.commit.bytes));
+        let written = last_header(&*outbox)?
+            .map_or(0, |last| last.written)
+            .saturating_add(commit.bytes);
+        let before = next_header(&*outbox, 0)?
+            .map_or(0, |first| first.written.saturating_sub(first.commit.bytes));
         if written.saturating_sub(before) > self.max_outbox_bytes {
             return Ok(false);
         }
-        let header = OutboxHeader { commit, hash: hash(changes), written };
+        let header = OutboxHeader {
+            commit,
+            hash: hash(changes),
+            written,
+        };
         outbox.insert((row.last_seq, 0), seal(&header)?.as_slice())?;
         for (part, chunk) in (1..).zip(changes.chunks(PART_BYTES)) {
             outbox.insert((row.last_seq, part), chunk)?;

@@ -77,7 +77,10 @@ pub(in crate::store) fn write_backup(
     new.check()?;
     let commit = snapshot.commit();
     let report = BackupReport {
-        records: Dataset::ALL.into_iter().map(|of| (of, snapshot.totals().records[of])).collect(),
+        records: Dataset::ALL
+            .into_iter()
+            .map(|of| (of, snapshot.totals().records[of]))
+            .collect(),
         last_commit_at: (commit.seq > 0).then(|| commit.time.to_string()),
         bytes: new.bytes()?,
     };
@@ -87,18 +90,39 @@ pub(in crate::store) fn write_backup(
 
 /// Fails if a backup must not replace the target: it is the database itself, or no backup. The database need not exist.
 pub fn check_target(database: &Path, target: &Path) -> Result<(), StoreError> {
-    let Ok(found) = FileIdentity::of_path(target) else { return Ok(()) };
-    let refused = |reason: &str| Err(StoreError::BadTarget { path: target.to_owned(), reason: reason.to_owned() });
+    let Ok(found) = FileIdentity::of_path(target) else {
+        return Ok(());
+    };
+    let refused = |reason: &str| {
+        Err(StoreError::BadTarget {
+            path: target.to_owned(),
+            reason: reason.to_owned(),
+        })
+    };
     if found.is_of(database) {
         return refused("it is the database itself");
     }
     refuse_irregular(target)?;
     // Backups of older releases may be replaced too. No backup has local rows.
-    let is_backup = match ReadFile::open(target, OpenOptions { older: true, ..OpenOptions::default() }) {
-        Ok(file) => file.begin_read()?.open_table(META)?.get(META_PUBLISH)?.is_none(),
+    let is_backup = match ReadFile::open(
+        target,
+        OpenOptions {
+            older: true,
+            ..OpenOptions::default()
+        },
+    ) {
+        Ok(file) => file
+            .begin_read()?
+            .open_table(META)?
+            .get(META_PUBLISH)?
+            .is_none(),
         Err(error) => matches!(error, StoreError::OlderSchema { .. }),
     };
-    if is_backup { Ok(()) } else { refused("it exists and is no backup; choose another name, or remove it") }
+    if is_backup {
+        Ok(())
+    } else {
+        refused("it exists and is no backup; choose another name, or remove it")
+    }
 }
 
 /// The sizes of a file before and after its compaction, in bytes.
@@ -114,17 +138,28 @@ pub struct CompactReport {
 pub fn compact(path: &Path, wait: Duration) -> Result<CompactReport, StoreError> {
     let path = &resolve(path);
     if !path.exists() {
-        return Err(StoreError::NotFound { path: path.to_owned() });
+        return Err(StoreError::NotFound {
+            path: path.to_owned(),
+        });
     }
     let new = Draft::replacing(path)?;
-    let old = LockedFile::lock(path, OpenOptions { wait, ..OpenOptions::default() })?;
+    let old = LockedFile::lock(
+        path,
+        OpenOptions {
+            wait,
+            ..OpenOptions::default()
+        },
+    )?;
     refuse_other_names(path)?;
     let bytes_before = old.file.stamp.len;
     new.fill_from(&old.file.begin_read()?, &[])?;
     new.check()?;
     let bytes_after = new.bytes()?;
     new.replace(old.file.stamp.identity)?;
-    Ok(CompactReport { bytes_before, bytes_after })
+    Ok(CompactReport {
+        bytes_before,
+        bytes_after,
+    })
 }
 
 /// The bytes that a redb writer locks, far beyond the end of any file (redb's design document, "Lock bytes").
@@ -132,11 +167,21 @@ const REDB_WRITER_LOCK: [u64; 2] = [(1 << 62) + 1, 1 << 62];
 
 /// Takes the writer's lock of a file without opening it as a database; `None` if a writer holds it.
 fn lock_as_writer(path: &Path) -> Result<Option<FileBackend>, StoreError> {
-    let file = File::options().read(true).write(true).open(path).map_err(|source| io_error(path, source))?;
-    let Ok(backend) = FileBackend::new(file) else { return Ok(None) };
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .open(path)
+        .map_err(|source| io_error(path, source))?;
+    let Ok(backend) = FileBackend::new(file) else {
+        return Ok(None);
+    };
     let mut bytes = REDB_WRITER_LOCK.into_iter();
-    let is_locked =
-        bytes.all(|byte| matches!(backend.try_lock_range(Bound::Included(byte), Bound::Included(byte)), Ok(true)));
+    let is_locked = bytes.all(|byte| {
+        matches!(
+            backend.try_lock_range(Bound::Included(byte), Bound::Included(byte)),
+            Ok(true)
+        )
+    });
     Ok(is_locked.then_some(backend))
 }
 
@@ -154,7 +199,11 @@ impl LockedFile {
             let file = ReadFile::open(path, options)?;
             // A writer may have written or replaced the file between opening and locking.
             let lock = lock_as_writer(path)?.filter(|_| file.stamp.identity.is_of(path));
-            Ok(lock.map(|lock| LockedFile { _note: WriterNote::create(path), file, _lock: lock }))
+            Ok(lock.map(|lock| LockedFile {
+                _note: WriterNote::create(path),
+                file,
+                _lock: lock,
+            }))
         })
     }
 }

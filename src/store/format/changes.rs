@@ -90,7 +90,8 @@ impl ChangeEncoder {
     fn text(&mut self, text: &[u8]) {
         let mut left = text.len();
         while left >= 0x80 {
-            self.bytes.push(u8::try_from(left & 0x7f).unwrap_or(0) | 0x80);
+            self.bytes
+                .push(u8::try_from(left & 0x7f).unwrap_or(0) | 0x80);
             left >>= 7;
         }
         self.bytes.push(u8::try_from(left).unwrap_or(0));
@@ -139,9 +140,15 @@ impl<'a> ChangeDecoder<'a> {
     fn read(&mut self) -> Result<(u8, EncodedChange<'a>), &'static str> {
         let (kind, table) = (self.byte()?, self.byte()?);
         let change = match kind {
-            PUT => EncodedChange::Put { key: self.text()?, value: self.text()? },
+            PUT => EncodedChange::Put {
+                key: self.text()?,
+                value: self.text()?,
+            },
             REMOVE => EncodedChange::Remove { key: self.text()? },
-            REMOVE_RANGE => EncodedChange::RemoveRange { first: self.text()?, last: self.text()? },
+            REMOVE_RANGE => EncodedChange::RemoveRange {
+                first: self.text()?,
+                last: self.text()?,
+            },
             RUN => EncodedChange::Run { rows: self.rows()? },
             _ => return Err("a change of an unknown kind"),
         };
@@ -161,7 +168,10 @@ impl<'a> ChangeDecoder<'a> {
     }
 
     fn byte(&mut self) -> Result<u8, &'static str> {
-        let (byte, rest) = self.0.split_first().ok_or("the bytes end within a change")?;
+        let (byte, rest) = self
+            .0
+            .split_first()
+            .ok_or("the bytes end within a change")?;
         self.0 = rest;
         Ok(*byte)
     }
@@ -179,7 +189,10 @@ impl<'a> ChangeDecoder<'a> {
                 if byte == 0 && shift > 0 {
                     return Err("a length that is not in its shortest form");
                 }
-                let (text, rest) = self.0.split_at_checked(length).ok_or("a key or value reaches beyond the end")?;
+                let (text, rest) = self
+                    .0
+                    .split_at_checked(length)
+                    .ok_or("a key or value reaches beyond the end")?;
                 self.0 = rest;
                 return Ok(text);
             }
@@ -210,10 +223,13 @@ mod tests {
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
         let step = prop_oneof![
-            (any::<u8>(), texts(), texts()).prop_map(|(table, key, value)| Step::Put(table, key, value)),
+            (any::<u8>(), texts(), texts())
+                .prop_map(|(table, key, value)| Step::Put(table, key, value)),
             (any::<u8>(), texts()).prop_map(|(table, key)| Step::Remove(table, key)),
-            (any::<u8>(), texts(), texts()).prop_map(|(table, first, last)| Step::RemoveRange(table, first, last)),
-            (any::<u8>(), vec((texts(), texts()), 1..5)).prop_map(|(table, rows)| Step::Run(table, rows)),
+            (any::<u8>(), texts(), texts())
+                .prop_map(|(table, first, last)| Step::RemoveRange(table, first, last)),
+            (any::<u8>(), vec((texts(), texts()), 1..5))
+                .prop_map(|(table, rows)| Step::Run(table, rows)),
         ];
         vec(step, 0..8)
     }
@@ -226,7 +242,8 @@ mod tests {
                 Step::Remove(table, key) => encoder.remove(*table, key),
                 Step::RemoveRange(table, first, last) => encoder.remove_range(*table, first, last),
                 Step::Run(table, rows) => {
-                    rows.iter().for_each(|(key, value)| encoder.run_row(*table, key, value));
+                    rows.iter()
+                        .for_each(|(key, value)| encoder.run_row(*table, key, value));
                     encoder.end_run();
                 }
             }
@@ -239,12 +256,19 @@ mod tests {
         let step = |(table, change)| match change {
             EncodedChange::Put { key, value } => Step::Put(table, own(key), own(value)),
             EncodedChange::Remove { key } => Step::Remove(table, own(key)),
-            EncodedChange::RemoveRange { first, last } => Step::RemoveRange(table, own(first), own(last)),
-            EncodedChange::Run { rows } => {
-                Step::Run(table, rows.into_iter().map(|(key, value)| (own(key), own(value))).collect())
+            EncodedChange::RemoveRange { first, last } => {
+                Step::RemoveRange(table, own(first), own(last))
             }
+            EncodedChange::Run { rows } => Step::Run(
+                table,
+                rows.into_iter()
+                    .map(|(key, value)| (own(key), own(value)))
+                    .collect(),
+            ),
         };
-        ChangeDecoder::new(bytes).map(|change| change.map(step)).collect()
+        ChangeDecoder::new(bytes)
+            .map(|change| change.map(step))
+            .collect()
     }
 
     proptest! {
@@ -281,11 +305,18 @@ mod tests {
 
     #[test]
     fn every_cut_within_a_change_is_refused() {
-        let steps = [Step::Run(3, vec![(vec![1; 130], vec![2])]), Step::Put(1, vec![3], vec![4; 3])];
+        let steps = [
+            Step::Run(3, vec![(vec![1; 130], vec![2])]),
+            Step::Put(1, vec![3], vec![4; 3]),
+        ];
         let bytes = encode(&steps);
         let first = encode(&steps[..1]).len();
         for cut in (1..bytes.len()).filter(|cut| *cut != first) {
-            assert!(decode(&bytes[..cut]).is_err(), "{cut} of {} bytes", bytes.len());
+            assert!(
+                decode(&bytes[..cut]).is_err(),
+                "{cut} of {} bytes",
+                bytes.len()
+            );
         }
     }
 
@@ -294,8 +325,14 @@ mod tests {
         let cases: [(&[u8], &str); 6] = [
             (&[4, 0], "a change of an unknown kind"),
             (&[1, 0, 2, 9], "a key or value reaches beyond the end"),
-            (&[1, 0, 0x80, 0], "a length that is not in its shortest form"),
-            (&[1, 0, 0xff, 0xff, 0xff, 0xff, 0x10], "a length of 4 GiB or more"),
+            (
+                &[1, 0, 0x80, 0],
+                "a length that is not in its shortest form",
+            ),
+            (
+                &[1, 0, 0xff, 0xff, 0xff, 0xff, 0x10],
+                "a length of 4 GiB or more",
+            ),
             (&[3, 0, 0], "a run without rows"),
             (&[3, 0, 2], "a run with an unknown marker"),
         ];

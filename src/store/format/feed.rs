@@ -33,7 +33,11 @@ impl FeedEntry {
         id: u64,
         log_seq: u64,
     ) -> Result<FeedEntry, StoreError> {
-        Ok(FeedEntry { seq, id: read_id(table, id)?, log_seq: NonZeroU64::new(log_seq) })
+        Ok(FeedEntry {
+            seq,
+            id: read_id(table, id)?,
+            log_seq: NonZeroU64::new(log_seq),
+        })
     }
 
     /// Whether the record is visible.
@@ -86,7 +90,14 @@ pub(in crate::store) struct FeedSum {
 
 impl FeedSum {
     pub fn empty(feed: FeedId, dataset: Dataset) -> FeedSum {
-        FeedSum { feed, dataset, entries: 0, live: 0, newest_seq: 0, digest: 0 }
+        FeedSum {
+            feed,
+            dataset,
+            entries: 0,
+            live: 0,
+            newest_seq: 0,
+            digest: 0,
+        }
     }
 
     pub fn add(&mut self, entry: &FeedEntry) {
@@ -98,16 +109,22 @@ impl FeedSum {
 
     /// Removes an entry. The caller then adds the newer entry of the same record.
     pub fn replace(&mut self, old: &FeedEntry) -> Result<(), StoreError> {
-        let reduced = self.entries.checked_sub(1).zip(self.live.checked_sub(u64::from(old.is_live())));
-        let (entries, live) =
-            reduced.ok_or_else(|| self.damaged("it has more entries than its sum counts".to_owned()))?;
+        let reduced = self
+            .entries
+            .checked_sub(1)
+            .zip(self.live.checked_sub(u64::from(old.is_live())));
+        let (entries, live) = reduced
+            .ok_or_else(|| self.damaged("it has more entries than its sum counts".to_owned()))?;
         (self.entries, self.live) = (entries, live);
         self.digest = self.digest.wrapping_sub(old.digest());
         Ok(())
     }
 
     /// Reads all entries in the order of their seqs. Fails unless they match the sum.
-    pub fn read_all(&self, table: &impl ReadableTable<(u64, u64), (u64, u64)>) -> Result<Vec<FeedEntry>, StoreError> {
+    pub fn read_all(
+        &self,
+        table: &impl ReadableTable<(u64, u64), (u64, u64)>,
+    ) -> Result<Vec<FeedEntry>, StoreError> {
         let mut found = FeedSum::empty(self.feed, self.dataset);
         let mut entries = Vec::new();
         self.read_after(0, table, |entry| {
@@ -115,7 +132,11 @@ impl FeedSum {
             entries.push(entry);
             found.entries <= self.entries
         })?;
-        if found == *self { Ok(entries) } else { Err(self.damaged("its entries do not add up".to_owned())) }
+        if found == *self {
+            Ok(entries)
+        } else {
+            Err(self.damaged("its entries do not add up".to_owned()))
+        }
     }
 
     /// Calls `each` with the entries after a seq, in the order of their seqs, until it returns false.
@@ -127,13 +148,18 @@ impl FeedSum {
     ) -> Result<(), StoreError> {
         let number = self.feed.0;
         let mut last = seq;
-        let after = (Bound::Excluded((number, seq)), Bound::Included((number, u64::MAX)));
+        let after = (
+            Bound::Excluded((number, seq)),
+            Bound::Included((number, u64::MAX)),
+        );
         for row in table.range(after)? {
             let (key, value) = row?;
             let ((feed, seq), (id, log_seq)) = (key.value(), value.value());
             // Keys on a damaged page can have any order.
             if feed != number || seq <= last || seq > self.newest_seq {
-                return Err(self.damaged(format!("an entry of feed {feed} at seq {seq} comes after seq {last}")));
+                return Err(self.damaged(format!(
+                    "an entry of feed {feed} at seq {seq} comes after seq {last}"
+                )));
             }
             last = seq;
             if !each(FeedEntry::of_row("feed_entries", seq, id, log_seq)?) {
@@ -144,7 +170,10 @@ impl FeedSum {
     }
 
     pub fn damaged(&self, detail: String) -> StoreError {
-        StoreError::damaged("feed_entries", format!("feed {} of {}: {detail}", self.feed.0, self.dataset))
+        StoreError::damaged(
+            "feed_entries",
+            format!("feed {} of {}: {detail}", self.feed.0, self.dataset),
+        )
     }
 }
 

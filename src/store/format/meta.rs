@@ -14,38 +14,58 @@ use redb::{ReadTransaction, ReadableTable};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    ConferenceFields, DatabaseId, Fields, Head, JournalFields, OrganizationFields, RowDigest, TagFields,
+    ConferenceFields, DatabaseId, Fields, Head, JournalFields, OrganizationFields, RowDigest,
+    TagFields,
 };
 use crate::store::StoreError;
 use crate::store::format::rows::{optional_table, unseal, unseal_under};
 use crate::store::format::tables::{
-    META_DATABASE, META_FIELDS, META_PUBLISH, META_RESTORED, META_SCHEMA, META_SECRET, REPLICA, REPLICA_KEY, SCHEMA,
+    META_DATABASE, META_FIELDS, META_PUBLISH, META_RESTORED, META_SCHEMA, META_SECRET, REPLICA,
+    REPLICA_KEY, SCHEMA,
 };
 
 /// The table `meta`.
-pub(in crate::store) trait MetaRows: ReadableTable<&'static str, &'static [u8]> {}
+pub(in crate::store) trait MetaRows:
+    ReadableTable<&'static str, &'static [u8]>
+{
+}
 impl<T: ReadableTable<&'static str, &'static [u8]>> MetaRows for T {}
 
 /// The id of the database; `None` if it was never published.
-pub(in crate::store) fn database_id(meta: &impl MetaRows) -> Result<Option<DatabaseId>, StoreError> {
-    let Some(stored) = meta.get(META_DATABASE)? else { return Ok(None) };
+pub(in crate::store) fn database_id(
+    meta: &impl MetaRows,
+) -> Result<Option<DatabaseId>, StoreError> {
+    let Some(stored) = meta.get(META_DATABASE)? else {
+        return Ok(None);
+    };
     let bytes = stored.value().try_into();
-    bytes.map(|id| Some(DatabaseId(id))).map_err(|_| StoreError::damaged("meta", "the database's id is cut short"))
+    bytes
+        .map(|id| Some(DatabaseId(id)))
+        .map_err(|_| StoreError::damaged("meta", "the database's id is cut short"))
 }
 
 /// The stored digest of all rows; `None` if the database is not published.
-pub(in crate::store) fn stored_digest(meta: &impl MetaRows) -> Result<Option<RowDigest>, StoreError> {
-    meta.get(META_PUBLISH)?.map(|kept| unseal("meta", kept.value())).transpose()
+pub(in crate::store) fn stored_digest(
+    meta: &impl MetaRows,
+) -> Result<Option<RowDigest>, StoreError> {
+    meta.get(META_PUBLISH)?
+        .map(|kept| unseal("meta", kept.value()))
+        .transpose()
 }
 
 /// The last commit of the database that a restore replaced by this one.
 pub(in crate::store) fn restored_over(meta: &impl MetaRows) -> Result<Option<Head>, StoreError> {
-    meta.get(META_RESTORED)?.map(|head| unseal("meta", head.value())).transpose()
+    meta.get(META_RESTORED)?
+        .map(|head| unseal("meta", head.value()))
+        .transpose()
 }
 
 /// A replica's mark: the one row of `replica`. It is written in the same transaction as the rows that it describes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "the id of the origin, and the hash of the entry")]
+#[allow(
+    missing_docs,
+    reason = "the id of the origin, and the hash of the entry"
+)]
 pub struct ReplicaMark {
     /// The URL of the bucket that the replica follows.
     pub url: String,
@@ -58,9 +78,16 @@ pub struct ReplicaMark {
 }
 
 /// The mark of a file; `None` if it is not a replica.
-pub(in crate::store) fn find_mark(transaction: &ReadTransaction) -> Result<Option<ReplicaMark>, StoreError> {
-    let Some(replica) = optional_table(transaction.open_table(REPLICA))? else { return Ok(None) };
-    replica.get(REPLICA_KEY)?.map(|mark| unseal("replica", mark.value())).transpose()
+pub(in crate::store) fn find_mark(
+    transaction: &ReadTransaction,
+) -> Result<Option<ReplicaMark>, StoreError> {
+    let Some(replica) = optional_table(transaction.open_table(REPLICA))? else {
+        return Ok(None);
+    };
+    replica
+        .get(REPLICA_KEY)?
+        .map(|mark| unseal("replica", mark.value()))
+        .transpose()
 }
 
 /// Reads the secret that seals tokens and cursors. With a damaged one, every token of a client would look forged.
@@ -70,17 +97,30 @@ pub(in crate::store) fn find_mark(transaction: &ReadTransaction) -> Result<Optio
 /// [`StoreError::Damaged`] if it is missing or damaged.
 pub(in crate::store) fn read_secret(meta: &impl MetaRows) -> Result<[u8; 32], StoreError> {
     let missing = || StoreError::damaged("meta", "the token secret is missing");
-    unseal_under("meta", META_SECRET.as_bytes(), meta.get(META_SECRET)?.ok_or_else(missing)?.value())
+    unseal_under(
+        "meta",
+        META_SECRET.as_bytes(),
+        meta.get(META_SECRET)?.ok_or_else(missing)?.value(),
+    )
 }
 
 /// The fields of this program in the order of the JSON, one per line, such as `conferences.formats.oral`.
 pub fn known_fields() -> &'static str {
     static KNOWN: LazyLock<String> = LazyLock::new(|| {
         fn lines<F: Fields>() -> String {
-            F::table().fields.iter().map(|field| format!("{}.{}\n", F::STEM, field.name)).collect()
+            F::table()
+                .fields
+                .iter()
+                .map(|field| format!("{}.{}\n", F::STEM, field.name))
+                .collect()
         }
-        [lines::<ConferenceFields>(), lines::<JournalFields>(), lines::<OrganizationFields>(), lines::<TagFields>()]
-            .concat()
+        [
+            lines::<ConferenceFields>(),
+            lines::<JournalFields>(),
+            lines::<OrganizationFields>(),
+            lines::<TagFields>(),
+        ]
+        .concat()
     });
     &KNOWN
 }
@@ -97,10 +137,20 @@ pub struct Version {
 impl Version {
     /// Reads the version from `meta`; `None` if there is none.
     pub(in crate::store) fn read(meta: &impl MetaRows) -> Result<Option<Version>, StoreError> {
-        let Some(schema) = meta.get(META_SCHEMA)? else { return Ok(None) };
-        let Ok(schema) = schema.value().try_into() else { return Ok(None) };
-        let fields = meta.get(META_FIELDS)?.map(|fields| fields.value().to_vec()).unwrap_or_default();
-        Ok(Some(Version { schema: u32::from_le_bytes(schema), fields }))
+        let Some(schema) = meta.get(META_SCHEMA)? else {
+            return Ok(None);
+        };
+        let Ok(schema) = schema.value().try_into() else {
+            return Ok(None);
+        };
+        let fields = meta
+            .get(META_FIELDS)?
+            .map(|fields| fields.value().to_vec())
+            .unwrap_or_default();
+        Ok(Some(Version {
+            schema: u32::from_le_bytes(schema),
+            fields,
+        }))
     }
 
     /// Whether this program writes the same version.
@@ -128,14 +178,21 @@ impl Version {
         if older || self.is_current() {
             return Ok(());
         }
-        Err(StoreError::OlderFields { path, missing: self.missing_fields() })
+        Err(StoreError::OlderFields {
+            path,
+            missing: self.missing_fields(),
+        })
     }
 }
 
 /// The lines that only the first text has, sorted.
 fn only_in(text: &str, other: &str) -> Vec<String> {
-    let (lines, others): (BTreeSet<&str>, BTreeSet<&str>) = (text.lines().collect(), other.lines().collect());
-    lines.difference(&others).map(|line| (*line).to_owned()).collect()
+    let (lines, others): (BTreeSet<&str>, BTreeSet<&str>) =
+        (text.lines().collect(), other.lines().collect());
+    lines
+        .difference(&others)
+        .map(|line| (*line).to_owned())
+        .collect()
 }
 
 #[cfg(test)]
@@ -156,12 +213,19 @@ mod tests {
             (format!("{without}tags.x\n"), false, "tags.x", "tags.x"),
         ];
         for (stored, is_current, error, error_of_older) in cases {
-            let version = Version { schema: SCHEMA, fields: stored.into_bytes() };
+            let version = Version {
+                schema: SCHEMA,
+                fields: stored.into_bytes(),
+            };
             assert_eq!(version.is_current(), is_current, "{version:?}");
             for (older, expected) in [(false, error), (true, error_of_older)] {
                 let checked = version.check(Path::new("feed.redb"), older);
                 let message = checked.map_or_else(|error| error.to_string(), |()| String::new());
-                assert_eq!(message.is_empty(), expected.is_empty(), "{older}: {message}");
+                assert_eq!(
+                    message.is_empty(),
+                    expected.is_empty(),
+                    "{older}: {message}"
+                );
                 assert!(message.contains(expected), "{older}: {message}");
             }
         }

@@ -40,23 +40,37 @@ pub(in crate::store) fn next_header(
     outbox: &impl ReadableTable<OutboxKey, &'static [u8]>,
     seq: u64,
 ) -> Result<Option<OutboxHeader>, StoreError> {
-    let Some(from) = seq.checked_add(1) else { return Ok(None) };
+    let Some(from) = seq.checked_add(1) else {
+        return Ok(None);
+    };
     let next = outbox.range((from, 0)..)?.next().transpose()?;
-    next.map(|(key, bytes)| open_header(key.value(), bytes.value())).transpose()
+    next.map(|(key, bytes)| open_header(key.value(), bytes.value()))
+        .transpose()
 }
 
 pub(in crate::store) fn last_header(
     outbox: &impl ReadableTable<OutboxKey, &'static [u8]>,
 ) -> Result<Option<OutboxHeader>, StoreError> {
-    let Some(last) = outbox.last()?.map(|(key, _)| key.value().0) else { return Ok(None) };
+    let Some(last) = outbox.last()?.map(|(key, _)| key.value().0) else {
+        return Ok(None);
+    };
     let header = outbox.get((last, 0))?;
-    header.map(|bytes| open_header((last, 0), bytes.value())).transpose()
+    header
+        .map(|bytes| open_header((last, 0), bytes.value()))
+        .transpose()
 }
 
 fn open_header(key: OutboxKey, bytes: &[u8]) -> Result<OutboxHeader, StoreError> {
     let header: OutboxHeader = unseal("outbox", bytes)?;
     let found = (header.commit.last_seq, 0);
-    if found == key { Ok(header) } else { Err(damaged(key.0, "its header is missing, or of another commit")) }
+    if found == key {
+        Ok(header)
+    } else {
+        Err(damaged(
+            key.0,
+            "its header is missing, or of another commit",
+        ))
+    }
 }
 
 /// Reads the changes of a commit, and checks their hash.
@@ -74,7 +88,10 @@ pub(in crate::store) fn read_changes(
     if u64::try_from(changes.len()) == Ok(header.commit.bytes) && hash(&changes) == header.hash {
         Ok(changes)
     } else {
-        Err(damaged(header.commit.last_seq, "its changes do not match their hash"))
+        Err(damaged(
+            header.commit.last_seq,
+            "its changes do not match their hash",
+        ))
     }
 }
 
@@ -100,7 +117,10 @@ impl RowDigest {
 fn lanes(table: u8, key: &[u8], value: &[u8]) -> [u64; 4] {
     let length = u32::try_from(key.len()).unwrap_or(u32::MAX).to_le_bytes();
     let mut hasher = blake3::Hasher::new();
-    hasher.update(&[table, length[0], length[1], length[2], length[3]]).update(key).update(value);
+    hasher
+        .update(&[table, length[0], length[1], length[2], length[3]])
+        .update(key)
+        .update(value);
     let hash = hasher.finalize();
     let mut lanes = [0; 4];
     for (lane, bytes) in lanes.iter_mut().zip(hash.as_bytes().as_chunks::<8>().0) {
@@ -123,7 +143,10 @@ pub(in crate::store) fn digest_of(transaction: &ReadTransaction) -> Result<RowDi
 type EachRow<'a> = dyn FnMut(u8, &[u8], &[u8]) -> Result<(), StoreError> + 'a;
 
 /// Calls `each` with every row that is not local, in the order of tables and keys.
-pub(in crate::store) fn for_each_row(transaction: &ReadTransaction, each: &mut EachRow<'_>) -> Result<(), StoreError> {
+pub(in crate::store) fn for_each_row(
+    transaction: &ReadTransaction,
+    each: &mut EachRow<'_>,
+) -> Result<(), StoreError> {
     for code in 0..CODED_TABLES {
         on_table!(code, table => for_each_row_of(code, &transaction.open_table(table)?, each)?);
     }
@@ -154,7 +177,8 @@ mod tests {
 
     fn of(rows: &[TestRow]) -> RowDigest {
         let mut digest = RowDigest::default();
-        rows.iter().for_each(|(table, key, value)| digest.add(*table, key, value));
+        rows.iter()
+            .for_each(|(table, key, value)| digest.add(*table, key, value));
         digest
     }
 
@@ -187,7 +211,11 @@ mod tests {
     #[test]
     fn the_digest_of_a_known_row_is_unchanged() {
         let hash = blake3::hash(b"\x05\x02\x00\x00\x00kyvalue");
-        let lane = |at: usize| u64::from_le_bytes(hash.as_bytes()[at * 8..][..8].try_into().unwrap());
-        assert_eq!(of(&[(5, b"ky", b"value")]), RowDigest([lane(0), lane(1), lane(2), lane(3)]));
+        let lane =
+            |at: usize| u64::from_le_bytes(hash.as_bytes()[at * 8..][..8].try_into().unwrap());
+        assert_eq!(
+            of(&[(5, b"ky", b"value")]),
+            RowDigest([lane(0), lane(1), lane(2), lane(3)])
+        );
     }
 }

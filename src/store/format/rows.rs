@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{
-    CommitInfo, Curated, Dataset, Fields, Head, Id, KeyHash, KeyRecord, PerDataset, RecordFields, ReferenceKind,
-    References, RowDigest, Timestamp, json,
+    CommitInfo, Curated, Dataset, Fields, Head, Id, KeyHash, KeyRecord, PerDataset, RecordFields,
+    ReferenceKind, References, RowDigest, Timestamp, json,
 };
 use crate::store::StoreError;
 use crate::store::format::tables::{HASH_LEN, LogValue};
@@ -52,11 +52,20 @@ pub struct StoredCommit {
 impl StoredCommit {
     /// Seq, time and lineage.
     pub fn point(&self) -> CommitPoint {
-        CommitPoint { seq: self.last_seq, time: self.time, lineage: self.lineage }
+        CommitPoint {
+            seq: self.last_seq,
+            time: self.time,
+            lineage: self.lineage,
+        }
     }
 
     /// Describes the commit for replicas: its previous commit, the digest after it, and its encoded changes.
-    pub(in crate::store) fn info(&self, base: Head, digest: RowDigest, changes: &[u8]) -> CommitInfo {
+    pub(in crate::store) fn info(
+        &self,
+        base: Head,
+        digest: RowDigest,
+        changes: &[u8],
+    ) -> CommitInfo {
         CommitInfo {
             first_seq: self.first_seq,
             last_seq: self.last_seq,
@@ -81,7 +90,10 @@ pub struct CommitPoint {
 impl CommitPoint {
     /// The seq and lineage, which together identify the commit.
     pub fn head(&self) -> Head {
-        Head { seq: self.seq, lineage: self.lineage }
+        Head {
+            seq: self.seq,
+            lineage: self.lineage,
+        }
     }
 }
 
@@ -105,7 +117,10 @@ pub(in crate::store) fn has_commit(
     if head.seq == 0 {
         return Ok(head == Head::default());
     }
-    let found = commits.get(head.seq)?.map(|bytes| unseal_commit(head.seq, bytes.value())).transpose()?;
+    let found = commits
+        .get(head.seq)?
+        .map(|bytes| unseal_commit(head.seq, bytes.value()))
+        .transpose()?;
     Ok(found.is_some_and(|row| row.lineage == head.lineage))
 }
 
@@ -113,18 +128,28 @@ pub(in crate::store) fn has_commit(
 pub(in crate::store) fn unseal_commit(key: u64, bytes: &[u8]) -> Result<StoredCommit, StoreError> {
     let row: StoredCommit = unseal("commits", bytes)?;
     if row.last_seq != key || !(1..=row.last_seq).contains(&row.first_seq) {
-        let detail = format!("the row of seq {key} is of {}..={}", row.first_seq, row.last_seq);
+        let detail = format!(
+            "the row of seq {key} is of {}..={}",
+            row.first_seq, row.last_seq
+        );
         return Err(StoreError::damaged("commits", detail));
     }
     Ok(row)
 }
 
 /// Fails unless a table has as many rows as the last commit counted.
-pub(in crate::store) fn expect_count(table: &'static str, found: usize, counted: u64) -> Result<(), StoreError> {
+pub(in crate::store) fn expect_count(
+    table: &'static str,
+    found: usize,
+    counted: u64,
+) -> Result<(), StoreError> {
     if u64::try_from(found).is_ok_and(|found| found == counted) {
         return Ok(());
     }
-    Err(StoreError::damaged(table, format!("it holds {found} rows, the last commit counts {counted}")))
+    Err(StoreError::damaged(
+        table,
+        format!("it holds {found} rows, the last commit counts {counted}"),
+    ))
 }
 
 #[derive(Clone, Debug)]
@@ -138,14 +163,22 @@ pub(in crate::store) struct RecordRow<F> {
 impl<F: Fields> RecordRow<F> {
     /// Decodes the row of `log` at a seq.
     pub fn open(seq: u64, (id, stored, text): LogValue<'_>) -> Result<RecordRow<F>, StoreError> {
-        let damaged =
-            |detail: String| StoreError::damaged("log", format!("the row of {} at seq {seq}: {detail}", F::STEM));
+        let damaged = |detail: String| {
+            StoreError::damaged(
+                "log",
+                format!("the row of {} at seq {seq}: {detail}", F::STEM),
+            )
+        };
         let id = Id::try_from(id).map_err(|error| damaged(format!("id {id}: {error}")))?;
         if hash(text) != stored {
             return Err(damaged("it does not match its hash".to_owned()));
         }
         let (record, updated_at) = json::read_record(id, text).map_err(damaged)?;
-        Ok(RecordRow { seq, updated_at, record })
+        Ok(RecordRow {
+            seq,
+            updated_at,
+            record,
+        })
     }
 }
 
@@ -155,7 +188,10 @@ pub(in crate::store) fn seal<T: Serialize>(value: &T) -> Result<Vec<u8>, StoreEr
 }
 
 /// Like [`seal`], for a row whose value does not contain its key. The hash is of both.
-pub(in crate::store) fn seal_under<T: Serialize>(key: &[u8], value: &T) -> Result<Vec<u8>, StoreError> {
+pub(in crate::store) fn seal_under<T: Serialize>(
+    key: &[u8],
+    value: &T,
+) -> Result<Vec<u8>, StoreError> {
     let mut bytes = vec![0; HASH_LEN];
     rmp_serde::encode::write_named(&mut bytes, value)
         .map_err(|error| StoreError::damaged("(new row)", error.to_string()))?;
@@ -167,12 +203,21 @@ pub(in crate::store) fn seal_under<T: Serialize>(key: &[u8], value: &T) -> Resul
 /// Hashes a row's key and its bytes.
 pub(in crate::store) fn hash_under(key: &[u8], bytes: &[u8]) -> ShortHash {
     let mut short = [0; HASH_LEN];
-    short.copy_from_slice(&blake3::Hasher::new().update(key).update(bytes).finalize().as_bytes()[..HASH_LEN]);
+    short.copy_from_slice(
+        &blake3::Hasher::new()
+            .update(key)
+            .update(bytes)
+            .finalize()
+            .as_bytes()[..HASH_LEN],
+    );
     short
 }
 
 /// Checks the hash, and deserializes the value.
-pub(in crate::store) fn unseal<T: DeserializeOwned>(table: &'static str, bytes: &[u8]) -> Result<T, StoreError> {
+pub(in crate::store) fn unseal<T: DeserializeOwned>(
+    table: &'static str,
+    bytes: &[u8],
+) -> Result<T, StoreError> {
     unseal_under(table, &[], bytes)
 }
 
@@ -182,13 +227,17 @@ pub(in crate::store) fn unseal_under<T: DeserializeOwned>(
     key: &[u8],
     bytes: &[u8],
 ) -> Result<T, StoreError> {
-    let (stored, text) =
-        bytes.split_first_chunk::<HASH_LEN>().ok_or_else(|| StoreError::damaged(table, "a row is cut short"))?;
+    let (stored, text) = bytes
+        .split_first_chunk::<HASH_LEN>()
+        .ok_or_else(|| StoreError::damaged(table, "a row is cut short"))?;
     if *stored != hash_under(key, text) {
         return Err(StoreError::damaged(table, "a row does not match its hash"));
     }
     // The hash is right, so the row is not damaged: another version wrote it.
-    rmp_serde::from_slice(text).map_err(|error| StoreError::UnknownRow { table, detail: error.to_string() })
+    rmp_serde::from_slice(text).map_err(|error| StoreError::UnknownRow {
+        table,
+        detail: error.to_string(),
+    })
 }
 
 pub(in crate::store) fn read_id(table: &'static str, id: u64) -> Result<Id, StoreError> {
@@ -196,7 +245,10 @@ pub(in crate::store) fn read_id(table: &'static str, id: u64) -> Result<Id, Stor
 }
 
 /// A table like `log`.
-pub(in crate::store) trait LogRows: ReadableTable<(u8, u64), LogValue<'static>> {}
+pub(in crate::store) trait LogRows:
+    ReadableTable<(u8, u64), LogValue<'static>>
+{
+}
 impl<T: ReadableTable<(u8, u64), LogValue<'static>>> LogRows for T {}
 
 /// Reads the record with an id.
@@ -205,7 +257,9 @@ pub(in crate::store) fn find_record<F: RecordFields>(
     log: &impl LogRows,
     id: Id,
 ) -> Result<Option<RecordRow<F>>, StoreError> {
-    let Some(seq) = records.get((F::DATASET.code(), id.get()))? else { return Ok(None) };
+    let Some(seq) = records.get((F::DATASET.code(), id.get()))? else {
+        return Ok(None);
+    };
     read_record(log, id, seq.value()).map(Some)
 }
 
@@ -215,10 +269,19 @@ pub(in crate::store) fn read_record<F: RecordFields>(
     id: Id,
     seq: u64,
 ) -> Result<RecordRow<F>, StoreError> {
-    let missing = || StoreError::damaged("log", format!("there is no {} {id} at seq {seq}", F::DATASET));
+    let missing = || {
+        StoreError::damaged(
+            "log",
+            format!("there is no {} {id} at seq {seq}", F::DATASET),
+        )
+    };
     let found = log.get((F::DATASET.code(), seq))?.ok_or_else(missing)?;
     let row = RecordRow::open(seq, found.value())?;
-    if row.record.id() == id { Ok(row) } else { Err(missing()) }
+    if row.record.id() == id {
+        Ok(row)
+    } else {
+        Err(missing())
+    }
 }
 
 /// Calls `each` with all records of a dataset, in the order of their ids.
@@ -228,9 +291,16 @@ pub(in crate::store) fn for_each_record<F: RecordFields, E: From<StoreError>>(
     mut each: impl FnMut(RecordRow<F>) -> Result<(), E>,
 ) -> Result<(), E> {
     let code = F::DATASET.code();
-    for entry in records.range((code, 0)..=(code, u64::MAX)).map_err(StoreError::from)? {
+    for entry in records
+        .range((code, 0)..=(code, u64::MAX))
+        .map_err(StoreError::from)?
+    {
         let (key, seq) = entry.map_err(StoreError::from)?;
-        each(read_record(log, read_id("records", key.value().1)?, seq.value())?)?;
+        each(read_record(
+            log,
+            read_id("records", key.value().1)?,
+            seq.value(),
+        )?)?;
     }
     Ok(())
 }
@@ -239,7 +309,9 @@ pub(in crate::store) fn for_each_record<F: RecordFields, E: From<StoreError>>(
 pub(in crate::store) fn last_commit(
     commits: &impl ReadableTable<u64, &'static [u8]>,
 ) -> Result<StoredCommit, StoreError> {
-    let last = commits.last()?.map(|(seq, bytes)| unseal_commit(seq.value(), bytes.value()));
+    let last = commits
+        .last()?
+        .map(|(seq, bytes)| unseal_commit(seq.value(), bytes.value()));
     Ok(last.transpose()?.unwrap_or_default())
 }
 
@@ -247,7 +319,10 @@ pub(in crate::store) fn load_rows<T: DeserializeOwned>(
     name: &'static str,
     table: &impl ReadableTable<u64, &'static [u8]>,
 ) -> Result<Vec<T>, StoreError> {
-    table.iter()?.map(|entry| unseal(name, entry?.1.value())).collect()
+    table
+        .iter()?
+        .map(|entry| unseal(name, entry?.1.value()))
+        .collect()
 }
 
 /// Reads all keys.
@@ -256,7 +331,10 @@ pub(in crate::store) fn load_keys(
 ) -> Result<Vec<(KeyHash, KeyRecord)>, StoreError> {
     let rows = table.iter()?.map(|entry| {
         let (hash, bytes) = entry?;
-        Ok((KeyHash(hash.value()), unseal_under("keys", &hash.value(), bytes.value())?))
+        Ok((
+            KeyHash(hash.value()),
+            unseal_under("keys", &hash.value(), bytes.value())?,
+        ))
     });
     rows.collect()
 }
@@ -270,9 +348,15 @@ pub(in crate::store) fn load_references(
         table: &impl ReadableTable<u64, &'static [u8]>,
     ) -> Result<BTreeMap<Id, Referenced<F>>, StoreError> {
         let rows: Vec<Curated<F>> = load_rows(name, table)?;
-        Ok(rows.into_iter().map(|row| (row.id(), Referenced::new(row))).collect())
+        Ok(rows
+            .into_iter()
+            .map(|row| (row.id(), Referenced::new(row)))
+            .collect())
     }
-    Ok(References { organizations: load("organizations", organizations)?, tags: load("tags", tags)? })
+    Ok(References {
+        organizations: load("organizations", organizations)?,
+        tags: load("tags", tags)?,
+    })
 }
 
 pub(in crate::store) fn load_record_ids(
@@ -281,7 +365,8 @@ pub(in crate::store) fn load_record_ids(
 ) -> Result<BTreeSet<Id>, StoreError> {
     let code = dataset.code();
     let rows = records.range((code, 0)..=(code, u64::MAX))?;
-    rows.map(|entry| read_id("records", entry?.0.value().1)).collect()
+    rows.map(|entry| read_id("records", entry?.0.value().1))
+        .collect()
 }
 
 /// Finds the records that link to an organization or tag.
@@ -294,15 +379,17 @@ pub(in crate::store) fn find_linked(
     let mut linked = Vec::new();
     for entry in links.range((kind, id, 0, 0)..=(kind, id, u8::MAX, u64::MAX))? {
         let (_, _, dataset, record) = entry?.0.value();
-        let dataset =
-            Dataset::from_code(dataset).ok_or_else(|| StoreError::damaged("links", format!("dataset {dataset}")))?;
+        let dataset = Dataset::from_code(dataset)
+            .ok_or_else(|| StoreError::damaged("links", format!("dataset {dataset}")))?;
         linked.push((dataset, read_id("links", record)?));
     }
     Ok(linked)
 }
 
 /// The opened table; `None` if it does not exist. For tables that are created when needed.
-pub(in crate::store) fn optional_table<T>(opened: Result<T, TableError>) -> Result<Option<T>, StoreError> {
+pub(in crate::store) fn optional_table<T>(
+    opened: Result<T, TableError>,
+) -> Result<Option<T>, StoreError> {
     match opened {
         Ok(table) => Ok(Some(table)),
         Err(TableError::TableDoesNotExist(_)) => Ok(None),
@@ -327,21 +414,55 @@ mod tests {
 
     #[test]
     fn an_unknown_member_is_rejected_but_not_damage() {
-        let counts = |venues| Counts { organizations: 1, tags: 2, licenses: 3, keys: 4, feeds: 5, venues };
-        let known = TableCounts { organizations: 1, tags: 2, licenses: 3, keys: 4, feeds: 5 };
-        assert_eq!(unseal::<TableCounts>("commits", &seal(&counts(None)).unwrap()).unwrap(), known);
+        let counts = |venues| Counts {
+            organizations: 1,
+            tags: 2,
+            licenses: 3,
+            keys: 4,
+            feeds: 5,
+            venues,
+        };
+        let known = TableCounts {
+            organizations: 1,
+            tags: 2,
+            licenses: 3,
+            keys: 4,
+            feeds: 5,
+        };
+        assert_eq!(
+            unseal::<TableCounts>("commits", &seal(&counts(None)).unwrap()).unwrap(),
+            known
+        );
         let row = seal(&counts(Some(6))).unwrap();
         let refused = unseal::<TableCounts>("commits", &row).unwrap_err();
-        assert!(matches!(&refused, StoreError::UnknownRow { table: "commits", .. }), "{refused}");
+        assert!(
+            matches!(
+                &refused,
+                StoreError::UnknownRow {
+                    table: "commits",
+                    ..
+                }
+            ),
+            "{refused}"
+        );
         let mut damaged = row.clone();
         damaged[20] ^= 1;
-        assert!(matches!(unseal::<TableCounts>("commits", &damaged), Err(StoreError::Damaged { .. })));
+        assert!(matches!(
+            unseal::<TableCounts>("commits", &damaged),
+            Err(StoreError::Damaged { .. })
+        ));
     }
 
     #[test]
     fn a_dataset_that_a_row_does_not_name_has_the_default() {
         let row = seal(&std::collections::BTreeMap::from([("journals", 7)])).unwrap();
         let read: PerDataset<u64> = unseal("commits", &row).unwrap();
-        assert_eq!(read, PerDataset { conferences: 0, journals: 7 });
+        assert_eq!(
+            read,
+            PerDataset {
+                conferences: 0,
+                journals: 7
+            }
+        );
     }
 }

@@ -61,8 +61,10 @@ pub const TAGS: TableDefinition<u64, &[u8]> = TableDefinition::new("tags");
 pub const LINKS: TableDefinition<(u8, u64, u8, u64), ()> = TableDefinition::new("links");
 pub const LOG: TableDefinition<(u8, u64), LogValue<'static>> = TableDefinition::new("log");
 pub const FEEDS: TableDefinition<u64, &[u8]> = TableDefinition::new("feeds");
-pub const FEED_ENTRIES: TableDefinition<(u64, u64), (u64, u64)> = TableDefinition::new("feed_entries");
-pub const FEED_RECORDS: TableDefinition<(u64, u64), (u64, u64)> = TableDefinition::new("feed_records");
+pub const FEED_ENTRIES: TableDefinition<(u64, u64), (u64, u64)> =
+    TableDefinition::new("feed_entries");
+pub const FEED_RECORDS: TableDefinition<(u64, u64), (u64, u64)> =
+    TableDefinition::new("feed_records");
 pub const LICENSES: TableDefinition<u64, &[u8]> = TableDefinition::new("licenses");
 pub const KEYS: TableDefinition<[u8; 32], &[u8]> = TableDefinition::new("keys");
 
@@ -75,7 +77,9 @@ pub fn fits<T: Value>(bytes: &[u8]) -> bool {
         Some(width) => bytes.len() == width,
         None if T::type_name() == <&str>::type_name() => std::str::from_utf8(bytes).is_ok(),
         // The JSON takes the rest, of any length.
-        None if T::type_name() == LogValue::type_name() => bytes.len() >= size_of::<u64>() + HASH_LEN,
+        None if T::type_name() == LogValue::type_name() => {
+            bytes.len() >= size_of::<u64>() + HASH_LEN
+        }
         None => T::type_name() == <&[u8]>::type_name(),
     }
 }

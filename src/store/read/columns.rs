@@ -31,31 +31,48 @@ impl FieldNames {
     pub fn of(dataset: Dataset) -> Vec<FieldNames> {
         let table = dataset.table();
         let has_column = |(index, field): &(usize, &Field)| {
-            table.filters.iter().any(|filter| filter.field == *index) || matches!(field.kind, ValueKind::Links(_))
+            table.filters.iter().any(|filter| filter.field == *index)
+                || matches!(field.kind, ValueKind::Links(_))
         };
-        let names = |(index, field)| FieldNames { field, index, names: IndexSet::new() };
-        table.fields.iter().enumerate().filter(has_column).map(names).collect()
+        let names = |(index, field)| FieldNames {
+            field,
+            index,
+            names: IndexSet::new(),
+        };
+        table
+            .fields
+            .iter()
+            .enumerate()
+            .filter(has_column)
+            .map(names)
+            .collect()
     }
 
     /// Returns the numbers of the names in a value.
     fn add<'n>(&'n mut self, value: &'n dyn FieldValue) -> impl Iterator<Item = u32> + 'n {
         let texts = value.texts().iter().map(|text| Box::from(text.as_str()));
         let ids = value.ids().iter().map(|id| id.to_string().into());
-        texts.chain(ids).map(|name: Box<str>| number_at(self.names.insert_full(name).0))
+        texts
+            .chain(ids)
+            .map(|name: Box<str>| number_at(self.names.insert_full(name).0))
     }
 
     /// The name with a number.
     pub fn get(&self, code: u32) -> Option<&str> {
-        self.names.get_index((code as usize).checked_sub(1)?).map(AsRef::as_ref)
+        self.names
+            .get_index((code as usize).checked_sub(1)?)
+            .map(AsRef::as_ref)
     }
 
     /// The number of a filter's value in the column. A name that no record has gets a number too, so that it takes as
     /// long as one that hidden records have.
     pub fn number(&self, value: &str) -> u64 {
         match self.field.kind {
-            ValueKind::Text | ValueKind::Texts | ValueKind::Links(_) => {
-                self.names.get_index_of(value).map_or(NO_NAME, number_at).into()
-            }
+            ValueKind::Text | ValueKind::Texts | ValueKind::Links(_) => self
+                .names
+                .get_index_of(value)
+                .map_or(NO_NAME, number_at)
+                .into(),
             _ => (self.field.rank_of)(value),
         }
     }

@@ -58,7 +58,12 @@ impl FeedIndex {
                 return Err(sum.damaged("a record has two entries".to_owned()));
             }
         }
-        Ok(FeedIndex { sum, entries, shown, seqs: OnceLock::new() })
+        Ok(FeedIndex {
+            sum,
+            entries,
+            shown,
+            seqs: OnceLock::new(),
+        })
     }
 
     /// Updates the index to a later state.
@@ -88,7 +93,8 @@ impl FeedIndex {
         if found != sum {
             return Err(sum.damaged("its new entries do not add up".to_owned()));
         }
-        let is_unchanged = |slot: &Slot| records.is_some_and(|records| !newer.contains_key(&records.id(*slot)));
+        let is_unchanged =
+            |slot: &Slot| records.is_some_and(|records| !newer.contains_key(&records.id(*slot)));
         let shown = self.shown.iter().copied().filter(is_unchanged).collect();
         let first = entries.len();
         entries.extend(added);
@@ -102,7 +108,12 @@ impl FeedIndex {
 
     /// The seq of a record's entry.
     fn seq_of(&self, id: Id) -> Option<u64> {
-        let seqs = self.seqs.get_or_init(|| self.entries.iter().map(|entry| (entry.id, entry.seq)).collect());
+        let seqs = self.seqs.get_or_init(|| {
+            self.entries
+                .iter()
+                .map(|entry| (entry.id, entry.seq))
+                .collect()
+        });
         seqs.get(&id).copied()
     }
 
@@ -126,14 +137,29 @@ impl LicenseEntries {
     /// The entries after a seq, oldest first. Entries from before the joining need the baseline.
     pub fn after(&self, seq: u64) -> impl Iterator<Item = &FeedEntry> {
         let later = self.shared.entries_after(seq.max(self.joined_at));
-        let before = self.baseline.iter().flat_map(move |baseline| baseline.entries_after(seq));
+        let before = self
+            .baseline
+            .iter()
+            .flat_map(move |baseline| baseline.entries_after(seq));
         // A later entry of the shared feed replaces one of the baseline.
-        before.filter(|entry| self.shared.seq_of(entry.id).is_none_or(|seq| seq <= self.joined_at)).chain(later)
+        before
+            .filter(|entry| {
+                self.shared
+                    .seq_of(entry.id)
+                    .is_none_or(|seq| seq <= self.joined_at)
+            })
+            .chain(later)
     }
 
     /// The records that entered the license after a seq, when it joined its feed.
     pub fn entered_after(&self, seq: u64) -> HashSet<Id> {
-        let entries = self.baseline.iter().flat_map(|baseline| baseline.entries_after(seq));
-        entries.filter(|entry| entry.is_live()).map(|entry| entry.id).collect()
+        let entries = self
+            .baseline
+            .iter()
+            .flat_map(|baseline| baseline.entries_after(seq));
+        entries
+            .filter(|entry| entry.is_live())
+            .map(|entry| entry.id)
+            .collect()
     }
 }

@@ -24,7 +24,11 @@ impl StoredCommit {
 impl Snapshot {
     /// The commits after a seq, newest first, at most `limit`.
     pub fn list_commits(&self, after: u64, limit: usize) -> Result<Vec<StoredCommit>, StoreError> {
-        let rows = self.commits.range(after.saturating_add(1)..)?.rev().take(limit);
+        let rows = self
+            .commits
+            .range(after.saturating_add(1)..)?
+            .rev()
+            .take(limit);
         rows.map(|entry| {
             let (seq, bytes) = entry?;
             unseal_commit(seq.value(), bytes.value())
@@ -52,19 +56,35 @@ impl Snapshot {
     }
 
     /// The records whose last change is between two seqs, both included, in the order of the changes.
-    pub fn changed_between(&self, dataset: Dataset, first: u64, last: u64) -> Result<Vec<Id>, StoreError> {
-        let rows = self.log.range((dataset.code(), first)..=(dataset.code(), last))?;
+    pub fn changed_between(
+        &self,
+        dataset: Dataset,
+        first: u64,
+        last: u64,
+    ) -> Result<Vec<Id>, StoreError> {
+        let rows = self
+            .log
+            .range((dataset.code(), first)..=(dataset.code(), last))?;
         rows.map(|row| read_id("log", row?.1.value().0)).collect()
     }
 
     /// The records that left a license between two seqs, both included, and do not exist now. They may have been
     /// removed later: a removal that no license sees writes no tombstone.
-    pub fn removed_between(&self, dataset: Dataset, first: u64, last: u64) -> Result<BTreeSet<Id>, StoreError> {
+    pub fn removed_between(
+        &self,
+        dataset: Dataset,
+        first: u64,
+        last: u64,
+    ) -> Result<BTreeSet<Id>, StoreError> {
         let mut gone = BTreeSet::new();
         for head in self.feeds.values().filter(|head| head.dataset == dataset) {
-            for row in self.feed_entries.range((head.feed.0, first)..=(head.feed.0, last))? {
+            for row in self
+                .feed_entries
+                .range((head.feed.0, first)..=(head.feed.0, last))?
+            {
                 let (id, log_seq) = row?.1.value();
-                if log_seq == tables::TOMBSTONE && self.records.get((dataset.code(), id))?.is_none() {
+                if log_seq == tables::TOMBSTONE && self.records.get((dataset.code(), id))?.is_none()
+                {
                     gone.insert(read_id("feed_entries", id)?);
                 }
             }
@@ -75,7 +95,9 @@ impl Snapshot {
     /// The commit that contains a seq.
     pub fn stored_commit_of(&self, seq: u64) -> Result<StoredCommit, StoreError> {
         let next = self.commits.range(seq..)?.next().transpose()?;
-        let row = next.map(|(last, bytes)| unseal_commit(last.value(), bytes.value())).transpose()?;
+        let row = next
+            .map(|(last, bytes)| unseal_commit(last.value(), bytes.value()))
+            .transpose()?;
         let none = || StoreError::damaged("commits", format!("no commit contains seq {seq}"));
         row.filter(|row| row.first_seq <= seq).ok_or_else(none)
     }

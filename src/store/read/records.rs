@@ -16,7 +16,9 @@ use redb::{ReadOnlyTable, ReadableTable};
 use crate::model::filter::{FieldCondition, Filter};
 use crate::model::fold::fold;
 use crate::model::value::{JsonType, ValueKind};
-use crate::model::{ConferenceFields, Curated, Dataset, Id, JournalFields, RecordFields, ReferenceKind, Timestamp};
+use crate::model::{
+    ConferenceFields, Curated, Dataset, Id, JournalFields, RecordFields, ReferenceKind, Timestamp,
+};
 use crate::store::StoreError;
 use crate::store::format::rows::{RecordRow, ShortHash, read_id};
 use crate::store::format::tables::LogValue;
@@ -110,10 +112,22 @@ impl Records {
         log: &LogTable,
     ) -> Result<Records, StoreError> {
         let names = FieldNames::of(dataset);
-        let columns = names.iter().map(|names| Column::of(names.field.kind)).collect();
+        let columns = names
+            .iter()
+            .map(|names| Column::of(names.field.kind))
+            .collect();
         let (ids, rows, pairs) = (Vec::new(), Vec::new(), Vec::new());
         let (damaged, slots) = (BTreeMap::new(), HashMap::new());
-        let mut loaded = Records { dataset, ids, rows, damaged, slots, names, columns, pairs };
+        let mut loaded = Records {
+            dataset,
+            ids,
+            rows,
+            damaged,
+            slots,
+            names,
+            columns,
+            pairs,
+        };
         for row in records.range((dataset.code(), 0)..=(dataset.code(), u64::MAX))? {
             let (key, seq) = row?;
             loaded.change(read_id("records", key.value().1)?, Some(seq.value()), log)?;
@@ -135,7 +149,10 @@ impl Records {
             let (key, value) = row?;
             changes.push((read_id("log", value.value().0)?, Some(key.value().1)));
         }
-        let new = changes.iter().filter(|(id, _)| !self.slots.contains_key(id)).count();
+        let new = changes
+            .iter()
+            .filter(|(id, _)| !self.slots.contains_key(id))
+            .count();
         if u64::try_from(self.slots.len() + new).ok() != Some(count) {
             // Removed records have no rows in `log`.
             for id in self.slots.keys() {
@@ -148,13 +165,18 @@ impl Records {
             return Ok(Arc::clone(self));
         }
         let mut next = Records::clone(self);
-        changes.into_iter().try_for_each(|(id, seq)| next.change(id, seq, log))?;
+        changes
+            .into_iter()
+            .try_for_each(|(id, seq)| next.change(id, seq, log))?;
         Ok(Arc::new(next))
     }
 
     /// Adds, changes or removes a record. `seq` is that of its row; `None` if it was removed.
     fn change(&mut self, id: Id, seq: Option<u64>, log: &LogTable) -> Result<(), StoreError> {
-        let slot = self.slots.get(&id).map_or(self.ids.len(), |slot| *slot as usize);
+        let slot = self
+            .slots
+            .get(&id)
+            .map_or(self.ids.len(), |slot| *slot as usize);
         let number = Slot::try_from(slot).unwrap_or(Slot::MAX);
         self.damaged.remove(&number);
         let read = seq.map_or(Ok(None), |seq| match self.dataset {
@@ -174,10 +196,18 @@ impl Records {
             None => drop(self.slots.remove(&id)),
         }
         if row.is_none() {
-            self.columns.iter_mut().zip(&mut self.names).for_each(|(column, names)| column.put(slot, None, names));
+            self.columns
+                .iter_mut()
+                .zip(&mut self.names)
+                .for_each(|(column, names)| column.put(slot, None, names));
         }
         put(&mut self.ids, slot, id);
-        put(&mut self.pairs, slot, row.as_ref().map_or_else(Pairs::default, |row| pairs_of(&row.text)));
+        put(
+            &mut self.pairs,
+            slot,
+            row.as_ref()
+                .map_or_else(Pairs::default, |row| pairs_of(&row.text)),
+        );
         put(&mut self.rows, slot, row.map(Arc::new));
         Ok(())
     }
@@ -190,7 +220,12 @@ impl Records {
         seq: u64,
         slot: usize,
     ) -> Result<StoredRecord, StoreError> {
-        let missing = || StoreError::damaged("log", format!("there is no {} {id} at seq {seq}", F::DATASET));
+        let missing = || {
+            StoreError::damaged(
+                "log",
+                format!("there is no {} {id} at seq {seq}", F::DATASET),
+            )
+        };
         let found = log.get((F::DATASET.code(), seq))?.ok_or_else(missing)?;
         let (_, hash, json) = found.value();
         let RecordRow { record, .. } = RecordRow::<F>::open(seq, found.value())?;
@@ -202,12 +237,22 @@ impl Records {
             column.put(slot, Some(values[names.index]), names);
         }
         let mut text = String::new();
-        let searched = F::table().fields.iter().zip(&values).filter(|(field, _)| field.uses.searched.is_some());
+        let searched = F::table()
+            .fields
+            .iter()
+            .zip(&values)
+            .filter(|(field, _)| field.uses.searched.is_some());
         for found in searched.flat_map(|(_, value)| value.texts()) {
             text.push_str(&fold(found));
             text.push(TEXT_END);
         }
-        Ok(StoredRecord { id, seq, hash, json: json.into(), text: text.into() })
+        Ok(StoredRecord {
+            id,
+            seq,
+            hash,
+            json: json.into(),
+            text: text.into(),
+        })
     }
 
     /// Whether most slots are empty, so that reading all records anew saves memory.
@@ -230,9 +275,16 @@ impl Records {
 
     /// Finds the slot of a record whose last change is at a seq.
     pub(crate) fn slot_at(&self, id: Id, seq: u64) -> Result<Slot, StoreError> {
-        let missing = || StoreError::damaged("log", format!("there is no {} {id} at seq {seq}", self.dataset));
+        let missing = || {
+            StoreError::damaged(
+                "log",
+                format!("there is no {} {id} at seq {seq}", self.dataset),
+            )
+        };
         let slot = self.slots.get(&id).copied().ok_or_else(missing)?;
-        let is_at = self.rows[slot as usize].as_ref().is_none_or(|record| record.seq == seq);
+        let is_at = self.rows[slot as usize]
+            .as_ref()
+            .is_none_or(|record| record.seq == seq);
         if is_at { Ok(slot) } else { Err(missing()) }
     }
 
@@ -241,7 +293,9 @@ impl Records {
         if self.damaged.is_empty() {
             return Ok(());
         }
-        shown.iter().try_for_each(|slot| self.get(*slot).map(|_| ()))
+        shown
+            .iter()
+            .try_for_each(|slot| self.get(*slot).map(|_| ()))
     }
 
     /// Finds the records of a list of slots that match a filter, in its order. Ignores the filter's `updated_since`.
@@ -255,17 +309,27 @@ impl Records {
         }
         let text = filter.text.as_deref().map(fold);
         let columns = || self.names.iter().enumerate();
-        let conditions = filter.conditions.iter().filter_map(|FieldCondition { filter, value }| {
-            let (column, names) = columns().find(|(_, names)| names.index == filter.field)?;
-            Some((names.field.kind.json_type() == JsonType::List, filter.compare, column, names.number(value)))
-        });
+        let conditions = filter
+            .conditions
+            .iter()
+            .filter_map(|FieldCondition { filter, value }| {
+                let (column, names) = columns().find(|(_, names)| names.index == filter.field)?;
+                Some((
+                    names.field.kind.json_type() == JsonType::List,
+                    filter.compare,
+                    column,
+                    names.number(value),
+                ))
+            });
         let mut conditions: Vec<_> = conditions.collect();
         // Fast comparisons first.
         conditions.sort();
         // A value without a rank matches no record. A text of diacritics alone folds to an empty text, and matches
         // none.
-        let none = conditions.iter().any(|(.., number)| *number == 0) || text.as_deref().is_some_and(str::is_empty);
-        let searched = text.map(|text| (pairs_of(&text), Finder::new(text.as_bytes()).into_owned()));
+        let none = conditions.iter().any(|(.., number)| *number == 0)
+            || text.as_deref().is_some_and(str::is_empty);
+        let searched =
+            text.map(|text| (pairs_of(&text), Finder::new(text.as_bytes()).into_owned()));
         let shown = if none { &[] } else { shown };
         Ok(shown.chunks(BATCH).flat_map(move |batch| {
             let mut slots = batch.to_vec();
@@ -273,8 +337,12 @@ impl Records {
                 self.columns[*column].retain(&mut slots, *compare, *number);
             }
             if let Some((pairs, finder)) = &searched {
-                slots
-                    .retain(|slot| self.pairs[*slot as usize].iter().zip(pairs).all(|(all, some)| all & some == *some));
+                slots.retain(|slot| {
+                    self.pairs[*slot as usize]
+                        .iter()
+                        .zip(pairs)
+                        .all(|(all, some)| all & some == *some)
+                });
                 slots.retain(|slot| {
                     let record = self.rows[*slot as usize].as_deref();
                     record.is_some_and(|record| finder.find(record.text.as_bytes()).is_some())
@@ -285,25 +353,49 @@ impl Records {
     }
 
     /// The number of records of a list of slots for each text in a field with a list of texts.
-    pub(crate) fn count_texts(&self, shown: &[Slot], field: &str) -> Result<Vec<(&str, u64)>, StoreError> {
+    pub(crate) fn count_texts(
+        &self,
+        shown: &[Slot],
+        field: &str,
+    ) -> Result<Vec<(&str, u64)>, StoreError> {
         self.count(shown, |names| names.field.name == field)
     }
 
     /// The number of records of a list of slots that link to each organization or tag.
-    pub(crate) fn count_links(&self, shown: &[Slot], kind: ReferenceKind) -> Result<Vec<(Id, u64)>, StoreError> {
+    pub(crate) fn count_links(
+        &self,
+        shown: &[Slot],
+        kind: ReferenceKind,
+    ) -> Result<Vec<(Id, u64)>, StoreError> {
         let counts = self.count(shown, |names| names.field.kind == ValueKind::Links(kind))?;
-        Ok(counts.into_iter().filter_map(|(id, count)| Some((id.parse().ok()?, count))).collect())
+        Ok(counts
+            .into_iter()
+            .filter_map(|(id, count)| Some((id.parse().ok()?, count)))
+            .collect())
     }
 
     /// Counts names that occur in a list of slots. The time does not depend on other names.
-    fn count(&self, shown: &[Slot], is_counted: impl Fn(&FieldNames) -> bool) -> Result<Vec<(&str, u64)>, StoreError> {
+    fn count(
+        &self,
+        shown: &[Slot],
+        is_counted: impl Fn(&FieldNames) -> bool,
+    ) -> Result<Vec<(&str, u64)>, StoreError> {
         self.check(shown)?;
-        let counted = self.names.iter().zip(&self.columns).find(|(names, _)| is_counted(names));
-        let Some((names, Column::Lists(lists))) = counted else { return Ok(Vec::new()) };
+        let counted = self
+            .names
+            .iter()
+            .zip(&self.columns)
+            .find(|(names, _)| is_counted(names));
+        let Some((names, Column::Lists(lists))) = counted else {
+            return Ok(Vec::new());
+        };
         let mut counts: HashMap<u32, u64> = HashMap::new();
         for code in shown.iter().flat_map(|slot| &*lists[*slot as usize]) {
             *counts.entry(*code).or_default() += 1;
         }
-        Ok(counts.into_iter().filter_map(|(code, count)| Some((names.get(code)?, count))).collect())
+        Ok(counts
+            .into_iter()
+            .filter_map(|(code, count)| Some((names.get(code)?, count)))
+            .collect())
     }
 }

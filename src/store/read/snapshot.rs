@@ -7,15 +7,15 @@ use parking_lot::Mutex;
 use redb::{ReadOnlyTable, ReadTransaction};
 
 use crate::model::{
-    Curated, Dataset, FeedId, Id, KeyHash, KeyRecord, License, LicenseId, PerDataset, RecordFields, References,
-    Timestamp,
+    Curated, Dataset, FeedId, Id, KeyHash, KeyRecord, License, LicenseId, PerDataset, RecordFields,
+    References, Timestamp,
 };
 use crate::store::error::opaque_debug;
 use crate::store::format::feed::FeedSum;
 use crate::store::format::meta::read_secret;
 use crate::store::format::rows::{
-    CommitPoint, RecordRow, StoredCommit, expect_count, find_record, for_each_record, last_commit, load_keys,
-    load_references, load_rows,
+    CommitPoint, RecordRow, StoredCommit, expect_count, find_record, for_each_record, last_commit,
+    load_keys, load_references, load_rows,
 };
 use crate::store::format::tables;
 use crate::store::read::feed_index::{FeedIndex, LicenseEntries};
@@ -50,7 +50,9 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    pub(in crate::store) fn read_commit(transaction: &ReadTransaction) -> Result<CommitPoint, StoreError> {
+    pub(in crate::store) fn read_commit(
+        transaction: &ReadTransaction,
+    ) -> Result<CommitPoint, StoreError> {
         Ok(last_commit(&transaction.open_table(tables::COMMITS)?)?.point())
     }
 
@@ -59,11 +61,18 @@ impl Snapshot {
         let commits = transaction.open_table(tables::COMMITS)?;
         let last = last_commit(&commits)?;
         let counts = last.counts;
-        let licenses: Vec<License> = load_rows("licenses", &transaction.open_table(tables::LICENSES)?)?;
-        let licenses: HashMap<_, _> = licenses.into_iter().map(|license| (license.id, Arc::new(license))).collect();
+        let licenses: Vec<License> =
+            load_rows("licenses", &transaction.open_table(tables::LICENSES)?)?;
+        let licenses: HashMap<_, _> = licenses
+            .into_iter()
+            .map(|license| (license.id, Arc::new(license)))
+            .collect();
         expect_count("licenses", licenses.len(), counts.licenses)?;
         let keys = load_keys(&transaction.open_table(tables::KEYS)?)?;
-        let keys: HashMap<_, _> = keys.into_iter().map(|(hash, key)| (hash, Arc::new(key))).collect();
+        let keys: HashMap<_, _> = keys
+            .into_iter()
+            .map(|(hash, key)| (hash, Arc::new(key)))
+            .collect();
         expect_count("keys", keys.len(), counts.keys)?;
         let heads: Vec<FeedSum> = load_rows("feeds", &transaction.open_table(tables::FEEDS)?)?;
         if let Some(ahead) = heads.iter().find(|head| head.newest_seq > last.last_seq) {
@@ -133,11 +142,18 @@ impl Snapshot {
         let mut commits: HashMap<u64, Option<CommitPoint>> = HashMap::new();
         let mut witnesses = HashMap::new();
         for license in self.licenses.values() {
-            for dataset in Dataset::ALL.into_iter().filter(|dataset| license.feed(*dataset).is_some()) {
-                let Ok(seq) = self.witness_seq(license, dataset) else { continue };
+            for dataset in Dataset::ALL
+                .into_iter()
+                .filter(|dataset| license.feed(*dataset).is_some())
+            {
+                let Ok(seq) = self.witness_seq(license, dataset) else {
+                    continue;
+                };
                 let find = || panics::guard(|| self.commit_of(seq)).ok();
                 let commit = *commits.entry(seq).or_insert_with(find);
-                witnesses.extend(commit.map(|commit| ((license.id, dataset), CommitPoint { seq, ..commit })));
+                witnesses.extend(
+                    commit.map(|commit| ((license.id, dataset), CommitPoint { seq, ..commit })),
+                );
             }
         }
         self.witnesses = witnesses;
@@ -204,20 +220,30 @@ impl Snapshot {
             return Ok(references);
         }
         let loaded = Arc::new(load_references(&self.organizations, &self.tags)?);
-        expect_count("organizations", loaded.organizations.len(), self.last.counts.organizations)?;
+        expect_count(
+            "organizations",
+            loaded.organizations.len(),
+            self.last.counts.organizations,
+        )?;
         expect_count("tags", loaded.tags.len(), self.last.counts.tags)?;
         Ok(self.references.get_or_init(|| loaded))
     }
 
     /// Whether the records and the feed of a license are in memory.
     pub(crate) fn is_loaded(&self, license: &License, dataset: Dataset) -> bool {
-        license.feed(dataset).is_some_and(|feed| matches!(self.loaded_feed(feed), Ok(Some(_))))
+        license
+            .feed(dataset)
+            .is_some_and(|feed| matches!(self.loaded_feed(feed), Ok(Some(_))))
     }
 
     /// Reads the records of all datasets that licenses show into memory.
     pub fn load(&self) -> Result<(), StoreError> {
         for dataset in Dataset::ALL {
-            if self.licenses.values().any(|license| license.feed(dataset).is_some()) {
+            if self
+                .licenses
+                .values()
+                .any(|license| license.feed(dataset).is_some())
+            {
                 panics::guard(|| self.loaded(dataset))?;
             }
         }
@@ -245,13 +271,21 @@ impl Snapshot {
 
     fn feed_sum(&self, feed: FeedId) -> Result<FeedSum, StoreError> {
         let detail = || format!("feed {} of a license does not exist", feed.0);
-        self.feeds.get(&feed).copied().ok_or_else(|| StoreError::damaged("feeds", detail()))
+        self.feeds
+            .get(&feed)
+            .copied()
+            .ok_or_else(|| StoreError::damaged("feeds", detail()))
     }
 
     /// The index of a feed, if it is in memory and has this state.
     fn loaded_feed(&self, feed: FeedId) -> Result<Option<Arc<FeedIndex>>, StoreError> {
         let sum = self.feed_sum(feed)?;
-        Ok(self.feed_indexes.lock().get(&feed).filter(|index| index.sum == sum).cloned())
+        Ok(self
+            .feed_indexes
+            .lock()
+            .get(&feed)
+            .filter(|index| index.sum == sum)
+            .cloned())
     }
 
     /// The index of a shared feed or a baseline, read or updated if necessary.
@@ -260,7 +294,11 @@ impl Snapshot {
             return Ok(index);
         }
         let sum = self.feed_sum(feed)?;
-        let records = if is_baseline { None } else { Some(self.loaded(sum.dataset)?) };
+        let records = if is_baseline {
+            None
+        } else {
+            Some(self.loaded(sum.dataset)?)
+        };
         let _loading = self.loading.lock();
         let earlier = self.feed_indexes.lock().get(&feed).cloned();
         let index = Arc::new(match earlier {
@@ -273,8 +311,12 @@ impl Snapshot {
     }
 
     /// Finds a record and its `updated_at` without checking a license.
-    pub fn find_record<F: RecordFields>(&self, id: Id) -> Result<Option<(Curated<F>, Timestamp)>, StoreError> {
-        Ok(find_record(&self.records, &self.log, id)?.map(|row: RecordRow<F>| (row.record, row.updated_at)))
+    pub fn find_record<F: RecordFields>(
+        &self,
+        id: Id,
+    ) -> Result<Option<(Curated<F>, Timestamp)>, StoreError> {
+        Ok(find_record(&self.records, &self.log, id)?
+            .map(|row: RecordRow<F>| (row.record, row.updated_at)))
     }
 
     /// Calls `each` with all records of a dataset, in the order of ids.
@@ -282,17 +324,26 @@ impl Snapshot {
         &self,
         mut each: impl FnMut(Curated<F>, Timestamp, u64) -> Result<(), E>,
     ) -> Result<(), E> {
-        for_each_record(&self.records, &self.log, |row: RecordRow<F>| each(row.record, row.updated_at, row.seq))
+        for_each_record(&self.records, &self.log, |row: RecordRow<F>| {
+            each(row.record, row.updated_at, row.seq)
+        })
     }
 
     /// The witness of a license in a dataset: the newest entry or the scope change, whichever is later.
     /// `seq` is the seq of that entry or change, not the last one of its commit.
-    pub(crate) fn witness(&self, license: &License, dataset: Dataset) -> Result<CommitPoint, StoreError> {
+    pub(crate) fn witness(
+        &self,
+        license: &License,
+        dataset: Dataset,
+    ) -> Result<CommitPoint, StoreError> {
         if let Some(witness) = self.known_witness(license, dataset) {
             return Ok(witness);
         }
         let seq = self.witness_seq(license, dataset)?;
-        Ok(CommitPoint { seq, ..self.commit_of(seq)? })
+        Ok(CommitPoint {
+            seq,
+            ..self.commit_of(seq)?
+        })
     }
 
     /// The witness, if it could be read when the state was opened.
@@ -301,27 +352,53 @@ impl Snapshot {
     }
 
     fn witness_seq(&self, license: &License, dataset: Dataset) -> Result<u64, StoreError> {
-        let newest_seq = license.feed(dataset).map_or(Ok(0), |feed| self.feed_sum(feed).map(|sum| sum.newest_seq))?;
+        let newest_seq = license
+            .feed(dataset)
+            .map_or(Ok(0), |feed| self.feed_sum(feed).map(|sum| sum.newest_seq))?;
         Ok(newest_seq.max(license.scope_seq))
     }
 
     pub(crate) fn feed_of(license: &License, dataset: Dataset) -> Result<FeedId, StoreError> {
-        let detail = || format!("license `{}` shows {dataset}, but has no feed of it", license.name);
-        license.feed(dataset).ok_or_else(|| StoreError::damaged("licenses", detail()))
+        let detail = || {
+            format!(
+                "license `{}` shows {dataset}, but has no feed of it",
+                license.name
+            )
+        };
+        license
+            .feed(dataset)
+            .ok_or_else(|| StoreError::damaged("licenses", detail()))
     }
 
     /// A license's entries in a dataset. Includes the baseline only if entries after `seq` may be in it.
-    pub(crate) fn entries(&self, license: &License, dataset: Dataset, seq: u64) -> Result<LicenseEntries, StoreError> {
+    pub(crate) fn entries(
+        &self,
+        license: &License,
+        dataset: Dataset,
+        seq: u64,
+    ) -> Result<LicenseEntries, StoreError> {
         let shared = self.feed_index(Snapshot::feed_of(license, dataset)?, false)?;
         let (joined_at, baseline) = license.subscriptions[dataset]
-            .map_or((0, None), |subscription| (subscription.joined_at, Some(subscription.baseline)));
-        let baseline =
-            baseline.filter(|_| seq < joined_at).map(|baseline| self.feed_index(baseline, true)).transpose()?;
-        Ok(LicenseEntries { shared, joined_at, baseline })
+            .map_or((0, None), |subscription| {
+                (subscription.joined_at, Some(subscription.baseline))
+            });
+        let baseline = baseline
+            .filter(|_| seq < joined_at)
+            .map(|baseline| self.feed_index(baseline, true))
+            .transpose()?;
+        Ok(LicenseEntries {
+            shared,
+            joined_at,
+            baseline,
+        })
     }
 
     /// The feed that shows a license the records of a dataset.
-    pub(crate) fn shared_feed(&self, license: &License, dataset: Dataset) -> Result<Arc<FeedIndex>, StoreError> {
+    pub(crate) fn shared_feed(
+        &self,
+        license: &License,
+        dataset: Dataset,
+    ) -> Result<Arc<FeedIndex>, StoreError> {
         self.feed_index(Snapshot::feed_of(license, dataset)?, false)
     }
 
@@ -333,8 +410,13 @@ impl Snapshot {
         id: Id,
     ) -> Result<Option<&StoredRecord>, StoreError> {
         let (index, records) = (self.shared_feed(license, dataset)?, self.loaded(dataset)?);
-        let found = index.shown().binary_search_by_key(&id, |slot| records.id(*slot));
-        found.ok().map(|position| records.get(index.shown()[position])).transpose()
+        let found = index
+            .shown()
+            .binary_search_by_key(&id, |slot| records.id(*slot));
+        found
+            .ok()
+            .map(|position| records.get(index.shown()[position]))
+            .transpose()
     }
 
     /// The commit that contains a seq.

@@ -10,14 +10,18 @@ use redb::{Key, Value};
 use crate::store::StoreError;
 use crate::store::format::changes::{ChangeDecoder, EncodedChange};
 use crate::store::format::meta::known_fields;
-use crate::store::format::tables::{self, META_CODE, META_FIELDS, META_SCHEMA, SCHEMA, fits, on_table};
+use crate::store::format::tables::{
+    self, META_CODE, META_FIELDS, META_SCHEMA, SCHEMA, fits, on_table,
+};
 use crate::store::write_tx::{TableWriter, WriteTx};
 
 /// Changes could not be applied. The file is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages explain the variants")]
 pub enum ApplyError {
-    #[error("the commit follows seq {expected}, but the last commit here is at seq {found}, or of another history")]
+    #[error(
+        "the commit follows seq {expected}, but the last commit here is at seq {found}, or of another history"
+    )]
     Base { expected: u64, found: u64 },
     #[error("the rows after seq {0} do not add up to the origin's digest")]
     Digest(u64),
@@ -53,7 +57,9 @@ fn apply_to<K: Key + 'static, V: Value + 'static>(
 where
     for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
 {
-    let is_of_table = |next: &Result<(u8, EncodedChange<'_>), _>| next.as_ref().is_ok_and(|(table, _)| *table == code);
+    let is_of_table = |next: &Result<(u8, EncodedChange<'_>), _>| {
+        next.as_ref().is_ok_and(|(table, _)| *table == code)
+    };
     while let Some(Ok((_, change))) = changes.next_if(is_of_table) {
         match change {
             EncodedChange::Put { key, value } => {
@@ -96,8 +102,15 @@ fn row<'a, K: Key, V: Value>(
         return Err(malformed(format!("an invalid value for table {table}")));
     }
     let schema = SCHEMA.to_le_bytes();
-    let versions = [(META_SCHEMA, schema.as_slice()), (META_FIELDS, known_fields().as_bytes())];
-    if table == META_CODE && versions.iter().any(|(name, own)| key == name.as_bytes() && value != *own) {
+    let versions = [
+        (META_SCHEMA, schema.as_slice()),
+        (META_FIELDS, known_fields().as_bytes()),
+    ];
+    if table == META_CODE
+        && versions
+            .iter()
+            .any(|(name, own)| key == name.as_bytes() && value != *own)
+    {
         return Err(ApplyError::OtherVersion);
     }
     Ok((fitting, V::from_bytes(value)))

@@ -48,21 +48,34 @@ impl ReplicaDraft {
 
     /// Ends the load. Fails unless the rows match the mark's digest, and `head` is the last commit.
     pub fn finish(self, mark: &ReplicaMark, head: Head) -> Result<LoadedDraft, ApplyError> {
-        let ReplicaDraft { mut tx, writer, new } = self;
+        let ReplicaDraft {
+            mut tx,
+            writer,
+            new,
+        } = self;
         let (digest, _) = tx.stop_recording();
         if digest != mark.digest {
             return Err(ApplyError::Digest(head.seq));
         }
         let found = last_commit(&*tx.open(tables::COMMITS)?)?.point().head();
         if found != head {
-            return Err(ApplyError::Base { expected: head.seq, found: found.seq });
+            return Err(ApplyError::Base {
+                expected: head.seq,
+                found: found.seq,
+            });
         }
         if !is_database(&tx, mark.id)? {
-            return Err(ApplyError::Malformed(format!("the rows are not those of database {}", mark.id)));
+            return Err(ApplyError::Malformed(format!(
+                "the rows are not those of database {}",
+                mark.id
+            )));
         }
         put_mark(&tx, mark)?;
         tx.commit()?;
-        Ok(LoadedDraft { replica: ReplicaWriter { writer }, new })
+        Ok(LoadedDraft {
+            replica: ReplicaWriter { writer },
+            new,
+        })
     }
 }
 
@@ -85,8 +98,14 @@ impl LoadedDraft {
     /// Whether there may have been a commit between `base` and a time. The seq of a restore shows whether it replaced
     /// commits after `base`, whose times are unknown.
     pub fn may_skip_commit(&self, base: CommitPoint, until: Timestamp) -> Result<bool, StoreError> {
-        let commits = self.replica.writer.begin_read()?.open_table(tables::COMMITS)?;
-        let Some(next) = commits.range(base.seq.saturating_add(1)..)?.next() else { return Ok(false) };
+        let commits = self
+            .replica
+            .writer
+            .begin_read()?
+            .open_table(tables::COMMITS)?;
+        let Some(next) = commits.range(base.seq.saturating_add(1)..)?.next() else {
+            return Ok(false);
+        };
         let (seq, row) = next?;
         let has_replaced = seq.value() > base.seq.saturating_add(JUMP_SEQS);
         let is_in_time = unseal_commit(seq.value(), row.value())?.time <= until;
@@ -108,7 +127,11 @@ impl LoadedDraft {
         self.put_in_place(Some(replaced.lock.file.stamp.identity), replaced)
     }
 
-    fn put_in_place<L>(self, old: Option<FileIdentity>, lock: L) -> Result<ReplicaWriter, StoreError> {
+    fn put_in_place<L>(
+        self,
+        old: Option<FileIdentity>,
+        lock: L,
+    ) -> Result<ReplicaWriter, StoreError> {
         let LoadedDraft { replica, new } = self;
         let target = new.target().to_owned();
         match old {
@@ -119,7 +142,9 @@ impl LoadedDraft {
             }
         }
         drop(lock);
-        Ok(ReplicaWriter { writer: replica.writer.moved_to(&target) })
+        Ok(ReplicaWriter {
+            writer: replica.writer.moved_to(&target),
+        })
     }
 }
 
@@ -140,9 +165,16 @@ impl OlderReplica {
         guard(|| {
             let lock = LockedFile::lock(&path, OpenOptions::ANY)?;
             let rows = lock.file.begin_read()?;
-            let mark = find_mark(&rows)?.ok_or_else(|| StoreError::NotAReplica { path: path.clone() })?;
-            let head = last_commit(&rows.open_table(tables::COMMITS)?)?.point().head();
-            Ok(OlderReplica { lock, id: mark.id, head })
+            let mark =
+                find_mark(&rows)?.ok_or_else(|| StoreError::NotAReplica { path: path.clone() })?;
+            let head = last_commit(&rows.open_table(tables::COMMITS)?)?
+                .point()
+                .head();
+            Ok(OlderReplica {
+                lock,
+                id: mark.id,
+                head,
+            })
         })
     }
 }

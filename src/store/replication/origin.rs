@@ -8,7 +8,9 @@ use crate::store::error::opaque_debug;
 use crate::store::file::open::Reader;
 use crate::store::format::changes::ChangeEncoder;
 use crate::store::format::meta::{database_id, restored_over, stored_digest};
-use crate::store::format::outbox::{OutboxHeader, digest_of, for_each_row, next_header, read_changes};
+use crate::store::format::outbox::{
+    OutboxHeader, digest_of, for_each_row, next_header, read_changes,
+};
 use crate::store::format::rows::{CommitPoint, has_commit, optional_table};
 use crate::store::format::tables;
 use crate::store::panics::guard;
@@ -17,7 +19,9 @@ use crate::store::read::snapshot::Snapshot;
 impl Reader {
     /// Opens the present state for a publisher. Call [`Reader::refresh`] first if the file may have been replaced.
     pub fn origin(&self) -> Result<OriginView, StoreError> {
-        Ok(OriginView { transaction: self.file.begin_read()? })
+        Ok(OriginView {
+            transaction: self.file.begin_read()?,
+        })
     }
 }
 
@@ -47,15 +51,22 @@ impl OriginView {
 
     /// The digest of all rows that replicas have too. Reads all rows if the database is not published.
     pub fn digest(&self) -> Result<RowDigest, StoreError> {
-        guard(|| match stored_digest(&self.transaction.open_table(tables::META)?)? {
-            Some(digest) => Ok(digest),
-            None => digest_of(&self.transaction),
-        })
+        guard(
+            || match stored_digest(&self.transaction.open_table(tables::META)?)? {
+                Some(digest) => Ok(digest),
+                None => digest_of(&self.transaction),
+            },
+        )
     }
 
     /// Whether the history contains the commit with this last seq and lineage. Seq 0 is part of every history.
     pub fn holds(&self, seq: u64, lineage: [u8; 16]) -> Result<bool, StoreError> {
-        guard(|| has_commit(&self.transaction.open_table(tables::COMMITS)?, Head { seq, lineage }))
+        guard(|| {
+            has_commit(
+                &self.transaction.open_table(tables::COMMITS)?,
+                Head { seq, lineage },
+            )
+        })
     }
 
     /// The last commit of the database that a restore replaced by this one; `None` if none did.
@@ -65,7 +76,9 @@ impl OriginView {
 
     /// Whether a restore replaced a database that ended with this commit, or with a later one.
     pub fn is_restored_over(&self, head: Head) -> Result<bool, StoreError> {
-        Ok(self.restored_over()?.is_some_and(|over| over == head || over.seq > head.seq))
+        Ok(self
+            .restored_over()?
+            .is_some_and(|over| over == head || over.seq > head.seq))
     }
 
     /// Describes the commits after a seq, such as `3 commits (seq 12 to 14)`. Empty if there are none.
@@ -88,7 +101,11 @@ impl OriginView {
     /// The next commits after the commit `end`, oldest first, up to `max_bytes` of changes in total, but at least one.
     /// Empty if `end` is the last commit. `None` if the outbox was dropped, and lacks the next one: then a whole state
     /// must be published.
-    pub fn pending_after(&self, end: Head, max_bytes: u64) -> Result<Option<Vec<CommitInfo>>, StoreError> {
+    pub fn pending_after(
+        &self,
+        end: Head,
+        max_bytes: u64,
+    ) -> Result<Option<Vec<CommitInfo>>, StoreError> {
         let (mut last, mut bytes, mut commits) = (end, 0_u64, Vec::new());
         if self.head()?.head() == end {
             return Ok(Some(commits));
@@ -106,17 +123,24 @@ impl OriginView {
     }
 
     fn header_after(&self, seq: u64) -> Result<Option<OutboxHeader>, StoreError> {
-        guard(|| match optional_table(self.transaction.open_table(tables::OUTBOX))? {
-            Some(outbox) => next_header(&outbox, seq),
-            None => Ok(None),
-        })
+        guard(
+            || match optional_table(self.transaction.open_table(tables::OUTBOX))? {
+                Some(outbox) => next_header(&outbox, seq),
+                None => Ok(None),
+            },
+        )
     }
 
     /// The encoded changes of a commit. Fails if their hash is wrong.
     pub fn changes(&self, commit: &CommitInfo) -> Result<Vec<u8>, StoreError> {
         let header = self.header_after(commit.last_seq.saturating_sub(1))?;
         let header = header.filter(|header| header.commit.head() == commit.head());
-        let gone = || StoreError::damaged("outbox", format!("the commit of seq {} is gone", commit.last_seq));
+        let gone = || {
+            StoreError::damaged(
+                "outbox",
+                format!("the commit of seq {} is gone", commit.last_seq),
+            )
+        };
         let header = header.ok_or_else(gone)?;
         guard(|| read_changes(&self.transaction.open_table(tables::OUTBOX)?, &header))
     }

@@ -35,7 +35,9 @@ pub struct ReplicaWriter {
 impl ReplicaWriter {
     /// Opens a replica for writing. Follows links. Fails at once if another process has opened it for writing.
     pub fn open(path: &Path) -> Result<ReplicaWriter, StoreError> {
-        let replica = ReplicaWriter { writer: Writer::open_with(path, OpenOptions::ANY_CURRENT)? };
+        let replica = ReplicaWriter {
+            writer: Writer::open_with(path, OpenOptions::ANY_CURRENT)?,
+        };
         replica.mark()?;
         Ok(replica)
     }
@@ -43,7 +45,9 @@ impl ReplicaWriter {
     /// The position in the origin's log, with the digest of the rows.
     pub fn mark(&self) -> Result<ReplicaMark, StoreError> {
         let mark = guard(|| find_mark(&self.writer.begin_read()?))?;
-        mark.ok_or_else(|| StoreError::NotAReplica { path: self.writer.path() })
+        mark.ok_or_else(|| StoreError::NotAReplica {
+            path: self.writer.path(),
+        })
     }
 
     /// The last commit.
@@ -52,11 +56,19 @@ impl ReplicaWriter {
     }
 
     /// Applies commits and stores the mark, in one transaction. `mark.digest` is the digest after the last commit.
-    pub fn apply(&mut self, commits: &[CommitChanges<'_>], mark: &ReplicaMark) -> Result<(), ApplyError> {
+    pub fn apply(
+        &mut self,
+        commits: &[CommitChanges<'_>],
+        mark: &ReplicaMark,
+    ) -> Result<(), ApplyError> {
         guard(|| self.apply_all(commits, mark))
     }
 
-    fn apply_all(&self, commits: &[CommitChanges<'_>], mark: &ReplicaMark) -> Result<(), ApplyError> {
+    fn apply_all(
+        &self,
+        commits: &[CommitChanges<'_>],
+        mark: &ReplicaMark,
+    ) -> Result<(), ApplyError> {
         let mut digest = self.mark()?.digest;
         let mut tx = WriteTx::new(self.writer.begin_raw()?);
         for (commit, changes) in commits {
@@ -70,7 +82,9 @@ impl ReplicaWriter {
             self.expect_head(&tx, commit.head())?;
         }
         if digest != mark.digest {
-            return Err(ApplyError::Digest(commits.last().map_or(0, |(commit, _)| commit.last_seq)));
+            return Err(ApplyError::Digest(
+                commits.last().map_or(0, |(commit, _)| commit.last_seq),
+            ));
         }
         put_mark(&tx, mark)?;
         self.writer.check_not_replaced()?;
@@ -81,7 +95,14 @@ impl ReplicaWriter {
     /// Fails unless `expected` is the last commit.
     fn expect_head(&self, tx: &WriteTx, expected: Head) -> Result<(), ApplyError> {
         let found = last_commit(&*tx.open(tables::COMMITS)?)?.point().head();
-        if found == expected { Ok(()) } else { Err(ApplyError::Base { expected: expected.seq, found: found.seq }) }
+        if found == expected {
+            Ok(())
+        } else {
+            Err(ApplyError::Base {
+                expected: expected.seq,
+                found: found.seq,
+            })
+        }
     }
 
     /// The last promotion of a replica after a seq; `None` if there is none.
@@ -135,5 +156,6 @@ impl ReplicaWriter {
 }
 
 pub(super) fn put_mark(tx: &WriteTx, mark: &ReplicaMark) -> Result<(), StoreError> {
-    tx.open(tables::REPLICA)?.insert(tables::REPLICA_KEY, seal(mark)?.as_slice())
+    tx.open(tables::REPLICA)?
+        .insert(tables::REPLICA_KEY, seal(mark)?.as_slice())
 }

@@ -28,7 +28,9 @@ struct TestOrigin {
 
 impl TestOrigin {
     fn new() -> TestOrigin {
-        let origin = TestOrigin { folder: tempfile::tempdir().unwrap() };
+        let origin = TestOrigin {
+            folder: tempfile::tempdir().unwrap(),
+        };
         let writer = Writer::open_or_create(&origin.path(), Duration::ZERO).unwrap();
         let mut edit = writer.begin().unwrap();
         edit.set_license("all", Scope::nothing(), None).unwrap();
@@ -94,7 +96,9 @@ impl TestOrigin {
             draft.add_part(&part).unwrap();
             Ok(())
         });
-        draft.finish(&mark(&view, digest.unwrap()), self.head()).unwrap()
+        draft
+            .finish(&mark(&view, digest.unwrap()), self.head())
+            .unwrap()
     }
 }
 
@@ -104,12 +108,21 @@ fn view(path: &Path) -> OriginView {
 
 fn mark(view: &OriginView, digest: RowDigest) -> ReplicaMark {
     let id = view.id().unwrap().unwrap();
-    ReplicaMark { url: "file:///srv/feed".to_owned(), id, slot: 1, hash: [0; 32], digest }
+    ReplicaMark {
+        url: "file:///srv/feed".to_owned(),
+        id,
+        slot: 1,
+        hash: [0; 32],
+        digest,
+    }
 }
 
 fn commit(writer: &Writer, bytes: usize) -> Head {
     let mut edit = writer.begin().unwrap();
-    let settings = KeySettings { label: Some("x".repeat(bytes)), ..KeySettings::default() };
+    let settings = KeySettings {
+        label: Some("x".repeat(bytes)),
+        ..KeySettings::default()
+    };
     edit.create_key("all", settings).unwrap();
     edit.commit().unwrap();
     writer.snapshot().unwrap().commit().head()
@@ -124,7 +137,10 @@ fn waiting(view: &OriginView, end: Head, max_bytes: u64) -> Option<Vec<u64>> {
 /// Checks that the stored digest is that of the rows.
 fn adds_up(path: &Path) {
     let reader = Reader::open(path).unwrap();
-    assert_eq!(reader.origin().unwrap().digest().unwrap(), digest_of(&reader.file.begin_read().unwrap()).unwrap());
+    assert_eq!(
+        reader.origin().unwrap().digest().unwrap(),
+        digest_of(&reader.file.begin_read().unwrap()).unwrap()
+    );
     let report = check(&mut Writer::open_any(path, Duration::ZERO).unwrap()).unwrap();
     assert_eq!(report.damages, 0, "{:?}", report.findings);
 }
@@ -138,11 +154,18 @@ fn only_a_published_database_keeps_changes() {
     assert_eq!(waiting(&origin.view(), base, u64::MAX), None);
     let id = origin.writer().mark_published().unwrap();
     assert_eq!(origin.view().id().unwrap(), Some(id));
-    assert_eq!(waiting(&origin.view(), base, u64::MAX), None, "what came before is not kept");
+    assert_eq!(
+        waiting(&origin.view(), base, u64::MAX),
+        None,
+        "what came before is not kept"
+    );
     let from = origin.head();
     assert_eq!(waiting(&origin.view(), from, u64::MAX), Some(Vec::new()));
     let next = origin.commit(1);
-    assert_eq!(waiting(&origin.view(), from, u64::MAX), Some(vec![next.seq]));
+    assert_eq!(
+        waiting(&origin.view(), from, u64::MAX),
+        Some(vec![next.seq])
+    );
     adds_up(&origin.path());
 }
 
@@ -165,34 +188,63 @@ fn a_published_database_without_its_id_is_not_written() {
     let origin = TestOrigin::published();
     let writer = origin.writer();
     let tx = writer.begin_raw().unwrap();
-    tx.open_table(tables::META).unwrap().remove(tables::META_DATABASE).unwrap();
+    tx.open_table(tables::META)
+        .unwrap()
+        .remove(tables::META_DATABASE)
+        .unwrap();
     tx.commit().unwrap();
     let message = writer.begin().unwrap_err().to_string();
-    assert!(message.contains("the id of the published database is missing"), "{message}");
+    assert!(
+        message.contains("the id of the published database is missing"),
+        "{message}"
+    );
 }
 
 #[test]
 fn pending_commits_are_in_order_and_limited() {
     let origin = TestOrigin::published();
     let from = origin.head();
-    let heads: Vec<Head> = [10, 2_000_000, 10].into_iter().map(|bytes| origin.commit(bytes)).collect();
+    let heads: Vec<Head> = [10, 2_000_000, 10]
+        .into_iter()
+        .map(|bytes| origin.commit(bytes))
+        .collect();
     // The second commit exceeds a quarter of the file. So the outbox is dropped, but the file grows.
     assert_eq!(waiting(&origin.view(), from, u64::MAX), None);
-    assert_eq!(waiting(&origin.view(), heads[1], u64::MAX), Some(vec![heads[2].seq]));
+    assert_eq!(
+        waiting(&origin.view(), heads[1], u64::MAX),
+        Some(vec![heads[2].seq])
+    );
     adds_up(&origin.path());
     let from = origin.head();
-    let heads: Vec<Head> = [100_000; 5].into_iter().map(|bytes| origin.commit(bytes)).collect();
+    let heads: Vec<Head> = [100_000; 5]
+        .into_iter()
+        .map(|bytes| origin.commit(bytes))
+        .collect();
     let seqs: Vec<u64> = heads.iter().map(|head| head.seq).collect();
     let view = origin.view();
     assert_eq!(waiting(&view, from, u64::MAX), Some(seqs.clone()));
     assert_eq!(waiting(&view, from, 250_000), Some(seqs[..2].to_vec()));
-    assert_eq!(waiting(&view, heads[1], 1), Some(seqs[2..3].to_vec()), "one at least");
-    assert!(heads.iter().all(|head| view.holds(head.seq, head.lineage).unwrap()));
+    assert_eq!(
+        waiting(&view, heads[1], 1),
+        Some(seqs[2..3].to_vec()),
+        "one at least"
+    );
+    assert!(
+        heads
+            .iter()
+            .all(|head| view.holds(head.seq, head.lineage).unwrap())
+    );
     assert!(!view.holds(seqs[0], heads[1].lineage).unwrap() && view.holds(0, [0; 16]).unwrap());
-    let commits = view.pending_after(from, u64::MAX).unwrap().expect("they wait");
+    let commits = view
+        .pending_after(from, u64::MAX)
+        .unwrap()
+        .expect("they wait");
     assert_eq!(commits[0].base, from);
     assert_eq!(commits[1].base, heads[0]);
-    assert_eq!(view.changes(&commits[4]).unwrap().len() as u64, commits[4].bytes);
+    assert_eq!(
+        view.changes(&commits[4]).unwrap().len() as u64,
+        commits[4].bytes
+    );
     adds_up(&origin.path());
 }
 
@@ -218,21 +270,39 @@ fn published_commits_leave_the_outbox() {
     origin.commit(10);
     let note = origin.note();
     let others = [
-        PublishedNote { lineage: [9; 16], ..note.clone() },
-        PublishedNote { id: crate::model::DatabaseId([9; 16]), ..note.clone() },
+        PublishedNote {
+            lineage: [9; 16],
+            ..note.clone()
+        },
+        PublishedNote {
+            id: crate::model::DatabaseId([9; 16]),
+            ..note.clone()
+        },
     ];
     for other in others {
         other.write(&origin.path()).unwrap();
         origin.commit(10);
-        assert_eq!(waiting(&origin.view(), from, u64::MAX).unwrap()[0], note.seq, "{other:?}");
+        assert_eq!(
+            waiting(&origin.view(), from, u64::MAX).unwrap()[0],
+            note.seq,
+            "{other:?}"
+        );
     }
     note.write(&origin.path()).unwrap();
     let last = origin.commit(10);
     assert_eq!(waiting(&origin.view(), from, u64::MAX), None);
-    assert_eq!(waiting(&origin.view(), note.head(), u64::MAX).unwrap().len(), 3);
+    assert_eq!(
+        waiting(&origin.view(), note.head(), u64::MAX)
+            .unwrap()
+            .len(),
+        3
+    );
     origin.note().write(&origin.path()).unwrap();
     let next = origin.commit(10);
-    assert_eq!(waiting(&origin.view(), last, u64::MAX), Some(vec![next.seq]));
+    assert_eq!(
+        waiting(&origin.view(), last, u64::MAX),
+        Some(vec![next.seq])
+    );
 }
 
 #[test]
@@ -245,7 +315,10 @@ fn published_commits_do_not_count_for_the_limit_of_the_outbox() {
         let (published, waits) = (origin.note(), origin.head());
         origin.commit(100_000);
         published.write(&origin.path()).unwrap();
-        assert!(waiting(&origin.view(), waits, u64::MAX).is_some(), "commit {turn}");
+        assert!(
+            waiting(&origin.view(), waits, u64::MAX).is_some(),
+            "commit {turn}"
+        );
     }
     adds_up(&origin.path());
 }
@@ -258,11 +331,17 @@ fn a_commit_that_the_outbox_lost_is_a_gap() {
     let next = origin.commit(10);
     let writer = origin.writer();
     let tx = writer.begin_raw().unwrap();
-    tx.open_table(tables::OUTBOX).unwrap().retain_in((lost.seq, 0)..=(lost.seq, u32::MAX), |_, _| false).unwrap();
+    tx.open_table(tables::OUTBOX)
+        .unwrap()
+        .retain_in((lost.seq, 0)..=(lost.seq, u32::MAX), |_, _| false)
+        .unwrap();
     tx.commit().unwrap();
     drop(writer);
     assert_eq!(waiting(&origin.view(), from, u64::MAX), None);
-    assert_eq!(waiting(&origin.view(), lost, u64::MAX), Some(vec![next.seq]));
+    assert_eq!(
+        waiting(&origin.view(), lost, u64::MAX),
+        Some(vec![next.seq])
+    );
 }
 
 #[test]
@@ -270,20 +349,39 @@ fn copies_keep_the_id() {
     let origin = TestOrigin::published();
     let (id, from) = (origin.view().id().unwrap(), origin.head());
     let next = origin.commit(10);
-    backup(&Reader::open(&origin.path()).unwrap(), &origin.at("backup.redb")).unwrap();
+    backup(
+        &Reader::open(&origin.path()).unwrap(),
+        &origin.at("backup.redb"),
+    )
+    .unwrap();
     compact(&origin.path(), Duration::ZERO).unwrap();
     assert_eq!(origin.view().id().unwrap(), id);
     assert_eq!(waiting(&origin.view(), next, u64::MAX), Some(Vec::new()));
-    assert_eq!(waiting(&origin.view(), from, u64::MAX), None, "a compact file has no outbox");
+    assert_eq!(
+        waiting(&origin.view(), from, u64::MAX),
+        None,
+        "a compact file has no outbox"
+    );
     adds_up(&origin.path());
     let copy = view(&origin.at("backup.redb"));
     assert_eq!(copy.id().unwrap(), id);
-    assert_eq!(waiting(&copy, from, u64::MAX), None, "a backup is not published");
+    assert_eq!(
+        waiting(&copy, from, u64::MAX),
+        None,
+        "a backup is not published"
+    );
     assert_eq!(copy.digest().unwrap(), origin.view().digest().unwrap());
     // A backup of a replica is an ordinary database.
     drop(origin.replica());
-    backup(&Reader::open(&origin.at("replica.redb")).unwrap(), &origin.at("backup.redb")).unwrap();
-    commit(&Writer::open(&origin.at("backup.redb"), Duration::ZERO).unwrap(), 10);
+    backup(
+        &Reader::open(&origin.at("replica.redb")).unwrap(),
+        &origin.at("backup.redb"),
+    )
+    .unwrap();
+    commit(
+        &Writer::open(&origin.at("backup.redb"), Duration::ZERO).unwrap(),
+        10,
+    );
 }
 
 #[test]
@@ -291,28 +389,52 @@ fn a_restore_skips_the_lost_seqs() {
     for damaged in [false, true] {
         let origin = TestOrigin::published();
         let id = origin.view().id().unwrap();
-        backup(&Reader::open(&origin.path()).unwrap(), &origin.at("backup.redb")).unwrap();
+        backup(
+            &Reader::open(&origin.path()).unwrap(),
+            &origin.at("backup.redb"),
+        )
+        .unwrap();
         let lost = origin.commit(10);
         origin.note().write(&origin.path()).unwrap();
         if damaged {
             std::fs::write(origin.path(), "of no use").unwrap();
         }
-        Restoration::prepare(&origin.path(), &origin.at("backup.redb"), Duration::ZERO).unwrap().finish().unwrap();
+        Restoration::prepare(&origin.path(), &origin.at("backup.redb"), Duration::ZERO)
+            .unwrap()
+            .finish()
+            .unwrap();
         let view = origin.view();
         assert_eq!(view.id().unwrap(), id);
         assert_eq!(view.restored_over().unwrap(), Some(lost));
-        let other = |seq| Head { seq, lineage: [7; 16] };
-        let heads = [lost, other(lost.seq - 1), other(lost.seq), other(lost.seq + 1)];
-        assert_eq!(heads.map(|head| view.is_restored_over(head).unwrap()), [true, true, false, false]);
+        let other = |seq| Head {
+            seq,
+            lineage: [7; 16],
+        };
+        let heads = [
+            lost,
+            other(lost.seq - 1),
+            other(lost.seq),
+            other(lost.seq + 1),
+        ];
+        assert_eq!(
+            heads.map(|head| view.is_restored_over(head).unwrap()),
+            [true, true, false, false]
+        );
         assert!(!view.holds(lost.seq, lost.lineage).unwrap());
         let head = origin.head();
         assert_eq!(head.seq, lost.seq + (1 << 32));
         assert_eq!(waiting(&view, lost, u64::MAX), None);
         adds_up(&origin.path());
         let next = origin.commit(10);
-        assert_eq!(waiting(&origin.view(), head, u64::MAX), Some(vec![next.seq]));
+        assert_eq!(
+            waiting(&origin.view(), head, u64::MAX),
+            Some(vec![next.seq])
+        );
         // Restore over the restored database.
-        Restoration::prepare(&origin.path(), &origin.at("backup.redb"), Duration::ZERO).unwrap().finish().unwrap();
+        Restoration::prepare(&origin.path(), &origin.at("backup.redb"), Duration::ZERO)
+            .unwrap()
+            .finish()
+            .unwrap();
         assert_eq!(origin.view().restored_over().unwrap(), Some(next));
         assert_eq!(origin.head().seq, next.seq + (1 << 32));
         adds_up(&origin.path());
@@ -323,17 +445,33 @@ fn a_restore_skips_the_lost_seqs() {
 fn a_restore_of_an_unpublished_database_skips_no_seqs() {
     let origin = TestOrigin::new();
     let head = origin.head();
-    backup(&Reader::open(&origin.path()).unwrap(), &origin.at("backup.redb")).unwrap();
+    backup(
+        &Reader::open(&origin.path()).unwrap(),
+        &origin.at("backup.redb"),
+    )
+    .unwrap();
     origin.commit(10);
-    Restoration::prepare(&origin.path(), &origin.at("backup.redb"), Duration::ZERO).unwrap().finish().unwrap();
+    Restoration::prepare(&origin.path(), &origin.at("backup.redb"), Duration::ZERO)
+        .unwrap()
+        .finish()
+        .unwrap();
     // The restore itself is a commit.
     assert_eq!(origin.head().seq, head.seq + 1);
-    assert_eq!((origin.view().id().unwrap(), origin.view().restored_over().unwrap()), (None, None));
+    assert_eq!(
+        (
+            origin.view().id().unwrap(),
+            origin.view().restored_over().unwrap()
+        ),
+        (None, None)
+    );
     // A published database that is restored at another path is not published there.
     origin.writer().mark_published().unwrap();
     std::fs::copy(origin.path(), origin.at("copy.redb")).unwrap();
     let elsewhere = origin.at("elsewhere.redb");
-    Restoration::prepare(&elsewhere, &origin.at("copy.redb"), Duration::ZERO).unwrap().finish().unwrap();
+    Restoration::prepare(&elsewhere, &origin.at("copy.redb"), Duration::ZERO)
+        .unwrap()
+        .finish()
+        .unwrap();
     assert_eq!(view(&elsewhere).head().unwrap().seq, head.seq + 2);
     assert_eq!(view(&elsewhere).id().unwrap(), origin.view().id().unwrap());
     let before = view(&elsewhere).head().unwrap().head();
@@ -347,12 +485,24 @@ fn a_replica_replaces_its_origin() {
     let mut replica = origin.replica();
     let (id, base) = (origin.view().id().unwrap().unwrap(), origin.head());
     let (jump, changes) = replica.prepare_promotion("promoted").unwrap();
-    assert_eq!(replica.head().unwrap().head(), base, "nothing is changed yet");
+    assert_eq!(
+        replica.head().unwrap().head(),
+        base,
+        "nothing is changed yet"
+    );
     assert_eq!((jump.base, jump.last_seq), (base, base.seq + (1 << 32)));
-    replica.apply(&[(jump, &changes)], &mark(&origin.view(), jump.digest)).unwrap();
+    replica
+        .apply(&[(jump, &changes)], &mark(&origin.view(), jump.digest))
+        .unwrap();
     let writer = replica.promote().unwrap();
     let head = writer.snapshot().unwrap().commit().head();
-    assert_eq!(head, Head { seq: jump.last_seq, lineage: jump.lineage });
+    assert_eq!(
+        head,
+        Head {
+            seq: jump.last_seq,
+            lineage: jump.lineage
+        }
+    );
     let next = commit(&writer, 10);
     drop(writer);
     let path = origin.at("replica.redb");
@@ -391,7 +541,10 @@ fn invalid_changes_are_rejected() {
     let foreign: [(Vec<u8>, &str); 10] = [
         (with(12, b"", b""), "there is no table 12"),
         (with(0, b"publish", b""), "a local row"),
-        (over_local_rows.finish(), "a range that may contain a local row"),
+        (
+            over_local_rows.finish(),
+            "a range that may contain a local row",
+        ),
         (with(0, b"schema", &(SCHEMA + 1).to_le_bytes()), OTHER),
         (with(0, b"fields", b"conferences.x\n"), OTHER),
         (with(0, &[0xff], b""), "an invalid key for table 0"),
@@ -403,24 +556,63 @@ fn invalid_changes_are_rejected() {
     for (changes, expected) in &foreign {
         let refused = replica.apply(&[(commit, changes)], &mark(&view, commit.digest));
         let message = refused.unwrap_err().to_string();
-        let expected =
-            if *expected == OTHER { OTHER.to_owned() } else { format!("the changes cannot be applied: {expected}") };
+        let expected = if *expected == OTHER {
+            OTHER.to_owned()
+        } else {
+            format!("the changes cannot be applied: {expected}")
+        };
         assert_eq!(message, expected);
     }
-    let other = Head { lineage: [9; 16], ..base };
+    let other = Head {
+        lineage: [9; 16],
+        ..base
+    };
     let wrong: [(CommitInfo, RowDigest, &str); 5] = [
-        (CommitInfo { base: other, ..commit }, commit.digest, "or of another history"),
-        (CommitInfo { lineage: [9; 16], ..commit }, commit.digest, "or of another history"),
-        (CommitInfo { last_seq: 99, ..commit }, commit.digest, "the commit follows seq 99"),
-        (CommitInfo { digest: RowDigest([1; 4]), ..commit }, commit.digest, "do not add up"),
+        (
+            CommitInfo {
+                base: other,
+                ..commit
+            },
+            commit.digest,
+            "or of another history",
+        ),
+        (
+            CommitInfo {
+                lineage: [9; 16],
+                ..commit
+            },
+            commit.digest,
+            "or of another history",
+        ),
+        (
+            CommitInfo {
+                last_seq: 99,
+                ..commit
+            },
+            commit.digest,
+            "the commit follows seq 99",
+        ),
+        (
+            CommitInfo {
+                digest: RowDigest([1; 4]),
+                ..commit
+            },
+            commit.digest,
+            "do not add up",
+        ),
         (commit, RowDigest([1; 4]), "do not add up"),
     ];
     for (wrong, digest, expected) in wrong {
-        let message = replica.apply(&[(wrong, &changes)], &mark(&view, digest)).unwrap_err().to_string();
+        let message = replica
+            .apply(&[(wrong, &changes)], &mark(&view, digest))
+            .unwrap_err()
+            .to_string();
         assert!(message.contains(expected), "{message}");
     }
     assert_eq!(replica.head().unwrap().head(), base);
-    replica.apply(&[(commit, &changes)], &mark(&view, commit.digest)).unwrap();
+    replica
+        .apply(&[(commit, &changes)], &mark(&view, commit.digest))
+        .unwrap();
     drop(replica);
     adds_up(&origin.at("replica.redb"));
 }
@@ -445,24 +637,60 @@ fn an_incomplete_load_gets_no_name() {
         draft.finish(mark, head)
     };
     let (sound, head) = (mark(&view, digest), origin.head());
-    let other = ReplicaMark { id: crate::model::DatabaseId([9; 16]), ..sound.clone() };
+    let other = ReplicaMark {
+        id: crate::model::DatabaseId([9; 16]),
+        ..sound.clone()
+    };
     let cases: [(&[Vec<u8>], &ReplicaMark, Head, &str); 4] = [
         (&parts[1..], &sound, head, "do not add up"),
-        (&duplicated, &sound, head, "a run whose rows are not in order"),
-        (&parts, &sound, Head { lineage: [9; 16], ..head }, "or of another history"),
-        (&parts, &other, head, "the rows are not those of database 0909"),
+        (
+            &duplicated,
+            &sound,
+            head,
+            "a run whose rows are not in order",
+        ),
+        (
+            &parts,
+            &sound,
+            Head {
+                lineage: [9; 16],
+                ..head
+            },
+            "or of another history",
+        ),
+        (
+            &parts,
+            &other,
+            head,
+            "the rows are not those of database 0909",
+        ),
     ];
     for (parts, mark, head, expected) in cases {
         let message = load(parts, mark, head).unwrap_err().to_string();
         assert!(message.contains(expected), "{message}");
     }
-    assert_eq!(std::fs::read_dir(origin.folder.path()).unwrap().count(), 1, "nothing is left but the origin");
+    assert_eq!(
+        std::fs::read_dir(origin.folder.path()).unwrap().count(),
+        1,
+        "nothing is left but the origin"
+    );
     let loaded = load(&parts, &sound, head).unwrap();
     // A file that took the name in the meantime stays.
     drop(origin.replica());
-    assert!(matches!(loaded.persist(None), Err(StoreError::Replaced { .. })));
-    let (loaded, of_origin) = (load(&parts, &sound, head).unwrap(), ReplicaWriter { writer: origin.writer() });
-    assert!(matches!(loaded.persist(Some(of_origin)), Err(StoreError::Replaced { .. })));
+    assert!(matches!(
+        loaded.persist(None),
+        Err(StoreError::Replaced { .. })
+    ));
+    let (loaded, of_origin) = (
+        load(&parts, &sound, head).unwrap(),
+        ReplicaWriter {
+            writer: origin.writer(),
+        },
+    );
+    assert!(matches!(
+        loaded.persist(Some(of_origin)),
+        Err(StoreError::Replaced { .. })
+    ));
     adds_up(&origin.path());
 }
 
@@ -477,7 +705,10 @@ fn a_lost_row_is_found() {
         let seq = origin.head().seq;
         outbox.insert((seq, 1), b"others".as_slice()).unwrap();
         drop(outbox);
-        tx.open(tables::META).unwrap().insert(tables::META_DATABASE, [0_u8; 16].as_slice()).unwrap();
+        tx.open(tables::META)
+            .unwrap()
+            .insert(tables::META_DATABASE, [0_u8; 16].as_slice())
+            .unwrap();
         tx.commit().unwrap();
     }
     let report = check(&mut origin.writer()).unwrap();
@@ -496,10 +727,15 @@ fn a_changed_row_of_a_replica_is_found() {
         let mut licenses = tx.open_table(tables::LICENSES).unwrap();
         let (id, mut license) = {
             let (id, row) = licenses.first().unwrap().unwrap();
-            (id.value(), unseal::<License>("licenses", row.value()).unwrap())
+            (
+                id.value(),
+                unseal::<License>("licenses", row.value()).unwrap(),
+            )
         };
         license.rate_limit += 1;
-        licenses.insert(id, seal(&license).unwrap().as_slice()).unwrap();
+        licenses
+            .insert(id, seal(&license).unwrap().as_slice())
+            .unwrap();
     }
     tx.commit().unwrap();
     let report = check(&mut writer).unwrap();
@@ -529,16 +765,27 @@ fn pending_commits_fill_an_entry_to_the_byte() {
     let from = origin.head();
     let seqs: Vec<u64> = (0..3).map(|_| origin.commit(1000).seq).collect();
     let view = origin.view();
-    let commits = view.pending_after(from, u64::MAX).unwrap().expect("they wait");
+    let commits = view
+        .pending_after(from, u64::MAX)
+        .unwrap()
+        .expect("they wait");
     let two = commits[0].bytes + commits[1].bytes;
     for (max_bytes, expected) in [(two - 1, 1), (two, 2), (two + commits[2].bytes, 3)] {
-        assert_eq!(waiting(&view, from, max_bytes), Some(seqs[..expected].to_vec()), "{max_bytes}");
+        assert_eq!(
+            waiting(&view, from, max_bytes),
+            Some(seqs[..expected].to_vec()),
+            "{max_bytes}"
+        );
     }
     assert!(!view.holds(0, [1; 16]).unwrap(), "seq 0 has one lineage");
     let first = from.seq + 1;
-    let descriptions = [from.seq, seqs[1], seqs[2]].map(|seq| view.describe_commits_after(seq).unwrap());
-    let expected =
-        [format!("3 commits (seq {first} to {})", seqs[2]), format!("1 commit (seq {})", seqs[2]), String::new()];
+    let descriptions =
+        [from.seq, seqs[1], seqs[2]].map(|seq| view.describe_commits_after(seq).unwrap());
+    let expected = [
+        format!("3 commits (seq {first} to {})", seqs[2]),
+        format!("1 commit (seq {})", seqs[2]),
+        String::new(),
+    ];
     assert_eq!(descriptions, expected);
 }
 
@@ -550,10 +797,30 @@ fn a_promotion_counts_after_a_seq_only() {
     let mark = replica.mark().unwrap();
     for _ in 0..2 {
         let (commit, changes) = replica.prepare_promotion("file:///srv/feed").unwrap();
-        replica.apply(&[(commit, &changes)], &ReplicaMark { digest: commit.digest, ..mark.clone() }).unwrap();
+        replica
+            .apply(
+                &[(commit, &changes)],
+                &ReplicaMark {
+                    digest: commit.digest,
+                    ..mark.clone()
+                },
+            )
+            .unwrap();
         seqs.push(commit.last_seq);
     }
-    let after = |seq| replica.promotion_after(seq).unwrap().map(|commit| commit.last_seq);
-    assert_eq!([after(0), after(seqs[0] - 1), after(seqs[0])], [Some(seqs[1]); 3], "the last one");
-    assert_eq!((after(seqs[1] - 1), after(seqs[1]), after(u64::MAX)), (Some(seqs[1]), None, None));
+    let after = |seq| {
+        replica
+            .promotion_after(seq)
+            .unwrap()
+            .map(|commit| commit.last_seq)
+    };
+    assert_eq!(
+        [after(0), after(seqs[0] - 1), after(seqs[0])],
+        [Some(seqs[1]); 3],
+        "the last one"
+    );
+    assert_eq!(
+        (after(seqs[1] - 1), after(seqs[1]), after(u64::MAX)),
+        (Some(seqs[1]), None, None)
+    );
 }

@@ -4,7 +4,9 @@ use redb::{ReadableTable, TableDefinition, WriteTransaction};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Sample, batch, conference, everything, id, in_country, organization, removal, snapshot, tag};
+use super::{
+    Sample, batch, conference, everything, id, in_country, organization, removal, snapshot, tag,
+};
 use crate::model::time::now;
 use crate::model::{Dataset, FeedId, KeyRecord, License, LicenseId, Organization, Tag, Timestamp};
 use crate::store::check::{CheckReport, check};
@@ -30,24 +32,45 @@ fn sample() -> Sample {
         fields.organizations = vec![id(1)].into();
         fields.tags = vec![id(1)].into();
     });
-    let rows = [first, conference(2, of("France")), conference(3, of("Spain")), conference(4, of("France"))];
+    let rows = [
+        first,
+        conference(2, of("France")),
+        conference(3, of("Spain")),
+        conference(4, of("France")),
+    ];
     sample.edit_at(1_000, |edit| {
         let organizations = [organization(1, "One"), organization(2, "Two")];
         let tags = [tag(1, "One"), tag(2, "Two")];
         let all = Batch {
-            organizations: organizations.into_iter().map(|row| (row.id(), Some(row))).collect(),
+            organizations: organizations
+                .into_iter()
+                .map(|row| (row.id(), Some(row)))
+                .collect(),
             tags: tags.into_iter().map(|row| (row.id(), Some(row))).collect(),
             ..batch(rows)
         };
         edit.apply(&all).unwrap();
     });
-    for (name, scope) in [("all", everything()), ("same", everything()), ("moved", in_country("Spain"))] {
+    for (name, scope) in [
+        ("all", everything()),
+        ("same", everything()),
+        ("moved", in_country("Spain")),
+    ] {
         sample.edit(|edit| edit.set_license(name, scope, None).unwrap());
     }
-    sample.edit(|edit| edit.set_license("moved", in_country("France"), None).unwrap());
+    sample.edit(|edit| {
+        edit.set_license("moved", in_country("France"), None)
+            .unwrap()
+    });
     sample.edit(|edit| edit.create_key("all", Default::default()).unwrap());
     sample.writer().mark_published().unwrap();
-    sample.edit(|edit| edit.apply(&batch([conference(2, of("France")), conference(5, of("Italy"))])).unwrap());
+    sample.edit(|edit| {
+        edit.apply(&batch([
+            conference(2, of("France")),
+            conference(5, of("Italy")),
+        ]))
+        .unwrap()
+    });
     sample.edit(|edit| edit.apply(&removal([5])).unwrap());
     sample
 }
@@ -57,16 +80,31 @@ fn examine(sample: &Sample) -> CheckReport {
 }
 
 fn row<T: DeserializeOwned>(tx: &WriteTransaction, table: Rows, key: u64) -> T {
-    unseal("row", tx.open_table(table).unwrap().get(key).unwrap().unwrap().value()).unwrap()
+    unseal(
+        "row",
+        tx.open_table(table)
+            .unwrap()
+            .get(key)
+            .unwrap()
+            .unwrap()
+            .value(),
+    )
+    .unwrap()
 }
 
 fn put<T: Serialize>(tx: &WriteTransaction, table: Rows, key: u64, row: &T) {
-    tx.open_table(table).unwrap().insert(key, seal(row).unwrap().as_slice()).unwrap();
+    tx.open_table(table)
+        .unwrap()
+        .insert(key, seal(row).unwrap().as_slice())
+        .unwrap();
 }
 
 fn license(tx: &WriteTransaction, name: &str) -> License {
     let licenses = tx.open_table(tables::LICENSES).unwrap();
-    let mut rows = licenses.iter().unwrap().map(|row| unseal("licenses", row.unwrap().1.value()).unwrap());
+    let mut rows = licenses
+        .iter()
+        .unwrap()
+        .map(|row| unseal("licenses", row.unwrap().1.value()).unwrap());
     rows.find(|license: &License| license.name == name).unwrap()
 }
 
@@ -81,11 +119,21 @@ fn feed(tx: &WriteTransaction, name: &str) -> u64 {
 }
 
 fn baseline(tx: &WriteTransaction, name: &str) -> u64 {
-    license(tx, name).subscriptions[Dataset::Conferences].unwrap().baseline.0
+    license(tx, name).subscriptions[Dataset::Conferences]
+        .unwrap()
+        .baseline
+        .0
 }
 
 fn change_commit(tx: &WriteTransaction, change: impl FnOnce(&mut StoredCommit)) {
-    let last = tx.open_table(tables::COMMITS).unwrap().last().unwrap().unwrap().0.value();
+    let last = tx
+        .open_table(tables::COMMITS)
+        .unwrap()
+        .last()
+        .unwrap()
+        .unwrap()
+        .0
+        .value();
     let mut commit: StoredCommit = row(tx, tables::COMMITS, last);
     change(&mut commit);
     put(tx, tables::COMMITS, last, &commit);
@@ -95,10 +143,14 @@ fn change_key(tx: &WriteTransaction, change: impl FnOnce(&mut KeyRecord)) {
     let mut keys = tx.open_table(tables::KEYS).unwrap();
     let (hash, mut key) = {
         let (hash, bytes) = keys.first().unwrap().unwrap();
-        (hash.value(), unseal_under::<KeyRecord>("keys", &hash.value(), bytes.value()).unwrap())
+        (
+            hash.value(),
+            unseal_under::<KeyRecord>("keys", &hash.value(), bytes.value()).unwrap(),
+        )
     };
     change(&mut key);
-    keys.insert(hash, seal_under(&hash, &key).unwrap().as_slice()).unwrap();
+    keys.insert(hash, seal_under(&hash, &key).unwrap().as_slice())
+        .unwrap();
 }
 
 /// Changes a bit of a key's hash, by which the key is found.
@@ -115,14 +167,22 @@ fn change_key_hash(tx: &WriteTransaction) {
 
 /// The seq of a conference's log row.
 fn log_seq(tx: &WriteTransaction, number: u64) -> u64 {
-    tx.open_table(tables::RECORDS).unwrap().get((CONFERENCES, number)).unwrap().unwrap().value()
+    tx.open_table(tables::RECORDS)
+        .unwrap()
+        .get((CONFERENCES, number))
+        .unwrap()
+        .unwrap()
+        .value()
 }
 
 /// Writes an entry into both tables of a feed, replacing the existing one.
 fn put_entry(tx: &WriteTransaction, feed: u64, number: u64, seq: u64, log_seq: u64) {
     let mut by_id = tx.open_table(tables::FEED_RECORDS).unwrap();
     let mut by_seq = tx.open_table(tables::FEED_ENTRIES).unwrap();
-    let old = by_id.insert((feed, number), (seq, log_seq)).unwrap().map(|old| old.value().0);
+    let old = by_id
+        .insert((feed, number), (seq, log_seq))
+        .unwrap()
+        .map(|old| old.value().0);
     if let Some(old) = old {
         by_seq.remove((feed, old)).unwrap();
     }
@@ -130,22 +190,42 @@ fn put_entry(tx: &WriteTransaction, feed: u64, number: u64, seq: u64, log_seq: u
 }
 
 fn entry(tx: &WriteTransaction, feed: u64, number: u64) -> (u64, u64) {
-    tx.open_table(tables::FEED_RECORDS).unwrap().get((feed, number)).unwrap().unwrap().value()
+    tx.open_table(tables::FEED_RECORDS)
+        .unwrap()
+        .get((feed, number))
+        .unwrap()
+        .unwrap()
+        .value()
 }
 
 fn no_such_feed(tx: &WriteTransaction) {
-    put(tx, tables::FEEDS, 777, &FeedSum::empty(FeedId(777), Dataset::Conferences));
+    put(
+        tx,
+        tables::FEEDS,
+        777,
+        &FeedSum::empty(FeedId(777), Dataset::Conferences),
+    );
 }
 
 /// The name of the case, the damage, the table in the error, and a part of its message.
-type Damage = (&'static str, fn(&WriteTransaction), &'static str, &'static str);
+type Damage = (
+    &'static str,
+    fn(&WriteTransaction),
+    &'static str,
+    &'static str,
+);
 
 const DAMAGES: [Damage; 46] = [
     (
         "two organizations of one name",
         |tx| {
             let one: Organization = row(tx, tables::ORGANIZATIONS, 1);
-            put(tx, tables::ORGANIZATIONS, 2, &organization(2, one.fields().name.as_deref().unwrap()));
+            put(
+                tx,
+                tables::ORGANIZATIONS,
+                2,
+                &organization(2, one.fields().name.as_deref().unwrap()),
+            );
         },
         "organizations",
         "the name `One` occurs twice",
@@ -154,12 +234,22 @@ const DAMAGES: [Damage; 46] = [
         "two tags of one name",
         |tx| {
             let one: Tag = row(tx, tables::TAGS, 1);
-            put(tx, tables::TAGS, 2, &tag(2, one.fields().name.as_deref().unwrap()));
+            put(
+                tx,
+                tables::TAGS,
+                2,
+                &tag(2, one.fields().name.as_deref().unwrap()),
+            );
         },
         "tags",
         "occurs twice",
     ),
-    ("commits that overlap", |tx| change_commit(tx, |row| row.first_seq -= 1), "commits", "does not follow seq"),
+    (
+        "commits that overlap",
+        |tx| change_commit(tx, |row| row.first_seq -= 1),
+        "commits",
+        "does not follow seq",
+    ),
     (
         "a commit before its predecessor",
         |tx| change_commit(tx, |row| row.time = Timestamp::from_unix_s(2_000)),
@@ -168,7 +258,14 @@ const DAMAGES: [Damage; 46] = [
     ),
     (
         "a record without a row",
-        |tx| drop(tx.open_table(tables::RECORDS).unwrap().insert((CONFERENCES, 3), 9_999).unwrap()),
+        |tx| {
+            drop(
+                tx.open_table(tables::RECORDS)
+                    .unwrap()
+                    .insert((CONFERENCES, 3), 9_999)
+                    .unwrap(),
+            )
+        },
         "records",
         "conferences 3 has no row at seq 9999",
     ),
@@ -176,7 +273,10 @@ const DAMAGES: [Damage; 46] = [
         "the row of another record",
         |tx| {
             let other = log_seq(tx, 1);
-            tx.open_table(tables::RECORDS).unwrap().insert((CONFERENCES, 3), other).unwrap();
+            tx.open_table(tables::RECORDS)
+                .unwrap()
+                .insert((CONFERENCES, 3), other)
+                .unwrap();
         },
         "records",
         "is not of record 3",
@@ -197,14 +297,25 @@ const DAMAGES: [Damage; 46] = [
                 (number, hash, text.to_vec())
             };
             let mut log = tx.open_table(tables::LOG).unwrap();
-            log.insert((CONFERENCES, log_seq(tx, 3)), (number, hash(b"other"), text.as_slice())).unwrap();
+            log.insert(
+                (CONFERENCES, log_seq(tx, 3)),
+                (number, hash(b"other"), text.as_slice()),
+            )
+            .unwrap();
         },
         "log",
         "does not match its hash",
     ),
     (
         "an organization that is gone",
-        |tx| drop(tx.open_table(tables::ORGANIZATIONS).unwrap().remove(1).unwrap()),
+        |tx| {
+            drop(
+                tx.open_table(tables::ORGANIZATIONS)
+                    .unwrap()
+                    .remove(1)
+                    .unwrap(),
+            )
+        },
         "records",
         "which does not exist",
     ),
@@ -218,7 +329,10 @@ const DAMAGES: [Damage; 46] = [
         "a log row without a record",
         |tx| {
             let text = b"{}".as_slice();
-            tx.open_table(tables::LOG).unwrap().insert((CONFERENCES, 8_888), (8, hash(text), text)).unwrap();
+            tx.open_table(tables::LOG)
+                .unwrap()
+                .insert((CONFERENCES, 8_888), (8, hash(text), text))
+                .unwrap();
         },
         "log",
         "5 rows of conferences for 4 records",
@@ -237,7 +351,14 @@ const DAMAGES: [Damage; 46] = [
     ),
     (
         "a link too many",
-        |tx| drop(tx.open_table(tables::LINKS).unwrap().insert((1, 2, CONFERENCES, 1), ()).unwrap()),
+        |tx| {
+            drop(
+                tx.open_table(tables::LINKS)
+                    .unwrap()
+                    .insert((1, 2, CONFERENCES, 1), ())
+                    .unwrap(),
+            )
+        },
         "links",
         "is not in the record",
     ),
@@ -265,7 +386,11 @@ const DAMAGES: [Damage; 46] = [
     ),
     (
         "one feed for two scopes",
-        |tx| change_license(tx, "same", |license| license.scope.countries = Some(["Spain".to_owned()].into())),
+        |tx| {
+            change_license(tx, "same", |license| {
+                license.scope.countries = Some(["Spain".to_owned()].into())
+            })
+        },
         "licenses",
         "but have different scopes",
     ),
@@ -273,7 +398,9 @@ const DAMAGES: [Damage; 46] = [
         "a license that joined later than it was changed",
         |tx| {
             change_license(tx, "all", |license| {
-                let subscription = license.subscriptions[Dataset::Conferences].as_mut().unwrap();
+                let subscription = license.subscriptions[Dataset::Conferences]
+                    .as_mut()
+                    .unwrap();
                 subscription.joined_at = license.scope_seq + 1;
             });
         },
@@ -362,7 +489,10 @@ const DAMAGES: [Damage; 46] = [
         |tx| {
             let feed = feed(tx, "moved");
             let (seq, _) = entry(tx, feed, 4);
-            tx.open_table(tables::FEED_ENTRIES).unwrap().insert((feed, seq), (4, seq + 1)).unwrap();
+            tx.open_table(tables::FEED_ENTRIES)
+                .unwrap()
+                .insert((feed, seq), (4, seq + 1))
+                .unwrap();
         },
         "feed_entries",
         "does not match its index by id",
@@ -372,7 +502,10 @@ const DAMAGES: [Damage; 46] = [
         |tx| {
             let feed = feed(tx, "moved");
             let (seq, _) = entry(tx, feed, 4);
-            tx.open_table(tables::FEED_ENTRIES).unwrap().remove((feed, seq)).unwrap();
+            tx.open_table(tables::FEED_ENTRIES)
+                .unwrap()
+                .remove((feed, seq))
+                .unwrap();
         },
         "feed_entries",
         "has no entry at seq",
@@ -382,21 +515,48 @@ const DAMAGES: [Damage; 46] = [
         |tx| {
             let feed = feed(tx, "moved");
             let head: FeedSum = row(tx, tables::FEEDS, feed);
-            put(tx, tables::FEEDS, feed, &FeedSum { newest_seq: head.newest_seq - 1, ..head });
+            put(
+                tx,
+                tables::FEEDS,
+                feed,
+                &FeedSum {
+                    newest_seq: head.newest_seq - 1,
+                    ..head
+                },
+            );
         },
         "feeds",
         "do not add up to its sum",
     ),
-    ("a feed of nobody", no_such_feed, "feeds", "no license uses feed 777"),
+    (
+        "a feed of nobody",
+        no_such_feed,
+        "feeds",
+        "no license uses feed 777",
+    ),
     (
         "entries of nobody by seq",
-        |tx| drop(tx.open_table(tables::FEED_ENTRIES).unwrap().insert((777, 1), (1, 1)).unwrap()),
+        |tx| {
+            drop(
+                tx.open_table(tables::FEED_ENTRIES)
+                    .unwrap()
+                    .insert((777, 1), (1, 1))
+                    .unwrap(),
+            )
+        },
         "feed_entries",
         "no license uses feed 777",
     ),
     (
         "entries of nobody by id",
-        |tx| drop(tx.open_table(tables::FEED_RECORDS).unwrap().insert((777, 1), (1, 1)).unwrap()),
+        |tx| {
+            drop(
+                tx.open_table(tables::FEED_RECORDS)
+                    .unwrap()
+                    .insert((777, 1), (1, 1))
+                    .unwrap(),
+            )
+        },
         "feed_records",
         "no license uses feed 777",
     ),
@@ -406,12 +566,22 @@ const DAMAGES: [Damage; 46] = [
         "keys",
         "has a license that does not exist",
     ),
-    ("a key that is found by another hash", change_key_hash, "keys", "a row does not match its hash"),
+    (
+        "a key that is found by another hash",
+        change_key_hash,
+        "keys",
+        "a row does not match its hash",
+    ),
     (
         "a secret with another bit",
         |tx| {
             let mut meta = tx.open_table(tables::META).unwrap();
-            let mut row = meta.get(tables::META_SECRET).unwrap().unwrap().value().to_vec();
+            let mut row = meta
+                .get(tables::META_SECRET)
+                .unwrap()
+                .unwrap()
+                .value()
+                .to_vec();
             row[40] ^= 1;
             meta.insert(tables::META_SECRET, row.as_slice()).unwrap();
         },
@@ -420,13 +590,27 @@ const DAMAGES: [Damage; 46] = [
     ),
     (
         "a secret that is cut short",
-        |tx| drop(tx.open_table(tables::META).unwrap().insert(tables::META_SECRET, [7; 15].as_slice()).unwrap()),
+        |tx| {
+            drop(
+                tx.open_table(tables::META)
+                    .unwrap()
+                    .insert(tables::META_SECRET, [7; 15].as_slice())
+                    .unwrap(),
+            )
+        },
         "meta",
         "a row is cut short",
     ),
     (
         "a lost secret",
-        |tx| drop(tx.open_table(tables::META).unwrap().remove(tables::META_SECRET).unwrap()),
+        |tx| {
+            drop(
+                tx.open_table(tables::META)
+                    .unwrap()
+                    .remove(tables::META_SECRET)
+                    .unwrap(),
+            )
+        },
         "meta",
         "the token secret is missing",
     ),
@@ -436,28 +620,57 @@ const DAMAGES: [Damage; 46] = [
         "organizations",
         "the last commit counts 3",
     ),
-    ("a wrong count of tags", |tx| change_commit(tx, |row| row.counts.tags -= 1), "tags", "the last commit counts 1"),
+    (
+        "a wrong count of tags",
+        |tx| change_commit(tx, |row| row.counts.tags -= 1),
+        "tags",
+        "the last commit counts 1",
+    ),
     (
         "a wrong count of licenses",
         |tx| change_commit(tx, |row| row.counts.licenses += 1),
         "licenses",
         "the last commit counts 4",
     ),
-    ("a wrong count of keys", |tx| change_commit(tx, |row| row.counts.keys += 1), "keys", "the last commit counts 2"),
-    ("a wrong count of feeds", |tx| change_commit(tx, |row| row.counts.feeds += 1), "feeds", "the last commit counts"),
+    (
+        "a wrong count of keys",
+        |tx| change_commit(tx, |row| row.counts.keys += 1),
+        "keys",
+        "the last commit counts 2",
+    ),
+    (
+        "a wrong count of feeds",
+        |tx| change_commit(tx, |row| row.counts.feeds += 1),
+        "feeds",
+        "the last commit counts",
+    ),
     (
         "rows that do not add up",
         |tx| change_key(tx, |key| key.label = Some("changed".to_owned())),
         "meta",
         "do not add up to the stored digest",
     ),
-    ("changes in the outbox", |tx| change_outbox(tx, false), "outbox", "its changes do not match their hash"),
-    ("later changes in the outbox", |tx| change_outbox(tx, true), "outbox", "its changes do not match their hash"),
+    (
+        "changes in the outbox",
+        |tx| change_outbox(tx, false),
+        "outbox",
+        "its changes do not match their hash",
+    ),
+    (
+        "later changes in the outbox",
+        |tx| change_outbox(tx, true),
+        "outbox",
+        "its changes do not match their hash",
+    ),
 ];
 
 fn change_outbox(tx: &WriteTransaction, is_last: bool) {
     let mut outbox = tx.open_table(tables::OUTBOX).unwrap();
-    let mut keys: Vec<(u64, u32)> = outbox.iter().unwrap().map(|row| row.unwrap().0.value()).collect();
+    let mut keys: Vec<(u64, u32)> = outbox
+        .iter()
+        .unwrap()
+        .map(|row| row.unwrap().0.value())
+        .collect();
     keys.retain(|(_, part)| *part == 1);
     assert_eq!(keys.len(), 2);
     let key = keys[usize::from(is_last)];
@@ -470,13 +683,25 @@ fn change_outbox(tx: &WriteTransaction, is_last: bool) {
 fn each_damage_is_found() {
     let sound = sample();
     let report = examine(&sound);
-    assert_eq!((report.damages, report.licenses, report.keys), (0, 3, 1), "{:?}", report.findings);
+    assert_eq!(
+        (report.damages, report.licenses, report.keys),
+        (0, 3, 1),
+        "{:?}",
+        report.findings
+    );
     let rows = {
         let writer = sound.writer();
         let read = writer.begin_read().unwrap();
-        read.open_table(tables::FEED_RECORDS).unwrap().iter().unwrap().count()
+        read.open_table(tables::FEED_RECORDS)
+            .unwrap()
+            .iter()
+            .unwrap()
+            .count()
     };
-    assert_eq!(report.feed_rows, rows as u64, "baselines are counted too, and shared feeds once");
+    assert_eq!(
+        report.feed_rows, rows as u64,
+        "baselines are counted too, and shared feeds once"
+    );
     let bytes = std::fs::read(sound.path()).unwrap();
     for (what, damage, table, text) in DAMAGES {
         std::fs::write(sound.path(), &bytes).unwrap();
@@ -487,7 +712,9 @@ fn each_damage_is_found() {
             tx.commit().unwrap();
         }
         let found = examine(&sound).findings;
-        let is_told = found.iter().any(|found| found.table == table && found.detail.contains(text));
+        let is_told = found
+            .iter()
+            .any(|found| found.table == table && found.detail.contains(text));
         assert!(is_told, "{what}: {found:?}");
     }
 }
@@ -502,21 +729,33 @@ fn sound_files_report_no_damage() {
         let tx = writer.begin_raw().unwrap();
         change_commit(&tx, |row| row.time = now().plus_s(seconds));
         // The digest is then of another state.
-        tx.open_table(tables::META).unwrap().remove(tables::META_PUBLISH).unwrap();
+        tx.open_table(tables::META)
+            .unwrap()
+            .remove(tables::META_PUBLISH)
+            .unwrap();
         tx.commit().unwrap();
         drop(writer);
         let report = examine(&sample);
         assert_eq!(report.damages, 0, "{:?}", report.findings);
         report.warnings.len()
     };
-    assert_eq!([ahead(0), ahead(60), ahead(180)], [0, 0, 1], "a clock that is ahead by more than two minutes");
+    assert_eq!(
+        [ahead(0), ahead(60), ahead(180)],
+        [0, 0, 1],
+        "a clock that is ahead by more than two minutes"
+    );
 
     // A key may outlive its license if it is revoked.
     std::fs::write(sample.path(), &bytes).unwrap();
     let writer = sample.writer();
     let tx = writer.begin_raw().unwrap();
-    change_key(&tx, |key| (key.license, key.revoked_at) = (LicenseId(7), Some(Timestamp::from_unix_s(7))));
-    tx.open_table(tables::META).unwrap().remove(tables::META_PUBLISH).unwrap();
+    change_key(&tx, |key| {
+        (key.license, key.revoked_at) = (LicenseId(7), Some(Timestamp::from_unix_s(7)))
+    });
+    tx.open_table(tables::META)
+        .unwrap()
+        .remove(tables::META_PUBLISH)
+        .unwrap();
     tx.commit().unwrap();
     drop(writer);
     assert_eq!(examine(&sample).damages, 0);
@@ -552,7 +791,15 @@ fn a_feed_that_is_ahead_of_the_last_commit_is_not_served() {
         let tx = writer.begin_raw().unwrap();
         let feed = feed(&tx, "all");
         let head: FeedSum = row(&tx, tables::FEEDS, feed);
-        put(&tx, tables::FEEDS, feed, &FeedSum { newest_seq: last + ahead, ..head });
+        put(
+            &tx,
+            tables::FEEDS,
+            feed,
+            &FeedSum {
+                newest_seq: last + ahead,
+                ..head
+            },
+        );
         tx.commit().unwrap();
         drop(writer);
         let opened = Reader::open(&sample.path()).map(|_| ());
@@ -570,12 +817,18 @@ fn a_damaged_record_fails_only_the_answers_that_need_it() {
     });
     sample.edit(|edit| edit.apply(&batch(rows)).unwrap());
     for country in ["Spain", "France"] {
-        sample.edit(|edit| edit.set_license(country, in_country(country), None).unwrap());
+        sample.edit(|edit| {
+            edit.set_license(country, in_country(country), None)
+                .unwrap()
+        });
     }
     let writer = sample.writer();
     let tx = writer.begin_raw().unwrap();
     let key = (CONFERENCES, log_seq(&tx, 7));
-    tx.open_table(tables::LOG).unwrap().insert(key, (7, hash(b"other"), b"{}".as_slice())).unwrap();
+    tx.open_table(tables::LOG)
+        .unwrap()
+        .insert(key, (7, hash(b"other"), b"{}".as_slice()))
+        .unwrap();
     tx.commit().unwrap();
     drop(writer);
     let snapshot = sample.snapshot();
@@ -583,12 +836,19 @@ fn a_damaged_record_fails_only_the_answers_that_need_it() {
         let license = snapshot.find_license_named(license).unwrap();
         let records = snapshot.loaded(Dataset::Conferences).unwrap();
         let index = snapshot.shared_feed(license, Dataset::Conferences)?;
-        index.shown()[from..].iter().map(|slot| records.get(*slot)).collect::<Result<Vec<_>, StoreError>>()
+        index.shown()[from..]
+            .iter()
+            .map(|slot| records.get(*slot))
+            .collect::<Result<Vec<_>, StoreError>>()
     };
     let error = page("France", 0).unwrap_err().to_string();
     assert!(error.contains("does not match its hash"), "{error}");
     assert_eq!(page("France", 4).unwrap().len(), 6, "9, 11, 13, 15, 17, 19");
     let whole = page("Spain", 0).unwrap();
     assert_eq!(whole.len(), 10);
-    assert!(whole.iter().all(|record| record.json().windows(7).any(|text| text == b"\"Spain\"")));
+    assert!(
+        whole
+            .iter()
+            .all(|record| record.json().windows(7).any(|text| text == b"\"Spain\""))
+    );
 }

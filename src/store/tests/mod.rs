@@ -16,7 +16,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::model::{Conference, ConferenceFields, Curated, Dataset, Id, Organization, OrganizationFields, Scope, Tag};
+use crate::model::{
+    Conference, ConferenceFields, Curated, Dataset, Id, Organization, OrganizationFields, Scope,
+    Tag,
+};
 use crate::model::{DateStatus, TagFields, Timestamp};
 use crate::store::file::metadata::resolve;
 use crate::store::format::meta::known_fields;
@@ -30,7 +33,9 @@ struct Sample {
 
 impl Sample {
     fn new() -> Sample {
-        let sample = Sample { folder: tempfile::tempdir().unwrap() };
+        let sample = Sample {
+            folder: tempfile::tempdir().unwrap(),
+        };
         let writer = Writer::open_or_create(&sample.path(), Duration::ZERO).unwrap();
         writer.begin().unwrap().commit().unwrap();
         sample
@@ -80,7 +85,10 @@ pub(in crate::store) fn make_older(path: &Path) {
     let writer = Writer::open_any(path, Duration::ZERO).unwrap();
     let tx = writer.begin_raw().unwrap();
     let fields = known_fields().replacen("conferences.venue\n", "", 1);
-    tx.open_table(META).unwrap().insert(META_FIELDS, fields.as_bytes()).unwrap();
+    tx.open_table(META)
+        .unwrap()
+        .insert(META_FIELDS, fields.as_bytes())
+        .unwrap();
     tx.commit().unwrap();
 }
 
@@ -105,30 +113,59 @@ fn conference(number: u64, change: impl FnOnce(&mut ConferenceFields)) -> Confer
 }
 
 fn organization(number: u64, name: &str) -> Organization {
-    Curated::new(id(number), OrganizationFields { name: Some(name.to_owned()), ..Default::default() }).unwrap()
+    Curated::new(
+        id(number),
+        OrganizationFields {
+            name: Some(name.to_owned()),
+            ..Default::default()
+        },
+    )
+    .unwrap()
 }
 
 fn tag(number: u64, name: &str) -> Tag {
-    let fields = TagFields { kind: Some("Topic".to_owned()), name: Some(name.to_owned()), category: None };
+    let fields = TagFields {
+        kind: Some("Topic".to_owned()),
+        name: Some(name.to_owned()),
+        category: None,
+    };
     Curated::new(id(number), fields).unwrap()
 }
 
 fn batch(conferences: impl IntoIterator<Item = Conference>) -> Batch {
-    Batch { conferences: conferences.into_iter().map(|row| (row.id(), Some(row))).collect(), ..Batch::default() }
+    Batch {
+        conferences: conferences
+            .into_iter()
+            .map(|row| (row.id(), Some(row)))
+            .collect(),
+        ..Batch::default()
+    }
 }
 
 fn removal(ids: impl IntoIterator<Item = u64>) -> Batch {
-    Batch { conferences: ids.into_iter().map(|number| (id(number), None)).collect(), ..Batch::default() }
+    Batch {
+        conferences: ids.into_iter().map(|number| (id(number), None)).collect(),
+        ..Batch::default()
+    }
 }
 
 fn conferences() -> Scope {
-    Scope { datasets: [Dataset::Conferences].into(), ..Scope::nothing() }
+    Scope {
+        datasets: [Dataset::Conferences].into(),
+        ..Scope::nothing()
+    }
 }
 
 fn everything() -> Scope {
-    Scope { datasets: Dataset::ALL.into(), ..Scope::nothing() }
+    Scope {
+        datasets: Dataset::ALL.into(),
+        ..Scope::nothing()
+    }
 }
 
 fn in_country(country: &str) -> Scope {
-    Scope { countries: Some([country.to_owned()].into()), ..conferences() }
+    Scope {
+        countries: Some([country.to_owned()].into()),
+        ..conferences()
+    }
 }

@@ -47,7 +47,10 @@ fn moving(from: &Path, to: &Path) -> impl Fn() + Send + Sync + use<> {
 }
 
 fn is_replaced<T: std::fmt::Debug>(done: Result<T, StoreError>, path: &Path) {
-    assert!(matches!(&done, Err(StoreError::Replaced { path: of }) if of == path), "{done:?}");
+    assert!(
+        matches!(&done, Err(StoreError::Replaced { path: of }) if of == path),
+        "{done:?}"
+    );
 }
 
 /// A database with a license, and another one of more commits that is to be moved to its place.
@@ -62,7 +65,11 @@ fn two() -> (Sample, PathBuf) {
 }
 
 fn licenses(path: &Path) -> Vec<String> {
-    snapshot(path).list_licenses().iter().map(|license| license.name.clone()).collect()
+    snapshot(path)
+        .list_licenses()
+        .iter()
+        .map(|license| license.name.clone())
+        .collect()
 }
 
 #[test]
@@ -109,7 +116,9 @@ fn a_compaction_does_not_replace_a_file_that_came_meanwhile() {
     let path = sample.path();
     let of = path.clone();
     let copies = move |event: &DiskEvent<'_>| matches!(event, DiskEvent::Write { file, .. } if !is_file(file, &of));
-    let done = at_moment(copies, moving(&newer, &path), || compact(&path, Duration::ZERO));
+    let done = at_moment(copies, moving(&newer, &path), || {
+        compact(&path, Duration::ZERO)
+    });
     is_replaced(done, &path);
     assert_eq!(licenses(&path), ["all", "newer"]);
 }
@@ -120,7 +129,9 @@ fn an_upgrade_does_not_replace_a_file_that_came_meanwhile() {
     let path = sample.path();
     make_older(&path);
     let writes = |event: &DiskEvent<'_>| matches!(event, DiskEvent::Write { .. });
-    let done = at_moment(writes, moving(&newer, &path), || upgrade(&path, Duration::ZERO));
+    let done = at_moment(writes, moving(&newer, &path), || {
+        upgrade(&path, Duration::ZERO)
+    });
     is_replaced(done, &path);
     assert_eq!(licenses(&path), ["all", "newer"]);
     assert!(!sample.at(&format!("medfeed.redb.format-{SCHEMA}")).exists());
@@ -130,14 +141,21 @@ fn an_upgrade_does_not_replace_a_file_that_came_meanwhile() {
 #[test]
 fn the_next_writer_keeps_its_note_when_the_file_is_replaced() {
     let restore = |path: &Path, backup: &Path| {
-        Restoration::prepare(path, backup, Duration::ZERO).unwrap().finish().unwrap();
+        Restoration::prepare(path, backup, Duration::ZERO)
+            .unwrap()
+            .finish()
+            .unwrap();
     };
     type Case<'c> = (&'c str, bool, &'c dyn Fn(&Path, &Path));
     let cases: [Case<'_>; 4] = [
-        ("compact", false, &|path, _| assert!(compact(path, Duration::ZERO).is_ok())),
+        ("compact", false, &|path, _| {
+            assert!(compact(path, Duration::ZERO).is_ok())
+        }),
         ("restore", false, &restore),
         ("restore over an old file", true, &restore),
-        ("upgrade", true, &|path, _| assert!(upgrade(path, Duration::ZERO).is_ok())),
+        ("upgrade", true, &|path, _| {
+            assert!(upgrade(path, Duration::ZERO).is_ok())
+        }),
     ];
     for (what, is_old, replace) in cases {
         let sample = Sample::new();
@@ -147,20 +165,29 @@ fn the_next_writer_keeps_its_note_when_the_file_is_replaced() {
         }
         let next = Arc::new(Mutex::new(None));
         let (of, opened) = (path.clone(), Arc::clone(&next));
-        let has_name = move |event: &DiskEvent<'_>| matches!(event, DiskEvent::Name { to, .. } if *to == of);
+        let has_name =
+            move |event: &DiskEvent<'_>| matches!(event, DiskEvent::Name { to, .. } if *to == of);
         let of = path.clone();
-        let opens = move || *opened.lock().unwrap() = Some(Writer::open(&of, Duration::ZERO).unwrap());
+        let opens =
+            move || *opened.lock().unwrap() = Some(Writer::open(&of, Duration::ZERO).unwrap());
         at_moment(has_name, opens, || replace(&path, &backup));
         assert!(WriterNote::read(&path).starts_with("process "), "{what}");
         next.lock().unwrap().take();
-        assert!(!sample.at("medfeed.redb.writer").exists(), "{what}: it removes the note itself");
+        assert!(
+            !sample.at("medfeed.redb.writer").exists(),
+            "{what}: it removes the note itself"
+        );
     }
 }
 
 /// Between the two steps of a restore, the operator is asked.
 #[test]
 fn a_restore_does_not_replace_a_file_that_came_meanwhile() {
-    for (what, is_there, is_old) in [("a database", true, false), ("an old file", true, true), ("none", false, false)] {
+    for (what, is_there, is_old) in [
+        ("a database", true, false),
+        ("an old file", true, true),
+        ("none", false, false),
+    ] {
         let (sample, newer) = two();
         let (path, backup) = (sample.path(), sample.copy_to("backup.redb"));
         if is_old {

@@ -18,18 +18,26 @@ fn the_note_of_a_dead_writer_is_replaced() {
     fs::write(&precious, "keep this").unwrap();
     let leftovers: [(&str, &dyn Fn()); 3] = [
         ("nothing", &|| {}),
-        ("the note of a killed process", &|| fs::write(&note, "process 1 (since long ago)").unwrap()),
+        ("the note of a killed process", &|| {
+            fs::write(&note, "process 1 (since long ago)").unwrap()
+        }),
         ("a link", &|| symlink(&precious, &note).unwrap()),
     ];
     for (what, leave) in leftovers {
         leave();
         let writer = sample.writer();
         let text = WriterNote::read(&path);
-        assert!(text.starts_with(&format!("process {} (", std::process::id())), "{what}: {text}");
+        assert!(
+            text.starts_with(&format!("process {} (", std::process::id())),
+            "{what}: {text}"
+        );
         let found = fs::symlink_metadata(&note).unwrap();
         assert!(found.is_file(), "{what}");
         drop(writer);
-        assert!(fs::symlink_metadata(&note).is_err(), "{what}: the note goes with its writer");
+        assert!(
+            fs::symlink_metadata(&note).is_err(),
+            "{what}: the note goes with its writer"
+        );
         assert_eq!(WriterNote::read(&path), "another process", "{what}");
     }
     assert_eq!(fs::read_to_string(&precious).unwrap(), "keep this");
@@ -38,7 +46,10 @@ fn the_note_of_a_dead_writer_is_replaced() {
 #[test]
 fn a_foreign_note_is_shortened_and_escaped() {
     let folder = tempfile::tempdir().unwrap();
-    let (path, note) = (folder.path().join("feed.redb"), folder.path().join("feed.redb.writer"));
+    let (path, note) = (
+        folder.path().join("feed.redb"),
+        folder.path().join("feed.redb.writer"),
+    );
     let long = "x".repeat(1 << 20);
     let cases: [(&[u8], &str); 6] = [
         (b"", "another process"),
@@ -57,7 +68,14 @@ fn a_foreign_note_is_shortened_and_escaped() {
         &|note| symlink(folder.path().join("secret"), note).unwrap(),
         &|note| fs::create_dir(note).unwrap(),
         &|note| {
-            rustix::fs::mknodat(rustix::fs::CWD, note, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+            rustix::fs::mknodat(
+                rustix::fs::CWD,
+                note,
+                rustix::fs::FileType::Fifo,
+                0o600.into(),
+                0,
+            )
+            .unwrap();
         },
     ];
     fs::write(folder.path().join("secret"), "a secret").unwrap();
@@ -77,8 +95,12 @@ fn a_file_is_refused_by_its_format_first_and_then_by_its_fields() {
     let moved = format!("{older}conferences.venue\n");
     let name = |found: Result<(), StoreError>| match found {
         Ok(()) => "taken".to_owned(),
-        Err(StoreError::OlderSchema { found, known, .. }) => format!("older format {found} of {known}"),
-        Err(StoreError::NewerSchema { found, known, .. }) => format!("newer format {found} of {known}"),
+        Err(StoreError::OlderSchema { found, known, .. }) => {
+            format!("older format {found} of {known}")
+        }
+        Err(StoreError::NewerSchema { found, known, .. }) => {
+            format!("newer format {found} of {known}")
+        }
         Err(StoreError::OlderFields { missing, .. }) => format!("lacks {missing:?}"),
         Err(StoreError::NewerFields { unknown, .. }) => format!("has {unknown:?}"),
         Err(other) => panic!("{other}"),
@@ -97,8 +119,15 @@ fn a_file_is_refused_by_its_format_first_and_then_by_its_fields() {
         (SCHEMA + 1, newer.as_str(), "newer format 6 of 5"),
     ];
     for (schema, fields, expected) in cases {
-        let version = Version { schema, fields: fields.as_bytes().to_vec() };
-        assert_eq!(name(version.check(Path::new("feed.redb"), false)), expected, "{schema} {fields:?}");
+        let version = Version {
+            schema,
+            fields: fields.as_bytes().to_vec(),
+        };
+        assert_eq!(
+            name(version.check(Path::new("feed.redb"), false)),
+            expected,
+            "{schema} {fields:?}"
+        );
         assert_eq!(version.is_current(), expected == "taken");
     }
 }

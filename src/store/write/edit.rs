@@ -6,8 +6,8 @@ use redb::{ReadableTable, ReadableTableMetadata};
 
 use crate::model::time::now;
 use crate::model::{
-    Conference, Curated, Dataset, Head, Id, Journal, License, Organization, PerDataset, RecordFields, ReferenceKind,
-    References, Tag, Timestamp,
+    Conference, Curated, Dataset, Head, Id, Journal, License, Organization, PerDataset,
+    RecordFields, ReferenceKind, References, Tag, Timestamp,
 };
 use crate::store::StoreError;
 use crate::store::error::opaque_debug;
@@ -15,7 +15,8 @@ use crate::store::file::notes::current_user;
 use crate::store::file::open::Writer;
 use crate::store::file::published::CommitPublication;
 use crate::store::format::rows::{
-    StoredCommit, TableCounts, find_linked, last_commit, load_record_ids, load_references, load_rows, seal,
+    StoredCommit, TableCounts, find_linked, last_commit, load_record_ids, load_references,
+    load_rows, seal,
 };
 use crate::store::format::tables;
 use crate::store::read::snapshot::Snapshot;
@@ -48,7 +49,8 @@ impl Writer {
         let mut tx = WriteTx::new(self.begin_raw()?);
         let last = last_commit(&*tx.open(tables::COMMITS)?)?;
         let base = last.point().head();
-        let references = load_references(&*tx.open(tables::ORGANIZATIONS)?, &*tx.open(tables::TAGS)?)?;
+        let references =
+            load_references(&*tx.open(tables::ORGANIZATIONS)?, &*tx.open(tables::TAGS)?)?;
         let mut licenses: Vec<License> = load_rows("licenses", &*tx.open(tables::LICENSES)?)?;
         licenses.sort_by(|one, other| one.name.cmp(&other.name));
         let publication = CommitPublication::begin(self, &mut tx, base)?;
@@ -128,7 +130,9 @@ impl Edit<'_> {
             keys: self.tx.open(tables::KEYS)?.len()?,
             feeds: self.tx.open(tables::FEEDS)?.len()?,
         };
-        self.tx.open(tables::COMMITS)?.insert(row.last_seq, seal(row)?.as_slice())?;
+        self.tx
+            .open(tables::COMMITS)?
+            .insert(row.last_seq, seal(row)?.as_slice())?;
         if let Some(publication) = self.publication {
             publication.finish(&mut self.tx, row)?;
         }
@@ -200,18 +204,35 @@ impl Snapshot {
     /// The largest id of a record, including removed records that a license has shown.
     pub fn largest_id(&self, dataset: Dataset) -> Result<Option<Id>, StoreError> {
         let code = dataset.code();
-        let last = self.records.range((code, 0)..=(code, u64::MAX))?.next_back().transpose()?;
+        let last = self
+            .records
+            .range((code, 0)..=(code, u64::MAX))?
+            .next_back()
+            .transpose()?;
         let mut largest = last.map_or(0, |(key, _)| key.value().1);
         // Tombstones contain the ids of removed records. These ids must not be used again.
-        for feed in self.feeds.values().filter(|feed| feed.dataset == dataset).map(|feed| feed.feed.0) {
-            let last = self.feed_records.range((feed, 0)..=(feed, u64::MAX))?.next_back().transpose()?;
+        for feed in self
+            .feeds
+            .values()
+            .filter(|feed| feed.dataset == dataset)
+            .map(|feed| feed.feed.0)
+        {
+            let last = self
+                .feed_records
+                .range((feed, 0)..=(feed, u64::MAX))?
+                .next_back()
+                .transpose()?;
             largest = largest.max(last.map_or(0, |(key, _)| key.value().1));
         }
         Ok(Id::try_from(largest).ok())
     }
 
     /// The records that link to an organization or tag.
-    pub fn linked_records(&self, kind: ReferenceKind, id: Id) -> Result<Vec<(Dataset, Id)>, StoreError> {
+    pub fn linked_records(
+        &self,
+        kind: ReferenceKind,
+        id: Id,
+    ) -> Result<Vec<(Dataset, Id)>, StoreError> {
         find_linked(&self.links, kind, id)
     }
 }

@@ -26,21 +26,40 @@ pub(in crate::store) struct FeedChange {
 fn load_sum(tx: &WriteTx, feed: FeedId, dataset: Dataset) -> Result<FeedSum, StoreError> {
     let feeds = tx.open(tables::FEEDS)?;
     let found = feeds.get(feed.0)?;
-    let sum: Option<FeedSum> = found.map(|bytes| unseal("feeds", bytes.value())).transpose()?;
-    sum.filter(|sum| (sum.feed, sum.dataset) == (feed, dataset)).ok_or_else(|| {
-        StoreError::damaged("feeds", format!("feed {} of {dataset} has no sum, or that of another feed", feed.0))
-    })
+    let sum: Option<FeedSum> = found
+        .map(|bytes| unseal("feeds", bytes.value()))
+        .transpose()?;
+    sum.filter(|sum| (sum.feed, sum.dataset) == (feed, dataset))
+        .ok_or_else(|| {
+            StoreError::damaged(
+                "feeds",
+                format!(
+                    "feed {} of {dataset} has no sum, or that of another feed",
+                    feed.0
+                ),
+            )
+        })
 }
 
 /// Writes the sum of a feed, and entries in the order of their seqs, which are larger than all others in the feed.
-fn append(tx: &WriteTx, sum: &FeedSum, mut entries: Vec<FeedEntry>, is_new: bool) -> Result<(), StoreError> {
+fn append(
+    tx: &WriteTx,
+    sum: &FeedSum,
+    mut entries: Vec<FeedEntry>,
+    is_new: bool,
+) -> Result<(), StoreError> {
     let feed = sum.feed;
     let end = Bound::Included((feed.0, u64::MAX));
-    tx.open(tables::FEEDS)?.insert(feed.0, seal(sum)?.as_slice())?;
-    tx.open(tables::FEED_ENTRIES)?.insert_all(Some(end), entries.iter().map(|entry| entry.row_by_seq(feed)))?;
+    tx.open(tables::FEEDS)?
+        .insert(feed.0, seal(sum)?.as_slice())?;
+    tx.open(tables::FEED_ENTRIES)?.insert_all(
+        Some(end),
+        entries.iter().map(|entry| entry.row_by_seq(feed)),
+    )?;
     entries.sort_unstable_by_key(|entry| entry.id);
     let end = is_new.then_some(end);
-    tx.open(tables::FEED_RECORDS)?.insert_all(end, entries.iter().map(|entry| entry.row_by_id(feed)))
+    tx.open(tables::FEED_RECORDS)?
+        .insert_all(end, entries.iter().map(|entry| entry.row_by_id(feed)))
 }
 
 /// Writes the new entries of changed records to a shared feed. They must be ordered by seq, and their seqs larger than
@@ -61,7 +80,9 @@ pub(in crate::store) fn write(
     for entry in entries {
         let id = entry.id.get();
         let found = by_id.get((feed.0, id))?.map(|found| found.value());
-        let old = found.map(|(seq, log_seq)| FeedEntry::of_row("feed_records", seq, id, log_seq)).transpose()?;
+        let old = found
+            .map(|(seq, log_seq)| FeedEntry::of_row("feed_records", seq, id, log_seq))
+            .transpose()?;
         match (old.is_some_and(|old| old.is_live()), entry.is_live()) {
             (true, true) => change.changed += 1,
             (false, true) => change.entering += 1,
@@ -69,7 +90,9 @@ pub(in crate::store) fn write(
             (false, false) => continue,
         }
         if let Some(old) = old {
-            let removed = by_seq.remove((feed.0, old.seq))?.map(|removed| removed.value());
+            let removed = by_seq
+                .remove((feed.0, old.seq))?
+                .map(|removed| removed.value());
             if removed != Some((old.id.get(), old.stored_log_seq())) {
                 return Err(sum.damaged(format!("its indexes differ at seq {}", old.seq)));
             }
@@ -112,7 +135,14 @@ pub(in crate::store) fn load_entries(
     dataset: Dataset,
     subscription: Option<Subscription>,
 ) -> Result<BTreeMap<Id, FeedEntry>, StoreError> {
-    let Some(Subscription { feed, joined_at, baseline }) = subscription else { return Ok(BTreeMap::new()) };
+    let Some(Subscription {
+        feed,
+        joined_at,
+        baseline,
+    }) = subscription
+    else {
+        return Ok(BTreeMap::new());
+    };
     let by_seq = tx.open(tables::FEED_ENTRIES)?;
     let mut entries = load_sum(tx, baseline, dataset)?.read_all(&*by_seq)?;
     if let Some(feed) = feed {

@@ -9,12 +9,14 @@ use serde::Serialize;
 use crate::model::key::{KeyStatus, new_key_id};
 use crate::model::license::DEFAULT_RATE_LIMIT;
 use crate::model::{
-    ApiKey, ConferenceFields, Dataset, FeedId, Id, JournalFields, KeyHash, KeyRecord, License, LicenseId, PerDataset,
-    RecordFields, Scope, Subscription, Timestamp,
+    ApiKey, ConferenceFields, Dataset, FeedId, Id, JournalFields, KeyHash, KeyRecord, License,
+    LicenseId, PerDataset, RecordFields, Scope, Subscription, Timestamp,
 };
 use crate::store::StoreError;
 use crate::store::format::feed::FeedEntry;
-use crate::store::format::rows::{CLOCK_TOLERANCE_S, RecordRow, for_each_record, load_keys, seal, seal_under};
+use crate::store::format::rows::{
+    CLOCK_TOLERANCE_S, RecordRow, for_each_record, load_keys, seal, seal_under,
+};
 use crate::store::format::tables;
 use crate::store::write::edit::{Edit, LicenseEffect};
 use crate::store::write::feeds;
@@ -81,9 +83,12 @@ impl Edit<'_> {
         if change.scope_changed {
             let before = self.commit.last_seq;
             for dataset in Dataset::ALL {
-                let concerned = license.scope.datasets.contains(&dataset) || scope.datasets.contains(&dataset);
+                let concerned =
+                    license.scope.datasets.contains(&dataset) || scope.datasets.contains(&dataset);
                 let (effect, of) = match dataset {
-                    Dataset::Conferences => self.rescope::<ConferenceFields>(&mut license, &scope)?,
+                    Dataset::Conferences => {
+                        self.rescope::<ConferenceFields>(&mut license, &scope)?
+                    }
                     Dataset::Journals => self.rescope::<JournalFields>(&mut license, &scope)?,
                 };
                 let leaving = effect.leaving;
@@ -113,12 +118,22 @@ impl Edit<'_> {
         scope: &Scope,
     ) -> Result<(LicenseEffect, u64), StoreError> {
         let dataset = F::DATASET;
-        let mut effect = LicenseEffect { license: license.name.clone(), dataset, entering: 0, changed: 0, leaving: 0 };
+        let mut effect = LicenseEffect {
+            license: license.name.clone(),
+            dataset,
+            entering: 0,
+            changed: 0,
+            leaving: 0,
+        };
         if license.scope.shows_same(scope, dataset) {
             return Ok((effect, 0));
         }
         let licensed = scope.datasets.contains(&dataset);
-        let visible = if licensed { self.visible_records::<F>(scope)? } else { BTreeMap::new() };
+        let visible = if licensed {
+            self.visible_records::<F>(scope)?
+        } else {
+            BTreeMap::new()
+        };
         let before = license.subscriptions[dataset];
         let mut entries = feeds::load_entries(&self.tx, dataset, before)?;
         let is_live = |id: &Id| entries.get(id).is_some_and(FeedEntry::is_live);
@@ -135,38 +150,72 @@ impl Edit<'_> {
             .collect();
         for (_, id, log_seq) in entering {
             effect.entering += 1;
-            entries.insert(id, FeedEntry { seq: self.take_seq(), id, log_seq: NonZeroU64::new(log_seq) });
+            entries.insert(
+                id,
+                FeedEntry {
+                    seq: self.take_seq(),
+                    id,
+                    log_seq: NonZeroU64::new(log_seq),
+                },
+            );
         }
         for id in leaving {
             effect.leaving += 1;
-            entries.insert(id, FeedEntry { seq: self.take_seq(), id, log_seq: None });
+            entries.insert(
+                id,
+                FeedEntry {
+                    seq: self.take_seq(),
+                    id,
+                    log_seq: None,
+                },
+            );
         }
-        let shown = u64::try_from(visible.len()).unwrap_or(u64::MAX) + effect.leaving - effect.entering;
+        let shown =
+            u64::try_from(visible.len()).unwrap_or(u64::MAX) + effect.leaving - effect.entering;
         if let Some(Subscription { baseline, .. }) = before {
             feeds::erase(&self.tx, baseline)?;
         }
         self.leave_feed(license, dataset)?;
         let baseline = FeedId(self.take_seq());
         feeds::create(&self.tx, baseline, dataset, entries.into_values().collect())?;
-        let others = self.licenses.iter().filter(|other| licensed && other.id != license.id);
-        let shared =
-            others.filter(|other| other.scope.shows_same(scope, dataset)).find_map(|other| other.feed(dataset));
+        let others = self
+            .licenses
+            .iter()
+            .filter(|other| licensed && other.id != license.id);
+        let shared = others
+            .filter(|other| other.scope.shows_same(scope, dataset))
+            .find_map(|other| other.feed(dataset));
         let feed = match shared {
             None if licensed => {
                 let feed = FeedId(self.take_seq());
-                let live =
-                    |(id, (_, seq)): (Id, (Timestamp, u64))| FeedEntry { seq, id, log_seq: NonZeroU64::new(seq) };
-                feeds::create(&self.tx, feed, dataset, visible.into_iter().map(live).collect())?;
+                let live = |(id, (_, seq)): (Id, (Timestamp, u64))| FeedEntry {
+                    seq,
+                    id,
+                    log_seq: NonZeroU64::new(seq),
+                };
+                feeds::create(
+                    &self.tx,
+                    feed,
+                    dataset,
+                    visible.into_iter().map(live).collect(),
+                )?;
                 Some(feed)
             }
             shared => shared,
         };
-        license.subscriptions[dataset] = Some(Subscription { feed, joined_at: self.commit.last_seq, baseline });
+        license.subscriptions[dataset] = Some(Subscription {
+            feed,
+            joined_at: self.commit.last_seq,
+            baseline,
+        });
         Ok((effect, shown))
     }
 
     /// The records in a scope, with the time of their last change and their log seq.
-    fn visible_records<F: RecordFields>(&self, scope: &Scope) -> Result<BTreeMap<Id, (Timestamp, u64)>, StoreError> {
+    fn visible_records<F: RecordFields>(
+        &self,
+        scope: &Scope,
+    ) -> Result<BTreeMap<Id, (Timestamp, u64)>, StoreError> {
         let mut visible = BTreeMap::new();
         let (records, log) = (self.tx.open(tables::RECORDS)?, self.tx.open(tables::LOG)?);
         for_each_record(&*records, &*log, |row: RecordRow<F>| {
@@ -180,18 +229,29 @@ impl Edit<'_> {
 
     /// Removes a license from its shared feed. Erases the feed if no other license uses it.
     fn leave_feed(&mut self, license: &License, dataset: Dataset) -> Result<(), StoreError> {
-        let Some(left) = license.feed(dataset) else { return Ok(()) };
+        let Some(left) = license.feed(dataset) else {
+            return Ok(());
+        };
         let others = self.licenses.iter().filter(|other| other.id != license.id);
-        let is_shared = others.into_iter().any(|other| other.feed(dataset) == Some(left));
-        if is_shared { Ok(()) } else { feeds::erase(&self.tx, left) }
+        let is_shared = others
+            .into_iter()
+            .any(|other| other.feed(dataset) == Some(left));
+        if is_shared {
+            Ok(())
+        } else {
+            feeds::erase(&self.tx, left)
+        }
     }
 
     fn put_license(&mut self, license: License) -> Result<(), StoreError> {
         let bytes = seal(&license)?;
-        self.tx.open(tables::LICENSES)?.insert(license.id.0, bytes.as_slice())?;
+        self.tx
+            .open(tables::LICENSES)?
+            .insert(license.id.0, bytes.as_slice())?;
         self.licenses.retain(|other| other.id != license.id);
         self.licenses.push(license);
-        self.licenses.sort_by(|one, other| one.name.cmp(&other.name));
+        self.licenses
+            .sort_by(|one, other| one.name.cmp(&other.name));
         Ok(())
     }
 
@@ -210,8 +270,15 @@ impl Edit<'_> {
         let mut revoked = 0;
         for (hash, mut key) in self.load_keys()? {
             // Also revoke expired keys: no key may belong to a license that does not exist.
-            if key.license == license.id && key.revoked_at.is_none_or(|revoked| revoked > self.commit.time) {
-                revoked += usize::from(key.status_after(self.began_at, self.commit.time).is_usable());
+            if key.license == license.id
+                && key
+                    .revoked_at
+                    .is_none_or(|revoked| revoked > self.commit.time)
+            {
+                revoked += usize::from(
+                    key.status_after(self.began_at, self.commit.time)
+                        .is_usable(),
+                );
                 key.revoked_at = Some(self.commit.time);
                 self.put_key(&hash, &key)?;
             }
@@ -221,8 +288,14 @@ impl Edit<'_> {
     }
 
     /// Creates a key for a license. Its plain text is returned, but not stored.
-    pub fn create_key(&mut self, license: &str, settings: KeySettings) -> Result<(ApiKey, KeyRecord), StoreError> {
-        let license = self.find_license(license).ok_or_else(|| StoreError::NoSuchLicense(license.to_owned()))?;
+    pub fn create_key(
+        &mut self,
+        license: &str,
+        settings: KeySettings,
+    ) -> Result<(ApiKey, KeyRecord), StoreError> {
+        let license = self
+            .find_license(license)
+            .ok_or_else(|| StoreError::NoSuchLicense(license.to_owned()))?;
         let record = KeyRecord {
             id: new_key_id()?,
             label: settings.label,
@@ -244,7 +317,10 @@ impl Edit<'_> {
     pub fn revoke_key(&mut self, id: &str) -> Result<KeyRecord, StoreError> {
         let (hash, mut key) = self.find_key(id)?;
         if key.status_after(self.began_at, self.commit.time) == KeyStatus::Revoked {
-            return Err(StoreError::KeyOutOfUse { id: id.to_owned(), status: "revoked" });
+            return Err(StoreError::KeyOutOfUse {
+                id: id.to_owned(),
+                status: "revoked",
+            });
         }
         key.revoked_at = Some(self.commit.time);
         self.put_key(&hash, &key)?;
@@ -254,17 +330,32 @@ impl Edit<'_> {
 
     /// Creates a key with the settings of another. The other key stays usable for `overlap_s` seconds. Fails if the
     /// clock is behind the last commit, because an overlap would begin at the time of that commit.
-    pub fn replace_key(&mut self, id: &str, overlap_s: i64) -> Result<(ApiKey, KeyRecord), StoreError> {
+    pub fn replace_key(
+        &mut self,
+        id: &str,
+        overlap_s: i64,
+    ) -> Result<(ApiKey, KeyRecord), StoreError> {
         let (hash, mut old) = self.find_key(id)?;
         let status = old.status_after(self.began_at, self.commit.time);
         if status != KeyStatus::Active {
-            return Err(StoreError::KeyOutOfUse { id: id.to_owned(), status: status.as_str() });
+            return Err(StoreError::KeyOutOfUse {
+                id: id.to_owned(),
+                status: status.as_str(),
+            });
         }
         let (until, behind_s) = (self.commit.time.plus_s(overlap_s), self.clock_behind_s());
         if overlap_s > 0 && behind_s > CLOCK_TOLERANCE_S {
-            return Err(StoreError::LongOverlap { id: id.to_owned(), until, behind_s });
+            return Err(StoreError::LongOverlap {
+                id: id.to_owned(),
+                until,
+                behind_s,
+            });
         }
-        let record = KeyRecord { id: new_key_id()?, created_at: self.commit.time, ..old.clone() };
+        let record = KeyRecord {
+            id: new_key_id()?,
+            created_at: self.commit.time,
+            ..old.clone()
+        };
         let key = ApiKey::generate()?;
         old.revoked_at = Some(until);
         old.replaced_by = Some(record.id.clone());
@@ -275,7 +366,10 @@ impl Edit<'_> {
     }
 
     fn find_key(&self, id: &str) -> Result<(KeyHash, KeyRecord), StoreError> {
-        self.load_keys()?.into_iter().find(|(_, key)| key.id == id).ok_or_else(|| StoreError::NoSuchKey(id.to_owned()))
+        self.load_keys()?
+            .into_iter()
+            .find(|(_, key)| key.id == id)
+            .ok_or_else(|| StoreError::NoSuchKey(id.to_owned()))
     }
 
     fn load_keys(&self) -> Result<Vec<(KeyHash, KeyRecord)>, StoreError> {
@@ -283,7 +377,9 @@ impl Edit<'_> {
     }
 
     fn put_key(&self, hash: &KeyHash, key: &KeyRecord) -> Result<(), StoreError> {
-        self.tx.open(tables::KEYS)?.insert(hash.0, seal_under(&hash.0, key)?.as_slice())?;
+        self.tx
+            .open(tables::KEYS)?
+            .insert(hash.0, seal_under(&hash.0, key)?.as_slice())?;
         Ok(())
     }
 }

@@ -8,12 +8,14 @@ use redb::{ReadableTable, ReadableTableMetadata, TableDefinition};
 
 use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{
-    ConferenceFields, Curated, FeedId, Id, JournalFields, PerDataset, RecordFields, ReferenceKind, References,
-    Timestamp, json,
+    ConferenceFields, Curated, FeedId, Id, JournalFields, PerDataset, RecordFields, ReferenceKind,
+    References, Timestamp, json,
 };
 use crate::store::StoreError;
 use crate::store::format::feed::FeedEntry;
-use crate::store::format::rows::{RecordRow, find_linked, find_record, hash, load_record_ids, seal};
+use crate::store::format::rows::{
+    RecordRow, find_linked, find_record, hash, load_record_ids, seal,
+};
 use crate::store::format::tables;
 use crate::store::write::edit::{Batch, BatchOutcome, Edit, LicenseEffect, RowCounts};
 use crate::store::write::feeds::{self, FeedChange};
@@ -36,7 +38,11 @@ impl<F> RecordChange<'_, F> {
     }
 
     fn after(&self) -> Option<&Curated<F>> {
-        if self.is_removed { None } else { self.written.or_else(|| self.before()) }
+        if self.is_removed {
+            None
+        } else {
+            self.written.or_else(|| self.before())
+        }
     }
 }
 
@@ -57,7 +63,8 @@ impl Edit<'_> {
             &batch.organizations,
             &mut changed,
         )?;
-        outcome.tags = self.apply_references(tables::TAGS, |all| &mut all.tags, &batch.tags, &mut changed)?;
+        outcome.tags =
+            self.apply_references(tables::TAGS, |all| &mut all.tags, &batch.tags, &mut changed)?;
         for (kind, id) in changed {
             for (dataset, record) in find_linked(&*self.tx.open(tables::LINKS)?, kind, id)? {
                 touched[dataset].insert(record);
@@ -124,7 +131,11 @@ impl Edit<'_> {
         {
             let (records, log) = (self.tx.open(tables::RECORDS)?, self.tx.open(tables::LOG)?);
             let is_first_load = self.commit.records[dataset] == 0;
-            let ids: BTreeSet<Id> = rows.keys().copied().chain(touched.iter().copied()).collect();
+            let ids: BTreeSet<Id> = rows
+                .keys()
+                .copied()
+                .chain(touched.iter().copied())
+                .collect();
             for id in ids {
                 if let Some(Some(row)) = rows.get(&id)
                     && !touched.contains(&id)
@@ -135,10 +146,16 @@ impl Edit<'_> {
                     counts.unchanged += 1;
                     continue;
                 }
-                let before: Option<RecordRow<F>> =
-                    if is_first_load { None } else { find_record(&*records, &*log, id)? };
+                let before: Option<RecordRow<F>> = if is_first_load {
+                    None
+                } else {
+                    find_record(&*records, &*log, id)?
+                };
                 let row = rows.get(&id);
-                let (written, is_removed) = (row.and_then(Option::as_ref), row.is_some_and(Option::is_none));
+                let (written, is_removed) = (
+                    row.and_then(Option::as_ref),
+                    row.is_some_and(Option::is_none),
+                );
                 match &before {
                     None if written.is_some() => counts.added += 1,
                     None => continue,
@@ -146,7 +163,14 @@ impl Edit<'_> {
                     Some(_) => counts.changed += 1,
                 }
                 let (before, updated_at) = (before.map(Box::new), self.commit.time);
-                changes.push(RecordChange { id, seq: 0, before, written, is_removed, updated_at });
+                changes.push(RecordChange {
+                    id,
+                    seq: 0,
+                    before,
+                    written,
+                    is_removed,
+                    updated_at,
+                });
             }
         }
         for change in &mut changes {
@@ -160,7 +184,10 @@ impl Edit<'_> {
     }
 
     /// Writes changes of records to all tables. Returns their effects on licenses.
-    fn write<F: RecordFields>(&mut self, changes: &[RecordChange<'_, F>]) -> Result<Vec<LicenseEffect>, StoreError> {
+    fn write<F: RecordFields>(
+        &mut self,
+        changes: &[RecordChange<'_, F>],
+    ) -> Result<Vec<LicenseEffect>, StoreError> {
         self.write_records(changes)?;
         self.write_log(changes)?;
         self.write_links(changes)?;
@@ -170,7 +197,10 @@ impl Edit<'_> {
         self.write_feeds(changes)
     }
 
-    fn write_records<F: RecordFields>(&mut self, changes: &[RecordChange<'_, F>]) -> Result<(), StoreError> {
+    fn write_records<F: RecordFields>(
+        &mut self,
+        changes: &[RecordChange<'_, F>],
+    ) -> Result<(), StoreError> {
         let code = F::DATASET.code();
         let mut records = self.tx.open(tables::RECORDS)?;
         let is_fresh = |change: &&RecordChange<'_, F>| change.before.is_none();
@@ -181,14 +211,23 @@ impl Edit<'_> {
                 Some(_) => records.insert(key, change.seq)?,
             }
         }
-        let is_first_load = records.range((code, 0)..=(code, u64::MAX))?.next().is_none();
+        let is_first_load = records
+            .range((code, 0)..=(code, u64::MAX))?
+            .next()
+            .is_none();
         let end = is_first_load.then_some(Bound::Included((code, u64::MAX)));
-        let fresh = changes.iter().filter(is_fresh).map(|change| ((code, change.id.get()), change.seq));
+        let fresh = changes
+            .iter()
+            .filter(is_fresh)
+            .map(|change| ((code, change.id.get()), change.seq));
         records.insert_all(end, fresh)
     }
 
     /// Moves the log rows of changed records to their new seqs, which are larger than all others.
-    fn write_log<F: RecordFields>(&mut self, changes: &[RecordChange<'_, F>]) -> Result<(), StoreError> {
+    fn write_log<F: RecordFields>(
+        &mut self,
+        changes: &[RecordChange<'_, F>],
+    ) -> Result<(), StoreError> {
         let code = F::DATASET.code();
         let mut log = self.tx.open(tables::LOG)?;
         for before in changes.iter().filter_map(|change| change.before.as_ref()) {
@@ -198,16 +237,30 @@ impl Edit<'_> {
         for change in changes {
             if let Some(record) = change.after() {
                 let json = json::render_record(record, change.updated_at, &self.references);
-                run.push((code, change.seq), (change.id.get(), hash(&json), json.as_slice()))?;
+                run.push(
+                    (code, change.seq),
+                    (change.id.get(), hash(&json), json.as_slice()),
+                )?;
             }
         }
         run.close()
     }
 
-    fn write_links<F: RecordFields>(&mut self, changes: &[RecordChange<'_, F>]) -> Result<(), StoreError> {
+    fn write_links<F: RecordFields>(
+        &mut self,
+        changes: &[RecordChange<'_, F>],
+    ) -> Result<(), StoreError> {
         fn links<F: RecordFields>(record: Option<&Curated<F>>) -> BTreeSet<(u8, Id)> {
-            let Some(record) = record else { return BTreeSet::new() };
-            let of = |kind: ReferenceKind| record.fields().links(kind).iter().map(move |id| (kind.code(), *id));
+            let Some(record) = record else {
+                return BTreeSet::new();
+            };
+            let of = |kind: ReferenceKind| {
+                record
+                    .fields()
+                    .links(kind)
+                    .iter()
+                    .map(move |id| (kind.code(), *id))
+            };
             ReferenceKind::ALL.into_iter().flat_map(of).collect()
         }
         let code = F::DATASET.code();
@@ -235,22 +288,44 @@ impl Edit<'_> {
         let mut written: BTreeMap<FeedId, FeedChange> = BTreeMap::new();
         let mut effects = Vec::new();
         for license in &self.licenses {
-            let Some(feed) = license.feed(dataset) else { continue };
+            let Some(feed) = license.feed(dataset) else {
+                continue;
+            };
             let change = match written.get(&feed) {
                 Some(change) => *change,
                 None => {
                     let entries = changes.iter().map(|change| {
-                        let visible = change.after().is_some_and(|record| record.fields().is_in(&license.scope));
-                        let log_seq = if visible { NonZeroU64::new(change.seq) } else { None };
-                        FeedEntry { seq: change.seq, id: change.id, log_seq }
+                        let visible = change
+                            .after()
+                            .is_some_and(|record| record.fields().is_in(&license.scope));
+                        let log_seq = if visible {
+                            NonZeroU64::new(change.seq)
+                        } else {
+                            None
+                        };
+                        FeedEntry {
+                            seq: change.seq,
+                            id: change.id,
+                            log_seq,
+                        }
                     });
                     let change = feeds::write(&self.tx, feed, dataset, entries)?;
                     written.insert(feed, change);
                     change
                 }
             };
-            let FeedChange { entering, changed, leaving } = change;
-            effects.push(LicenseEffect { license: license.name.clone(), dataset, entering, changed, leaving });
+            let FeedChange {
+                entering,
+                changed,
+                leaving,
+            } = change;
+            effects.push(LicenseEffect {
+                license: license.name.clone(),
+                dataset,
+                entering,
+                changed,
+                leaving,
+            });
         }
         Ok(effects)
     }
@@ -265,10 +340,12 @@ impl Edit<'_> {
     pub fn written_records<F: RecordFields>(&self) -> Result<Vec<Curated<F>>, StoreError> {
         let code = F::DATASET.code();
         let log = self.tx.open(tables::LOG)?;
-        let rows = log.range((code, self.commit.first_seq)..=(code, u64::MAX))?.map(|entry| {
-            let (key, value) = entry?;
-            Ok(RecordRow::open(key.value().1, value.value())?.record)
-        });
+        let rows = log
+            .range((code, self.commit.first_seq)..=(code, u64::MAX))?
+            .map(|entry| {
+                let (key, value) = entry?;
+                Ok(RecordRow::open(key.value().1, value.value())?.record)
+            });
         rows.collect()
     }
 
@@ -287,14 +364,24 @@ impl Edit<'_> {
 
     fn render_dataset<F: RecordFields>(&mut self) -> Result<(), StoreError> {
         let code = F::DATASET.code();
-        let ids: Vec<Id> = load_record_ids(&*self.tx.open(tables::RECORDS)?, F::DATASET)?.into_iter().collect();
+        let ids: Vec<Id> = load_record_ids(&*self.tx.open(tables::RECORDS)?, F::DATASET)?
+            .into_iter()
+            .collect();
         for ids in ids.chunks(RENDERED_AT_ONCE) {
             let mut changes: Vec<RecordChange<'_, F>> = Vec::new();
             for id in ids {
-                let row = find_record::<F>(&*self.tx.open(tables::RECORDS)?, &*self.tx.open(tables::LOG)?, *id)?;
+                let row = find_record::<F>(
+                    &*self.tx.open(tables::RECORDS)?,
+                    &*self.tx.open(tables::LOG)?,
+                    *id,
+                )?;
                 let Some(row) = row else { continue };
                 let json = json::render_record(&row.record, row.updated_at, &self.references);
-                let is_same = self.tx.open(tables::LOG)?.get((code, row.seq))?.is_some_and(|old| old.value().2 == json);
+                let is_same = self
+                    .tx
+                    .open(tables::LOG)?
+                    .get((code, row.seq))?
+                    .is_some_and(|old| old.value().2 == json);
                 if !is_same {
                     let (updated_at, before) = (row.updated_at, Some(Box::new(row)));
                     changes.push(RecordChange {

@@ -25,10 +25,19 @@ use crate::view::View;
 
 /// The sample data of the folder `data`, embedded in the program.
 const SAMPLE: [(&str, &[u8]); 4] = [
-    ("organizations.csv", include_bytes!("../../../../data/organizations.csv")),
+    (
+        "organizations.csv",
+        include_bytes!("../../../../data/organizations.csv"),
+    ),
     ("tags.csv", include_bytes!("../../../../data/tags.csv")),
-    ("journals.csv", include_bytes!("../../../../data/journals.csv")),
-    ("conferences.jsonl", include_bytes!("../../../../data/conferences.jsonl")),
+    (
+        "journals.csv",
+        include_bytes!("../../../../data/journals.csv"),
+    ),
+    (
+        "conferences.jsonl",
+        include_bytes!("../../../../data/conferences.jsonl"),
+    ),
 ];
 
 /// The therapy area of the second, narrower license.
@@ -53,9 +62,16 @@ impl DemoData {
     /// The licenses for the explorer.
     pub fn licenses(&self) -> Vec<DemoLicense> {
         let narrow = format!("the conferences in {NARROW_AREA}, and no journal");
-        [(FULL_LICENSE, "everything".to_owned(), &self.full_key), (NARROW_LICENSE, narrow, &self.narrow_key)]
-            .map(|(name, shows, key)| DemoLicense { name, shows, key: key.clone() })
-            .into()
+        [
+            (FULL_LICENSE, "everything".to_owned(), &self.full_key),
+            (NARROW_LICENSE, narrow, &self.narrow_key),
+        ]
+        .map(|(name, shows, key)| DemoLicense {
+            name,
+            shows,
+            key: key.clone(),
+        })
+        .into()
     }
 }
 
@@ -77,7 +93,12 @@ pub(super) fn load(folder: &Path, database: &Path, wait: Duration) -> anyhow::Re
 
     let mut edit = writer.begin()?;
     let datasets = || Dataset::ALL.into_iter().collect();
-    let full = Scope { datasets: datasets(), therapy_areas: None, countries: None, years: None };
+    let full = Scope {
+        datasets: datasets(),
+        therapy_areas: None,
+        countries: None,
+        years: None,
+    };
     let narrow = Scope {
         datasets: [Dataset::Conferences].into(),
         therapy_areas: Some([NARROW_AREA.to_owned()].into()),
@@ -99,7 +120,9 @@ pub(super) fn load(folder: &Path, database: &Path, wait: Duration) -> anyhow::Re
         }
         Ok(())
     })?;
-    let license = snapshot.find_license_named(FULL_LICENSE).context("the demo's license does not exist")?;
+    let license = snapshot
+        .find_license_named(FULL_LICENSE)
+        .context("the demo's license does not exist")?;
     let Ok(view) = View::open(&snapshot, license, Dataset::Conferences) else {
         bail!("the demo's license shows nothing")
     };
@@ -136,20 +159,33 @@ impl Curator {
     /// Creates a curator that never edits the conference `spared`, because the printed commands use it.
     pub fn new(database: &Path, wait: Duration, spared: Id) -> anyhow::Result<Curator> {
         let (mut narrow, mut others) = (Vec::new(), Vec::new());
-        Reader::open(database)?.newest().for_each_record::<ConferenceFields, StoreError>(|record, _, _| {
-            let (id, fields) = (record.id(), record.fields());
-            // Edits confirm start dates, and messages need a short name.
-            if id != spared && fields.start_date.is_some() && fields.abbv.is_some() {
-                let is_narrow = fields.therapy_areas.iter().any(|area| area == NARROW_AREA);
-                if is_narrow { &mut narrow } else { &mut others }.push((id, fields.therapy_areas.to_vec()));
-            }
-            Ok(())
-        })?;
-        Ok(Curator { database: database.to_owned(), wait, narrow, others, turn: 0 })
+        Reader::open(database)?
+            .newest()
+            .for_each_record::<ConferenceFields, StoreError>(|record, _, _| {
+                let (id, fields) = (record.id(), record.fields());
+                // Edits confirm start dates, and messages need a short name.
+                if id != spared && fields.start_date.is_some() && fields.abbv.is_some() {
+                    let is_narrow = fields.therapy_areas.iter().any(|area| area == NARROW_AREA);
+                    if is_narrow { &mut narrow } else { &mut others }
+                        .push((id, fields.therapy_areas.to_vec()));
+                }
+                Ok(())
+            })?;
+        Ok(Curator {
+            database: database.to_owned(),
+            wait,
+            narrow,
+            others,
+            turn: 0,
+        })
     }
 
     /// Edits every few seconds, and announces each edit, until the returned handle is dropped.
-    pub fn start(mut self, demo: Arc<Demo>, watcher: Arc<Watcher>) -> std::io::Result<BackgroundTask> {
+    pub fn start(
+        mut self,
+        demo: Arc<Demo>,
+        watcher: Arc<Watcher>,
+    ) -> std::io::Result<BackgroundTask> {
         BackgroundTask::spawn("curator", move |stopped| {
             let mut number = 0;
             while stopped.recv_timeout(EDIT_EVERY) == Err(RecvTimeoutError::Timeout) {
@@ -183,7 +219,9 @@ impl Curator {
         // The lock is held for this edit only, so that the printed import does not wait.
         let writer = Writer::open(&self.database, self.wait)?;
         let mut edit = writer.begin()?;
-        let Some(stored) = edit.base()?.find_stored::<ConferenceFields>(id)? else { return Ok(None) };
+        let Some(stored) = edit.base()?.find_stored::<ConferenceFields>(id)? else {
+            return Ok(None);
+        };
         let mut fields = stored.into_fields();
         let did = match step {
             0 => confirm(&mut fields),
@@ -195,10 +233,16 @@ impl Curator {
             }
         };
         let name = fields.abbv.as_deref().unwrap_or("A conference");
-        let year = fields.year.map(|year| format!(" {year}")).unwrap_or_default();
+        let year = fields
+            .year
+            .map(|year| format!(" {year}"))
+            .unwrap_or_default();
         let words = format!("{name}{year} {did}.");
         let edited = Curated::new(id, fields).map_err(|faults| anyhow!("{faults:?}"))?;
-        edit.apply(&Batch { conferences: [(id, Some(edited))].into(), ..Batch::default() })?;
+        edit.apply(&Batch {
+            conferences: [(id, Some(edited))].into(),
+            ..Batch::default()
+        })?;
         if edit.is_empty() {
             return Ok(None);
         }
@@ -206,13 +250,25 @@ impl Curator {
         edit.commit()?;
         let commit = writer.snapshot()?.commit();
         let (at, ids) = (commit.time.to_string(), vec![id.get()]);
-        Ok(Some((DemoEdit { number: 0, at, words, dataset: Dataset::Conferences, ids }, commit.seq)))
+        Ok(Some((
+            DemoEdit {
+                number: 0,
+                at,
+                words,
+                dataset: Dataset::Conferences,
+                ids,
+            },
+            commit.seq,
+        )))
     }
 }
 
 /// Confirms the start date, or puts it under review again.
 fn confirm(fields: &mut ConferenceFields) -> String {
-    let day = fields.start_date.map(|day| day.strftime("%-d %B %Y").to_string()).unwrap_or_default();
+    let day = fields
+        .start_date
+        .map(|day| day.strftime("%-d %B %Y").to_string())
+        .unwrap_or_default();
     if fields.start_date_status == Some(DateStatus::Confirmed) {
         fields.start_date_status = Some(DateStatus::Check);
         return format!("starts on {day}; this is under review again");
@@ -224,7 +280,11 @@ fn confirm(fields: &mut ConferenceFields) -> String {
 /// Moves the conference to another hall.
 fn move_venue(fields: &mut ConferenceFields, round: usize) -> String {
     let [hall, other] = [round, round + 1].map(|number| format!("Hall {}", number % 9 + 1));
-    let hall = if fields.venue.as_ref() == Some(&hall) { other } else { hall };
+    let hall = if fields.venue.as_ref() == Some(&hall) {
+        other
+    } else {
+        hall
+    };
     fields.venue = Some(hall.clone());
     format!("moved to {hall}")
 }
@@ -235,7 +295,10 @@ fn leave_area(fields: &mut ConferenceFields) -> String {
     if fields.therapy_areas.is_empty() {
         fields.therapy_areas.push("Hematology".to_owned());
     }
-    format!("moved from {NARROW_AREA} to {}", fields.therapy_areas.join(" and "))
+    format!(
+        "moved from {NARROW_AREA} to {}",
+        fields.therapy_areas.join(" and ")
+    )
 }
 
 #[cfg(test)]
@@ -251,8 +314,14 @@ mod tests {
         let sample = load(folder.path(), &database, wait).unwrap();
         let mut curator = Curator::new(&database, wait, sample.conference_id).unwrap();
         for turn in 0..ROUNDS * EDITS_PER_ROUND {
-            let (edit, _) = curator.edit().unwrap().unwrap_or_else(|| panic!("turn {turn} edits nothing"));
-            assert!(!edit.ids.is_empty() && !edit.ids.contains(&sample.conference_id.get()), "turn {turn}: {edit:?}");
+            let (edit, _) = curator
+                .edit()
+                .unwrap()
+                .unwrap_or_else(|| panic!("turn {turn} edits nothing"));
+            assert!(
+                !edit.ids.is_empty() && !edit.ids.contains(&sample.conference_id.get()),
+                "turn {turn}: {edit:?}"
+            );
         }
     }
 }

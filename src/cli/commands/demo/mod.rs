@@ -51,7 +51,10 @@ pub(in crate::cli) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<Exi
         let demo = Arc::new(Demo::new(sample.licenses(), !args.quiet_data));
         settings.demo = Some(Arc::clone(&demo));
         let program = std::env::current_exe()?;
-        let (program, database_path) = (program.display().to_string(), database.display().to_string());
+        let (program, database_path) = (
+            program.display().to_string(),
+            database.display().to_string(),
+        );
         let commands = format!("{} --db {}", ShellWord(&program), ShellWord(&database_path));
         // The curator ends with the server, before the folder is removed.
         let _curating = if args.quiet_data {
@@ -94,20 +97,35 @@ fn url_of(address: SocketAddr) -> String {
 
 async fn listen(requested: Option<SocketAddr>) -> anyhow::Result<TcpListener> {
     if let Some(address) = requested {
-        return TcpListener::bind(address).await.map_err(|error| cannot_listen(address, error));
+        return TcpListener::bind(address)
+            .await
+            .map_err(|error| cannot_listen(address, error));
     }
     match TcpListener::bind("127.0.0.1:8080").await {
         Ok(listener) => Ok(listener),
-        Err(_) => TcpListener::bind("127.0.0.1:0").await.context("cannot listen on any port of 127.0.0.1"),
+        Err(_) => TcpListener::bind("127.0.0.1:0")
+            .await
+            .context("cannot listen on any port of 127.0.0.1"),
     }
 }
 
 fn introduce(url: &str, commands: &str, sample: &DemoData, curating: bool) -> String {
-    let DemoData { full_key, narrow_key, conferences, journals, conference_id, token } = sample;
+    let DemoData {
+        full_key,
+        narrow_key,
+        conferences,
+        journals,
+        conference_id,
+        token,
+    } = sample;
     let quoted_url = |path: &str| ShellWord(&format!("{url}/v1/{path}")).to_string();
     let bearer = ShellWord(&format!("Authorization: Bearer {full_key}")).to_string();
     let header = ShellWord(&format!("X-API-Key: {full_key}")).to_string();
-    let curator = if curating { ", while a curator edits the data" } else { "" };
+    let curator = if curating {
+        ", while a curator edits the data"
+    } else {
+        ""
+    };
     format!(
         "
 Open {url}/ in a browser: two licenses side by side{curator}.

@@ -32,7 +32,10 @@ impl Annotations {
         for link in book.hyperlinks_by_sheet_name(sheet).map_err(unreadable)? {
             let mut address = link.target.unwrap_or_default();
             // A location within the workbook follows `#`.
-            if let Some(location) = link.location.filter(|location| !location.is_empty() && !address.contains('#')) {
+            if let Some(location) = link
+                .location
+                .filter(|location| !location.is_empty() && !address.contains('#'))
+            {
                 address = format!("{address}#{location}");
             }
             match address.is_empty() {
@@ -50,19 +53,26 @@ impl Annotations {
     fn read_formulas(&mut self, book: &mut Xlsx<impl Read + Seek>, sheet: &str) -> io::Result<()> {
         let mut cells = book.worksheet_cells_reader(sheet).map_err(unreadable)?;
         let (mut shared, mut last) = (HashMap::new(), None);
-        while let Some(cell) =
-            cells.next_cell_with_formula_metadata().map_err(|error| sheet_error(sheet, last, error))?
+        while let Some(cell) = cells
+            .next_cell_with_formula_metadata()
+            .map_err(|error| sheet_error(sheet, last, error))?
         {
             last = Some(cell.pos);
             let link = match &cell.formula {
                 Some(XlsxFormulaMetadata::Normal { formula }) => hyperlink_in(formula),
                 // Only the first cell of a shared formula contains its text.
-                Some(XlsxFormulaMetadata::Shared { shared_index, formula, .. }) => {
+                Some(XlsxFormulaMetadata::Shared {
+                    shared_index,
+                    formula,
+                    ..
+                }) => {
                     let link = hyperlink_in(formula);
                     shared.extend(link.clone().map(|link| (*shared_index, link)));
                     link
                 }
-                Some(XlsxFormulaMetadata::SharedDerived { shared_index }) => shared.get(shared_index).cloned(),
+                Some(XlsxFormulaMetadata::SharedDerived { shared_index }) => {
+                    shared.get(shared_index).cloned()
+                }
                 _ => continue,
             };
             if cell.value == DataRef::Empty {
@@ -85,8 +95,15 @@ impl Annotations {
 
     /// Returns the address that a cell links to.
     pub fn link(&self, cell: (u32, u32)) -> Option<&str> {
-        let wide = || self.wide_links.iter().find(|(range, _)| range.contains(cell.0, cell.1));
-        self.links.get(&cell).or_else(|| wide().map(|(_, address)| address)).map(String::as_str)
+        let wide = || {
+            self.wide_links
+                .iter()
+                .find(|(range, _)| range.contains(cell.0, cell.1))
+        };
+        self.links
+            .get(&cell)
+            .or_else(|| wide().map(|(_, address)| address))
+            .map(String::as_str)
     }
 
     /// Returns the fault of a cell with a formula without a result.
@@ -105,10 +122,18 @@ impl Annotations {
 /// is not a web address.
 fn hyperlink_in(formula: &str) -> Option<String> {
     let formula = formula.trim();
-    formula.get(..10).filter(|name| name.eq_ignore_ascii_case("HYPERLINK("))?;
+    formula
+        .get(..10)
+        .filter(|name| name.eq_ignore_ascii_case("HYPERLINK("))?;
     let literal = || {
-        let (address, after) = formula[10..].trim_start().strip_prefix('"')?.split_once('"')?;
-        after.trim_start().starts_with([',', ')']).then(|| address.to_owned())
+        let (address, after) = formula[10..]
+            .trim_start()
+            .strip_prefix('"')?
+            .split_once('"')?;
+        after
+            .trim_start()
+            .starts_with([',', ')'])
+            .then(|| address.to_owned())
     };
     Some(literal().unwrap_or_else(|| formula.chars().take(200).collect()))
 }
@@ -120,11 +145,26 @@ mod tests {
     #[test]
     fn links_are_found_in_formulas() {
         let cases = [
-            ("HYPERLINK(\"https://esmo.org\",\"ESMO\")", Some("https://esmo.org")),
-            (" hyperlink( \"https://esmo.org\" )", Some("https://esmo.org")),
-            ("HYPERLINK(\"https://a.org/\"\"x\"\"\")", Some("HYPERLINK(\"https://a.org/\"\"x\"\"\")")),
-            ("HYPERLINK(\"https://a.org/\"&A1)", Some("HYPERLINK(\"https://a.org/\"&A1)")),
-            ("HYPERLINK(\"https://a.org", Some("HYPERLINK(\"https://a.org")),
+            (
+                "HYPERLINK(\"https://esmo.org\",\"ESMO\")",
+                Some("https://esmo.org"),
+            ),
+            (
+                " hyperlink( \"https://esmo.org\" )",
+                Some("https://esmo.org"),
+            ),
+            (
+                "HYPERLINK(\"https://a.org/\"\"x\"\"\")",
+                Some("HYPERLINK(\"https://a.org/\"\"x\"\"\")"),
+            ),
+            (
+                "HYPERLINK(\"https://a.org/\"&A1)",
+                Some("HYPERLINK(\"https://a.org/\"&A1)"),
+            ),
+            (
+                "HYPERLINK(\"https://a.org",
+                Some("HYPERLINK(\"https://a.org"),
+            ),
             ("\"ES\"&\"MO\"", None),
         ];
         for (formula, expected) in cases {

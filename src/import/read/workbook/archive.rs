@@ -54,7 +54,11 @@ pub(super) fn check(file: &File, max_bytes: u64) -> io::Result<HiddenRows> {
         let key = name.replace('\\', "/").to_ascii_lowercase();
         let mut from = Bounded::new(part, left, || too_large(max_bytes));
         let is_checked = key.contains("worksheets/") || key.ends_with("sharedstrings.xml");
-        let rows = if is_checked { check_part(&name, &mut from) } else { Ok(HashSet::new()) };
+        let rows = if is_checked {
+            check_part(&name, &mut from)
+        } else {
+            Ok(HashSet::new())
+        };
         // The size and the checksum of a part are known at its end.
         match io::copy(&mut from, &mut io::sink()) {
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => return Err(error),
@@ -64,7 +68,10 @@ pub(super) fn check(file: &File, max_bytes: u64) -> io::Result<HiddenRows> {
         left -= from.received;
     }
     let parts = sheet_parts(&mut zip)?;
-    Ok(parts.into_iter().filter_map(|(sheet, part)| Some((sheet, rows_of_parts.remove(&part)?))).collect())
+    Ok(parts
+        .into_iter()
+        .filter_map(|(sheet, part)| Some((sheet, rows_of_parts.remove(&part)?)))
+        .collect())
 }
 
 /// Checks the positions and the number of texts in a part. Returns its hidden rows.
@@ -88,7 +95,12 @@ fn check_part(part: &str, from: impl Read) -> io::Result<HashSet<u32>> {
             _ => return Ok(()),
         };
         let range = position.as_deref().map(|position| {
-            range(position).ok_or_else(|| damaged_part(part, format_args!("no sheet has the cells `{position:.50}`")))
+            range(position).ok_or_else(|| {
+                damaged_part(
+                    part,
+                    format_args!("no sheet has the cells `{position:.50}`"),
+                )
+            })
         });
         let range = range.transpose()?;
         match (local_name.as_ref(), range) {
@@ -100,9 +112,10 @@ fn check_part(part: &str, from: impl Read) -> io::Result<HashSet<u32>> {
                 }
                 Ok(())
             }
-            ("c", Some((row, _))) if row != next_row => {
-                Err(damaged_part(part, format_args!("its row {next_row} has a cell of row {row}")))
-            }
+            ("c", Some((row, _))) if row != next_row => Err(damaged_part(
+                part,
+                format_args!("its row {next_row} has a cell of row {row}"),
+            )),
             _ => Ok(()),
         }
     })?;
@@ -124,7 +137,9 @@ fn sheet_parts(zip: &mut ZipArchive<impl Read + Seek>) -> io::Result<HashMap<Str
         each_tag(list, from, |tag| {
             let target = attribute(tag, "id").and_then(|id| targets.get(&id));
             if let (Some(name), Some(target)) = (attribute(tag, "name"), target) {
-                let part = target.strip_prefix('/').map_or_else(|| format!("xl/{target}"), str::to_owned);
+                let part = target
+                    .strip_prefix('/')
+                    .map_or_else(|| format!("xl/{target}"), str::to_owned);
                 parts.insert(name, part.to_ascii_lowercase());
             }
             Ok(())
@@ -134,7 +149,11 @@ fn sheet_parts(zip: &mut ZipArchive<impl Read + Seek>) -> io::Result<HashMap<Str
 }
 
 /// Calls `take` with each start tag of a part.
-fn each_tag(part: &str, from: impl Read, mut take: impl FnMut(&BytesStart<'_>) -> io::Result<()>) -> io::Result<()> {
+fn each_tag(
+    part: &str,
+    from: impl Read,
+    mut take: impl FnMut(&BytesStart<'_>) -> io::Result<()>,
+) -> io::Result<()> {
     let mut xml = Reader::from_reader(BufReader::new(from));
     let mut buffer = Vec::new();
     loop {
@@ -153,21 +172,33 @@ fn attribute(tag: &BytesStart<'_>, name: &str) -> Option<String> {
     let mut attributes = tag.attributes();
     let mut attributes = attributes.with_checks(false).flatten();
     let attribute = attributes.find(|attribute| attribute.key.local_name().as_ref() == name)?;
-    attribute.normalized_value(XmlVersion::Implicit1_0).ok().map(Into::into)
+    attribute
+        .normalized_value(XmlVersion::Implicit1_0)
+        .ok()
+        .map(Into::into)
 }
 
 /// Parses a range such as `A1:C3`, `A1` or `7`. Returns its first row and column, from 1. A row has the column 0.
 fn range(text: &str) -> Option<(u32, u32)> {
     let mut corners = text.split(':').map(|corner| {
-        let (letters, digits) = corner.split_at(corner.bytes().take_while(u8::is_ascii_alphabetic).count());
+        let (letters, digits) =
+            corner.split_at(corner.bytes().take_while(u8::is_ascii_alphabetic).count());
         let value = |letter: u8| u32::from(letter.to_ascii_uppercase() - b'A') + 1;
-        let column =
-            (letters.len() <= 3).then(|| letters.bytes().fold(0, |column, letter| column * 26 + value(letter)))?;
-        let row = digits.parse::<u32>().ok().filter(|row| (1..=MAX_ROWS).contains(row))?;
+        let column = (letters.len() <= 3).then(|| {
+            letters
+                .bytes()
+                .fold(0, |column, letter| column * 26 + value(letter))
+        })?;
+        let row = digits
+            .parse::<u32>()
+            .ok()
+            .filter(|row| (1..=MAX_ROWS).contains(row))?;
         (column <= MAX_COLUMNS && !digits.starts_with('+')).then_some((row, column))
     });
     let first = corners.next()??;
-    corners.all(|corner| corner.is_some_and(|(row, column)| row >= first.0 && column >= first.1)).then_some(first)
+    corners
+        .all(|corner| corner.is_some_and(|(row, column)| row >= first.0 && column >= first.1))
+        .then_some(first)
 }
 
 fn zip_error(error: ZipError) -> io::Error {
@@ -184,11 +215,16 @@ fn damaged_part(part: &str, why: impl std::fmt::Display) -> io::Error {
     damaged(format_args!("its part `{part:.100}` is damaged: {why}"))
 }
 
-pub(super) const NO_WORKBOOK: &str = "it is not an Excel workbook; save it as .xlsx, or as CSV in UTF-8";
+pub(super) const NO_WORKBOOK: &str =
+    "it is not an Excel workbook; save it as .xlsx, or as CSV in UTF-8";
 
 /// Returns the name of the cell at a row and column, such as `B7`.
 pub(super) fn cell_name((row, column): (u32, u32)) -> String {
-    format!("{}{}", column_letters(usize::try_from(column).unwrap_or(usize::MAX)), u64::from(row) + 1)
+    format!(
+        "{}{}",
+        column_letters(usize::try_from(column).unwrap_or(usize::MAX)),
+        u64::from(row) + 1
+    )
 }
 
 /// Creates an error whose message contains the remedy.
@@ -210,12 +246,16 @@ pub(super) fn unreadable(error: XlsxError) -> io::Error {
 
 /// Creates the error of a sheet, after its last cell that could be read.
 pub(super) fn sheet_error(sheet: &str, last: Option<(u32, u32)>, error: XlsxError) -> io::Error {
-    let place = last.map_or("at its first cell".to_owned(), |cell| format!("after the cell {}", cell_name(cell)));
+    let place = last.map_or("at its first cell".to_owned(), |cell| {
+        format!("after the cell {}", cell_name(cell))
+    });
     match error {
         XlsxError::CellError(text) => unusable(format!(
             "its sheet `{sheet}` contains the spreadsheet error `{text}` {place}; correct or clear that cell"
         )),
-        error => damaged(format_args!("its sheet `{sheet}` cannot be read {place}: {error}")),
+        error => damaged(format_args!(
+            "its sheet `{sheet}` cannot be read {place}: {error}"
+        )),
     }
 }
 

@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use calamine::{DataRef, ExcelDateTime, ExcelDateTimeType, Style};
 use jiff::civil::Date;
 
-use super::format::{CellFormat, Meaning, OTHER_TEXT, PARTIAL_DATE, ROUNDED, Refusal, UNIT, UNSHOWN};
+use super::format::{
+    CellFormat, Meaning, OTHER_TEXT, PARTIAL_DATE, ROUNDED, Refusal, UNIT, UNSHOWN,
+};
 use crate::import::read::cells::TableCell;
 use crate::model::message::{Message, message};
 
@@ -15,7 +17,8 @@ const MIN_INEXACT: f64 = 1e15;
 /// The number of digits after the first that spreadsheets keep and show.
 const DIGITS_AFTER_FIRST: usize = 14;
 
-const NO_DATE: &str = "is a time in the spreadsheet, not a date; write a date, or format the cell as a number";
+const NO_DATE: &str =
+    "is a time in the spreadsheet, not a date; write a date, or format the cell as a number";
 
 /// How the cells of a workbook are read.
 pub(super) struct CellStyles {
@@ -26,7 +29,9 @@ pub(super) struct CellStyles {
 
 impl CellStyles {
     pub fn new(styles: &[Style], is_1904: bool) -> CellStyles {
-        let formats = styles.iter().map(|style| CellFormat::of_style(style.number_format.as_ref()));
+        let formats = styles
+            .iter()
+            .map(|style| CellFormat::of_style(style.number_format.as_ref()));
         let mut formats: Vec<CellFormat> = formats.collect();
         if formats.is_empty() {
             formats.push(CellFormat::of_style(None));
@@ -35,12 +40,23 @@ impl CellStyles {
     }
 
     /// Returns the text that a CSV file would contain for the cell with this name.
-    pub fn cell<'a>(&self, value: &DataRef<'a>, style: usize, name: impl Fn() -> String) -> TableCell<'a> {
+    pub fn cell<'a>(
+        &self,
+        value: &DataRef<'a>,
+        style: usize,
+        name: impl Fn() -> String,
+    ) -> TableCell<'a> {
         if *value == DataRef::Empty {
             return TableCell::default();
         }
         let Some(format) = self.formats.get(style) else {
-            return bad("", message!("the cell {} has a format that the workbook lacks; format it again", name()));
+            return bad(
+                "",
+                message!(
+                    "the cell {} has a format that the workbook lacks; format it again",
+                    name()
+                ),
+            );
         };
         match value {
             DataRef::Empty => TableCell::default(),
@@ -51,36 +67,58 @@ impl CellStyles {
             DataRef::Float(number) => self.number_cell(*number, format, name),
             DataRef::DateTime(time) => self.number_cell(time.as_f64(), format, name),
             DataRef::DateTimeIso(text) | DataRef::DurationIso(text) => {
-                let (day, text) = (text.get(..10).and_then(|day| day.parse().ok()), text.clone());
+                let (day, text) = (
+                    text.get(..10).and_then(|day| day.parse().ok()),
+                    text.clone(),
+                );
                 match (day, format.meaning(MIN_INEXACT)) {
                     (None, _) => bad(text, NO_DATE),
                     (Some(day), Meaning::Date(parts)) if !parts.show_all(day) => {
                         refused(text, PARTIAL_DATE, format, name)
                     }
-                    _ => TableCell { is_date: true, ..TableCell::text(text) },
+                    _ => TableCell {
+                        is_date: true,
+                        ..TableCell::text(text)
+                    },
                 }
             }
             DataRef::Error(error) => {
-                let message = message!("the cell {} contains a spreadsheet error; correct or clear it", name());
+                let message = message!(
+                    "the cell {} contains a spreadsheet error; correct or clear it",
+                    name()
+                );
                 bad(error.to_string(), message)
             }
         }
     }
 
-    fn number_cell(&self, stored: f64, format: &CellFormat, name: impl Fn() -> String) -> TableCell<'static> {
+    fn number_cell(
+        &self,
+        stored: f64,
+        format: &CellFormat,
+        name: impl Fn() -> String,
+    ) -> TableCell<'static> {
         if !stored.is_finite() {
-            let message = message!("the cell {} contains a value that cannot be read; enter it again", name());
+            let message = message!(
+                "the cell {} contains a value that cannot be read; enter it again",
+                name()
+            );
             return bad(stored.to_string(), message);
         }
         // Spreadsheets show 15 digits, so 0.1 + 0.2 is 0.3.
-        let number = format!("{stored:.DIGITS_AFTER_FIRST$e}").parse().unwrap_or(stored);
+        let number = format!("{stored:.DIGITS_AFTER_FIRST$e}")
+            .parse()
+            .unwrap_or(stored);
         let text = format!("{number}");
         let digits = match format.meaning(number) {
             Meaning::Number(digits) => Some(digits),
             Meaning::Dash if number == 0.0 => None,
             Meaning::Date(parts) => {
                 return match day_of(number, self.is_1904) {
-                    Ok(day) if parts.show_all(day) => TableCell { is_date: true, ..TableCell::text(day.to_string()) },
+                    Ok(day) if parts.show_all(day) => TableCell {
+                        is_date: true,
+                        ..TableCell::text(day.to_string())
+                    },
                     Ok(day) => refused(day.to_string(), PARTIAL_DATE, format, name),
                     Err((shown, message)) => bad(shown, message),
                 };
@@ -89,7 +127,12 @@ impl CellStyles {
             Meaning::Dash => return refused(text, UNSHOWN, format, name),
         };
         if digits.is_some_and(|digits| !digits.show_all(number, &text)) {
-            return refused(text, if number == 0.0 { UNSHOWN } else { ROUNDED }, format, name);
+            return refused(
+                text,
+                if number == 0.0 { UNSHOWN } else { ROUNDED },
+                format,
+                name,
+            );
         }
         let unit = digits.and_then(|digits| digits.unit.clone());
         let cell = match unit {
@@ -102,12 +145,20 @@ impl CellStyles {
         };
         let is_shown_exactly = digits.is_some_and(|digits| digits.show_exactly(&cell.text));
         let format = (!is_shown_exactly).then(|| format.code.clone());
-        TableCell { is_number: true, unit, format, ..cell }
+        TableCell {
+            is_number: true,
+            unit,
+            format,
+            ..cell
+        }
     }
 }
 
 fn bad<'a>(shown: impl Into<Cow<'a, str>>, message: impl Into<Message>) -> TableCell<'a> {
-    TableCell { fault: Some(message.into()), ..TableCell::text(shown) }
+    TableCell {
+        fault: Some(message.into()),
+        ..TableCell::text(shown)
+    }
 }
 
 /// Returns a cell that shows something else than its value.
@@ -118,11 +169,26 @@ fn refused<'a>(
     name: impl Fn() -> String,
 ) -> TableCell<'a> {
     let Refusal { shows, remedy } = refusal;
-    bad(text, message!("the cell {} shows {shows}, in the format `{:.100}`; {remedy}", name(), format.code))
+    bad(
+        text,
+        message!(
+            "the cell {} shows {shows}, in the format `{:.100}`; {remedy}",
+            name(),
+            format.code
+        ),
+    )
 }
 
-fn text_cell<'a>(text: Cow<'a, str>, format: &CellFormat, name: impl Fn() -> String) -> TableCell<'a> {
-    if text.is_empty() || format.shows_text { TableCell::text(text) } else { refused(text, OTHER_TEXT, format, name) }
+fn text_cell<'a>(
+    text: Cow<'a, str>,
+    format: &CellFormat,
+    name: impl Fn() -> String,
+) -> TableCell<'a> {
+    if text.is_empty() || format.shows_text {
+        TableCell::text(text)
+    } else {
+        refused(text, OTHER_TEXT, format, name)
+    }
 }
 
 /// Returns the date of a day number. The error is the displayed text and the reason.
@@ -142,9 +208,17 @@ fn day_of(number: f64, is_1904: bool) -> Result<Date, (String, &'static str)> {
     // Excel's 1900 calendar has a 29 February.
     let day: Date = format!("{year:04}-{month:02}-{day:02}")
         .parse()
-        .map_err(|_| (format!("{number}"), "is not a day of the calendar; write another date"))?;
+        .map_err(|_| {
+            (
+                format!("{number}"),
+                "is not a day of the calendar; write another date",
+            )
+        })?;
     if !is_midnight {
-        return Err((format!("{day}T{clock}"), "has a time of day in the spreadsheet; write only the date"));
+        return Err((
+            format!("{day}T{clock}"),
+            "has a time of day in the spreadsheet; write only the date",
+        ));
     }
     Ok(day)
 }
@@ -158,7 +232,10 @@ mod tests {
     #[test]
     fn cells_become_texts() {
         let formats = ["General", "m/d/yyyy", "0%", "mmm\\ yy", "0.00", ";;;"].map(CellFormat::new);
-        let styles = CellStyles { formats: formats.into(), is_1904: false };
+        let styles = CellStyles {
+            formats: formats.into(),
+            is_1904: false,
+        };
         let (number, text) = (DataRef::Float, DataRef::SharedString);
         let date = |text: &str| DataRef::DateTimeIso(text.to_owned());
         let cases = [
@@ -170,11 +247,27 @@ mod tests {
             (number(12.345_678_901_234_567), 0, Ok("12.3456789012346")),
             (number(1e-7), 0, Ok("0.0000001")),
             (number(999_999_999_999_999.0), 0, Ok("999999999999999")),
-            (number(9_007_199_254_740_991.0), 0, Err("has more digits than the 15")),
+            (
+                number(9_007_199_254_740_991.0),
+                0,
+                Err("has more digits than the 15"),
+            ),
             (number(1e21), 0, Err("has more digits than the 15")),
-            (number(f64::INFINITY), 0, Err("the cell B7 contains a value that cannot be read")),
-            (number(1.0), 9, Err("the cell B7 has a format that the workbook lacks")),
-            (number(0.12), 2, Err("the cell B7 shows a percentage, in the format `0%`; write the right number")),
+            (
+                number(f64::INFINITY),
+                0,
+                Err("the cell B7 contains a value that cannot be read"),
+            ),
+            (
+                number(1.0),
+                9,
+                Err("the cell B7 has a format that the workbook lacks"),
+            ),
+            (
+                number(0.12),
+                2,
+                Err("the cell B7 shows a percentage, in the format `0%`; write the right number"),
+            ),
             (
                 number(0.125),
                 4,
@@ -186,7 +279,11 @@ mod tests {
             (number(46_096.5), 1, Err("time of day")),
             (number(0.25), 1, Err("not a date")),
             (number(60.0), 1, Err("not a day of the calendar")),
-            (number(46_082.0), 3, Err("the cell B7 shows only a part of the date, in the format `mmm\\ yy`; write")),
+            (
+                number(46_082.0),
+                3,
+                Err("the cell B7 shows only a part of the date, in the format `mmm\\ yy`; write"),
+            ),
             (number(1.0), 5, Err("the cell B7 shows no number")),
             (DataRef::Empty, 9, Ok("")),
             (date("2026-03-15T00:00:00"), 1, Ok("2026-03-15T00:00:00")),
@@ -209,7 +306,12 @@ mod tests {
             match expected {
                 Ok(text) => assert_eq!((&*cell.text, &cell.fault), (text, &None), "{value:?}"),
                 Err(message) => {
-                    assert!(cell.fault.as_ref().is_some_and(|fault| fault.contains(message)), "{value:?}: {cell:?}")
+                    assert!(
+                        cell.fault
+                            .as_ref()
+                            .is_some_and(|fault| fault.contains(message)),
+                        "{value:?}: {cell:?}"
+                    )
                 }
             }
         }

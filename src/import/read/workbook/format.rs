@@ -24,8 +24,10 @@ pub(super) struct Refusal {
     pub remedy: &'static str,
 }
 
-const PERCENT: Refusal =
-    Refusal { shows: "a percentage", remedy: "write the right number in a cell without a percentage format" };
+const PERCENT: Refusal = Refusal {
+    shows: "a percentage",
+    remedy: "write the right number in a cell without a percentage format",
+};
 const CURRENCY: Refusal = Refusal {
     shows: "an amount that is not in US dollars",
     remedy: "write one in US dollars in a cell with a number format",
@@ -42,16 +44,22 @@ pub(super) const ROUNDED: Refusal = Refusal {
     shows: "fewer digits than it has",
     remedy: "write the right number, or make the cell show all of its digits",
 };
-pub(super) const UNSHOWN: Refusal =
-    Refusal { shows: "no number", remedy: "format the cell as a number, and check its value" };
-const CONDITIONAL: Refusal =
-    Refusal { shows: "some numbers in another way", remedy: "format the cell as a number without conditions" };
+pub(super) const UNSHOWN: Refusal = Refusal {
+    shows: "no number",
+    remedy: "format the cell as a number, and check its value",
+};
+const CONDITIONAL: Refusal = Refusal {
+    shows: "some numbers in another way",
+    remedy: "format the cell as a number without conditions",
+};
 pub(super) const PARTIAL_DATE: Refusal = Refusal {
     shows: "only a part of the date",
     remedy: "write the date in a cell that shows day, month and year, such as 2026-03-15",
 };
-pub(super) const OTHER_TEXT: Refusal =
-    Refusal { shows: "another text", remedy: "format the cell as text, and check its value" };
+pub(super) const OTHER_TEXT: Refusal = Refusal {
+    shows: "another text",
+    remedy: "format the cell as text, and check its value",
+};
 
 /// The digits that a section shows.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -82,7 +90,12 @@ impl Digits {
 
     /// Returns true if the section shows the number as `text`.
     pub fn show_exactly(&self, text: &str) -> bool {
-        let whole = text.split('.').next().unwrap_or_default().trim_start_matches('-').len();
+        let whole = text
+            .split('.')
+            .next()
+            .unwrap_or_default()
+            .trim_start_matches('-')
+            .len();
         let is_padded = whole < self.min_whole || fraction(text).len() < self.min_decimals;
         !self.has_signs && (self.is_general || !(is_padded || self.is_grouped && whole > 3))
     }
@@ -127,33 +140,53 @@ pub(super) struct CellFormat {
 impl CellFormat {
     /// Reads the number format of a style. The default is the general format.
     pub fn of_style(format: Option<&NumberFormat>) -> CellFormat {
-        let Some(format) = format else { return CellFormat::new("General") };
+        let Some(format) = format else {
+            return CellFormat::new("General");
+        };
         let code = &*format.format_code;
         // calamine has other codes for some built-in formats.
         let is_built_in = matches!(code, "General" | "mm-dd-yy" | "m/d/yy h:mm");
-        CellFormat::new(format.format_id.filter(|_| is_built_in).and_then(built_in).unwrap_or(code))
+        CellFormat::new(
+            format
+                .format_id
+                .filter(|_| is_built_in)
+                .and_then(built_in)
+                .unwrap_or(code),
+        )
     }
 
     /// Reads a format code, such as `#,##0.00;[Red]-#,##0.00`.
     pub fn new(code: &str) -> CellFormat {
         let mut sections = read_sections(code);
         sections.truncate(4);
-        let has_text = sections.len() == 4 || sections.last().is_some_and(|section| section.has_text);
+        let has_text =
+            sections.len() == 4 || sections.last().is_some_and(|section| section.has_text);
         let text = if has_text { sections.pop() } else { None };
-        let shows_text =
-            text.is_none_or(|text| (text.has_text || text.digits.is_general) && text.literals.trim().is_empty());
+        let shows_text = text.is_none_or(|text| {
+            (text.has_text || text.digits.is_general) && text.literals.trim().is_empty()
+        });
         if sections.is_empty() {
             // The text format shows numbers as the general format does.
             sections.extend(read_sections("General"));
         }
         if sections.iter().any(|section| section.has_condition) {
             let sections = vec![Meaning::Other(CONDITIONAL)];
-            return CellFormat { code: code.to_owned(), sections, shows_text };
+            return CellFormat {
+                code: code.to_owned(),
+                sections,
+                shows_text,
+            };
         }
         let sections = sections.into_iter().enumerate();
         let sign = |at: usize| [Ordering::Greater, Ordering::Less].get(at).copied();
-        let sections = sections.map(|(at, section)| section.meaning(sign(at))).collect();
-        CellFormat { code: code.to_owned(), sections, shows_text }
+        let sections = sections
+            .map(|(at, section)| section.meaning(sign(at)))
+            .collect();
+        CellFormat {
+            code: code.to_owned(),
+            sections,
+            shows_text,
+        }
     }
 
     /// Returns the meaning of a number.
@@ -217,12 +250,17 @@ fn read_sections(code: &str) -> Vec<Section> {
     while let Some(letter) = letters.next() {
         match letter {
             ';' => sections.push(std::mem::take(&mut section)),
-            '"' => section.literals.extend(letters.by_ref().take_while(|letter| *letter != '"')),
+            '"' => section
+                .literals
+                .extend(letters.by_ref().take_while(|letter| *letter != '"')),
             '\\' => section.literals.extend(letters.next()),
             // `_` is a blank as wide as the next character. `*` fills the cell with the next character.
             '_' | '*' => section.literals.extend(letters.next().map(|_| ' ')),
             '[' => {
-                let content: String = letters.by_ref().take_while(|letter| *letter != ']').collect();
+                let content: String = letters
+                    .by_ref()
+                    .take_while(|letter| *letter != ']')
+                    .collect();
                 section.take_bracket(&content);
             }
             '0' | '#' | '?' => section.take_digit(letter),
@@ -234,16 +272,22 @@ fn read_sections(code: &str) -> Vec<Section> {
             '%' => section.has_percent = true,
             '/' => section.is_divided = true,
             '@' => section.has_text = true,
-            'E' | 'e' if letters.next_if(|next| matches!(next, '+' | '-')).is_some() => section.is_divided = true,
+            'E' | 'e' if letters.next_if(|next| matches!(next, '+' | '-')).is_some() => {
+                section.is_divided = true
+            }
             'a' | 'A' if skip_word(&mut letters, "m/pm") || skip_word(&mut letters, "/p") => {
                 section.dates.push(('a', 1));
             }
             'g' | 'G' if skip_word(&mut letters, "eneral") => {
                 section.digits.is_general = true;
             }
-            'y' | 'Y' | 'm' | 'M' | 'd' | 'D' | 'h' | 'H' | 's' | 'S' | 'g' | 'G' | 'e' | 'E' | 'b' | 'B' => {
+            'y' | 'Y' | 'm' | 'M' | 'd' | 'D' | 'h' | 'H' | 's' | 'S' | 'g' | 'G' | 'e' | 'E'
+            | 'b' | 'B' => {
                 let mut count = 1;
-                while letters.next_if(|next| next.eq_ignore_ascii_case(&letter)).is_some() {
+                while letters
+                    .next_if(|next| next.eq_ignore_ascii_case(&letter))
+                    .is_some()
+                {
                     count += 1;
                 }
                 section.dates.push((letter.to_ascii_lowercase(), count));
@@ -258,7 +302,11 @@ fn read_sections(code: &str) -> Vec<Section> {
 /// Skips `word`, in any case, if it is next. Returns false otherwise.
 fn skip_word(letters: &mut std::iter::Peekable<std::str::Chars<'_>>, word: &str) -> bool {
     let mut ahead = letters.clone();
-    if !word.chars().all(|letter| ahead.next_if(|next| next.eq_ignore_ascii_case(&letter)).is_some()) {
+    if !word.chars().all(|letter| {
+        ahead
+            .next_if(|next| next.eq_ignore_ascii_case(&letter))
+            .is_some()
+    }) {
         return false;
     }
     *letters = ahead;
@@ -267,11 +315,23 @@ fn skip_word(letters: &mut std::iter::Peekable<std::str::Chars<'_>>, word: &str)
 
 impl Section {
     fn take_digit(&mut self, digit: char) {
-        let between = if self.has_digits { &self.literals[self.literals_before..] } else { "" };
-        self.is_divided |= !between.chars().all(|letter| letter.is_whitespace() || matches!(letter, '\'' | '’'));
+        let between = if self.has_digits {
+            &self.literals[self.literals_before..]
+        } else {
+            ""
+        };
+        self.is_divided |= !between
+            .chars()
+            .all(|letter| letter.is_whitespace() || matches!(letter, '\'' | '’'));
         self.digits.is_grouped |= self.has_commas || !between.is_empty();
-        (self.has_digits, self.has_commas, self.literals_before) = (true, false, self.literals.len());
-        let Digits { min_whole, min_decimals, max_decimals, .. } = &mut self.digits;
+        (self.has_digits, self.has_commas, self.literals_before) =
+            (true, false, self.literals.len());
+        let Digits {
+            min_whole,
+            min_decimals,
+            max_decimals,
+            ..
+        } = &mut self.digits;
         match digit {
             digit if self.has_point => {
                 *max_decimals += 1;
@@ -286,7 +346,9 @@ impl Section {
 
     /// Adds the content of brackets: a currency, a language, a condition, a colour or an elapsed time.
     fn take_bracket(&mut self, content: &str) {
-        const COLORS: [&str; 8] = ["black", "blue", "cyan", "green", "magenta", "red", "white", "yellow"];
+        const COLORS: [&str; 8] = [
+            "black", "blue", "cyan", "green", "magenta", "red", "white", "yellow",
+        ];
         let lower = content.to_ascii_lowercase();
         if let Some(currency) = content.strip_prefix('$') {
             let (symbol, language) = currency.split_once('-').unwrap_or((currency, ""));
@@ -313,7 +375,11 @@ impl Section {
         let literals = &self.literals;
         if !self.has_digits && !self.digits.is_general {
             let has_dash = literals.contains(['-', '–', '—']);
-            return if has_dash { Meaning::Dash } else { Meaning::Other(UNSHOWN) };
+            return if has_dash {
+                Meaning::Dash
+            } else {
+                Meaning::Other(UNSHOWN)
+            };
         }
         if self.has_percent {
             return Meaning::Other(PERCENT);
@@ -321,7 +387,9 @@ impl Section {
         if self.is_scaled || self.has_commas {
             return Meaning::Other(SCALED);
         }
-        let Some(unit) = self.unit() else { return Meaning::Other(CURRENCY) };
+        let Some(unit) = self.unit() else {
+            return Meaning::Other(CURRENCY);
+        };
         let has_minus = literals.contains(['-', '(', '−', '–']);
         let has_other_sign = match sign {
             Some(Ordering::Greater) => has_minus,
@@ -344,10 +412,18 @@ impl Section {
     /// Returns the unit that the literals name, empty for US dollars, or `None` for another currency.
     fn unit(&self) -> Option<String> {
         let is_neutral = |letter: char| letter.is_whitespace() || "-+()'’–−".contains(letter);
-        let unit: String = self.literals.chars().filter(|letter| !is_neutral(*letter)).collect();
+        let unit: String = self
+            .literals
+            .chars()
+            .filter(|letter| !is_neutral(*letter))
+            .collect();
         let is_code = unit.len() == 3 && unit.bytes().all(|byte| byte.is_ascii_uppercase());
-        let is_symbol =
-            |letter: char| matches!(letter, '$' | '¢' | '£' | '¤' | '¥' | '\u{20a0}'..='\u{20cf}' | '￥' | '￡');
+        let is_symbol = |letter: char| {
+            matches!(
+                letter,
+                '$' | '¢' | '£' | '¤' | '¥' | '\u{20a0}'..='\u{20cf}' | '￥' | '￡'
+            )
+        };
         match &*unit {
             _ if self.is_foreign_dollar => None,
             "" | "$" | "USD" | "US$" | "$US" | "USD$" => Some(String::new()),
@@ -357,13 +433,17 @@ impl Section {
     }
 
     fn date_parts(&self) -> DateParts {
-        let mut parts = DateParts { is_foreign: self.is_foreign_calendar, ..DateParts::default() };
+        let mut parts = DateParts {
+            is_foreign: self.is_foreign_calendar,
+            ..DateParts::default()
+        };
         for (at, (letter, count)) in self.dates.iter().enumerate() {
             let before = at.checked_sub(1).and_then(|before| self.dates.get(before));
             let after = self.dates.get(at + 1);
             // `m` next to hours or seconds means minutes.
-            let is_minute =
-                *count < 3 && (before.is_some_and(|(l, _)| *l == 'h') || after.is_some_and(|(l, _)| *l == 's'));
+            let is_minute = *count < 3
+                && (before.is_some_and(|(l, _)| *l == 'h')
+                    || after.is_some_and(|(l, _)| *l == 's'));
             match letter {
                 'y' => parts.year = parts.year.max(*count),
                 'm' if !is_minute => parts.has_month = true,
@@ -380,7 +460,8 @@ impl Section {
 
 /// Returns true if `$` means US dollars in the language. It is given by name or by a hexadecimal number.
 fn is_of_united_states(language: &str) -> bool {
-    let is_named = language.len() > 3 && language.get(..3).is_some_and(|start| start.ends_with('-'));
+    let is_named =
+        language.len() > 3 && language.get(..3).is_some_and(|start| start.ends_with('-'));
     language.is_empty()
         || (is_named && language.to_ascii_lowercase().ends_with("-us"))
         // English and Spanish in the United States. 0 is the language of the program.
@@ -407,7 +488,9 @@ mod tests {
                 0.0 => UNSHOWN.shows.to_owned(),
                 _ => "rounded".to_owned(),
             },
-            Meaning::Number(Digits { unit: Some(unit), .. }) => unit.clone(),
+            Meaning::Number(Digits {
+                unit: Some(unit), ..
+            }) => unit.clone(),
             Meaning::Number(digits) if digits.show_exactly(&text) => "same".to_owned(),
             Meaning::Number(_) => "equal".to_owned(),
             Meaning::Dash => "dash".to_owned(),
@@ -418,7 +501,8 @@ mod tests {
 
     #[test]
     fn formats_show_numbers() {
-        let accounting = "_-* #,##0.00\\ \"€\"_-;\\-* #,##0.00\\ \"€\"_-;_-* \"-\"??\\ \"€\"_-;_-@_-";
+        let accounting =
+            "_-* #,##0.00\\ \"€\"_-;\\-* #,##0.00\\ \"€\"_-;_-* \"-\"??\\ \"€\"_-;_-@_-";
         let dollars = "_($* #,##0.00_);_($* (#,##0.00);_($* \"-\"??_);_(@_)";
         let (percent, currency, scaled) = (PERCENT.shows, CURRENCY.shows, SCALED.shows);
         let (signs, unshown) = (UNIT.shows, UNSHOWN.shows);
@@ -529,8 +613,14 @@ mod tests {
         ];
         for (code, year, expected) in cases {
             let format = CellFormat::new(code);
-            let Meaning::Date(parts) = format.meaning(46_096.0) else { panic!("{code}") };
-            assert_eq!(parts.show_all(Date::new(year, 3, 15).unwrap()), expected, "{code}");
+            let Meaning::Date(parts) = format.meaning(46_096.0) else {
+                panic!("{code}")
+            };
+            assert_eq!(
+                parts.show_all(Date::new(year, 3, 15).unwrap()),
+                expected,
+                "{code}"
+            );
         }
     }
 

@@ -49,7 +49,9 @@ impl Workbook {
         file.rewind()?;
         let book = Xlsx::new(BufReader::new(file)).map_err(unreadable)?;
         if book.sheets_metadata().is_empty() {
-            return Err(damaged("it is not a workbook: the list of its sheets is missing"));
+            return Err(damaged(
+                "it is not a workbook: the list of its sheets is missing",
+            ));
         }
         Ok(Workbook { book, hidden_rows })
     }
@@ -57,10 +59,21 @@ impl Workbook {
     /// Chooses the sheets to import: the one that `--sheet` names, else those named like a kind of rows. If there is
     /// none, it is the only visible sheet. The kind of the first and the last is `default_kind`, from the file name or
     /// `--dataset`.
-    pub fn choose(&self, default_kind: Option<RowKind>, sheet: Option<&str>) -> io::Result<ChosenSheets> {
-        let mut chosen = ChosenSheets { sheets: Vec::new(), skipped: Vec::new() };
+    pub fn choose(
+        &self,
+        default_kind: Option<RowKind>,
+        sheet: Option<&str>,
+    ) -> io::Result<ChosenSheets> {
+        let mut chosen = ChosenSheets {
+            sheets: Vec::new(),
+            skipped: Vec::new(),
+        };
         if let Some(wanted) = sheet {
-            let tables = self.book.sheets_metadata().iter().filter(|sheet| sheet.typ == SheetType::WorkSheet);
+            let tables = self
+                .book
+                .sheets_metadata()
+                .iter()
+                .filter(|sheet| sheet.typ == SheetType::WorkSheet);
             let names: Vec<&str> = tables.map(|sheet| sheet.name.as_str()).collect();
             let found = names.iter().find(|name| name.trim() == wanted.trim());
             let kind = found.and_then(|name| default_kind.or_else(|| kind_from_name(name)));
@@ -72,9 +85,10 @@ impl Workbook {
                 (Some(_), None) => Err(unusable(format!(
                     "the sheet `{wanted}` needs a dataset; add, for example, `--dataset conferences`"
                 ))),
-                (None, _) => {
-                    Err(unusable(format!("it has no sheet `{wanted}`; its sheets are `{}`", names.join("`, `"))))
-                }
+                (None, _) => Err(unusable(format!(
+                    "it has no sheet `{wanted}`; its sheets are `{}`",
+                    names.join("`, `")
+                ))),
             };
         }
         let mut others = Vec::new();
@@ -84,7 +98,10 @@ impl Workbook {
             match kind_from_name(&name) {
                 Some(kind) if is_visible => chosen.sheets.push((kind, name)),
                 Some(_) if is_table => {
-                    chosen.skipped.push(format!("`{}` (hidden; unhide it to import it)", name.trim()));
+                    chosen.skipped.push(format!(
+                        "`{}` (hidden; unhide it to import it)",
+                        name.trim()
+                    ));
                 }
                 _ => others.push((name, is_visible)),
             }
@@ -94,7 +111,9 @@ impl Workbook {
         if let ([only], Some(kind), true) = (&*visible, default_kind, chosen.sheets.is_empty()) {
             chosen.sheets.push((kind, others.remove(*only).0));
         }
-        chosen.skipped.extend(others.iter().map(|(name, _)| format!("`{}`", name.trim())));
+        chosen
+            .skipped
+            .extend(others.iter().map(|(name, _)| format!("`{}`", name.trim())));
         if chosen.sheets.is_empty() {
             let remedy = match default_kind {
                 Some(_) => "choose one, such as `--sheet List`",
@@ -103,7 +122,10 @@ impl Workbook {
                      `--sheet List --dataset journals`"
                 }
             };
-            return Err(unusable(format!("its sheets are {}; {remedy}", chosen.skipped.join(", "))));
+            return Err(unusable(format!(
+                "its sheets are {}; {remedy}",
+                chosen.skipped.join(", ")
+            )));
         }
         Ok(chosen)
     }
@@ -115,7 +137,13 @@ impl Workbook {
         let cells = self.book.worksheet_cells_reader(name).map_err(unreadable)?;
         let styles = CellStyles::new(cells.styles(), is_1904);
         let hidden_rows = self.hidden_rows.remove(name).unwrap_or_default();
-        Ok(SheetRows { name: name.to_owned(), cells, styles, annotations, hidden_rows })
+        Ok(SheetRows {
+            name: name.to_owned(),
+            cells,
+            styles,
+            annotations,
+            hidden_rows,
+        })
     }
 }
 
@@ -131,16 +159,29 @@ pub(in crate::import) struct SheetRows<'a> {
 impl SheetRows<'_> {
     /// Reads the rows, and returns their number, including bad ones.
     pub fn read<F: Fields>(self, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
-        let SheetRows { name, mut cells, styles, annotations, hidden_rows } = self;
+        let SheetRows {
+            name,
+            mut cells,
+            styles,
+            annotations,
+            hidden_rows,
+        } = self;
         let bounds = &rows.options.bounds;
-        let notation = Notation { is_sheet: true, ..rows.options.notation() };
+        let notation = Notation {
+            is_sheet: true,
+            ..rows.options.notation()
+        };
         let mut table = TableReader::new(rows, notation, false);
         let mut row: Vec<TableCell<'_>> = Vec::new();
         let (mut row_at, mut bytes, mut last) = (0, 0, None);
         let mut hidden_lines = Vec::new();
         loop {
-            let next = cells.next_cell_with_style_id().map_err(|error| sheet_error(&name, last, error))?;
-            let ends_row = next.as_ref().is_none_or(|(cell, _)| cell.get_position().0 != row_at);
+            let next = cells
+                .next_cell_with_style_id()
+                .map_err(|error| sheet_error(&name, last, error))?;
+            let ends_row = next
+                .as_ref()
+                .is_none_or(|(cell, _)| cell.get_position().0 != row_at);
             if ends_row && !row.is_empty() {
                 let line = u64::from(row_at) + 1;
                 if table.has_header() && hidden_rows.contains(&row_at) {
@@ -148,7 +189,10 @@ impl SheetRows<'_> {
                 }
                 if bytes > bounds.line_bytes {
                     table.add_fault(line, bounds.line_fault());
-                } else if table.add_row(line, &row, annotations.merged_fault(row_at)).is_break() {
+                } else if table
+                    .add_row(line, &row, annotations.merged_fault(row_at))
+                    .is_break()
+                {
                     break;
                 }
                 row.clear();
@@ -166,7 +210,9 @@ impl SheetRows<'_> {
                 continue;
             }
             bytes += cell.text.len();
-            cell.link = annotations.link(position).map(|link| Cow::Owned(link.to_owned()));
+            cell.link = annotations
+                .link(position)
+                .map(|link| Cow::Owned(link.to_owned()));
             let at = usize::try_from(position.1).unwrap_or(usize::MAX);
             if at >= bounds.columns {
                 table.add_fault(u64::from(row_at) + 1, bounds.columns_fault());
@@ -176,7 +222,10 @@ impl SheetRows<'_> {
                 row.resize_with(at + 1, TableCell::default);
             }
             if !row[at].text.is_empty() {
-                return Err(damaged(format_args!("it has the cell {} twice", cell_name(position))));
+                return Err(damaged(format_args!(
+                    "it has the cell {} twice",
+                    cell_name(position)
+                )));
             }
             // A row that is too long is rejected, so do not store it.
             if bytes <= bounds.line_bytes {
@@ -185,7 +234,10 @@ impl SheetRows<'_> {
         }
         let count = table.finish();
         for line in hidden_lines {
-            rows.warn(Some(line), "the row is hidden in the sheet; unhide it to check it, or delete it".into());
+            rows.warn(
+                Some(line),
+                "the row is hidden in the sheet; unhide it to check it, or delete it".into(),
+            );
         }
         Ok(count)
     }

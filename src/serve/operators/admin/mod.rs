@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, REFERRER_POLICY, VARY,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderValue, Method, Response, StatusCode};
 use http_body_util::Full;
@@ -51,7 +52,9 @@ pub async fn run(monitored: Arc<dyn Monitored>, setup: AdminSetup) {
                 let (monitored, hosts) = (Arc::clone(&monitored), Arc::clone(&hosts));
                 let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
                     let (monitored, hosts) = (Arc::clone(&monitored), Arc::clone(&hosts));
-                    async move { Ok::<_, Infallible>(answer(monitored, &hosts, request.into_parts().0).await) }
+                    async move {
+                        Ok::<_, Infallible>(answer(monitored, &hosts, request.into_parts().0).await)
+                    }
                 });
                 let connection = http1::Builder::new()
                     .timer(TokioTimer::new())
@@ -123,7 +126,10 @@ async fn answer(
         (CONTENT_TYPE, HeaderValue::from_static(kind)),
         (CACHE_CONTROL, HeaderValue::from_static("no-store")),
         (VARY, HeaderValue::from_static("accept")),
-        (CONTENT_SECURITY_POLICY, HeaderValue::from_static(PAGE_POLICY)),
+        (
+            CONTENT_SECURITY_POLICY,
+            HeaderValue::from_static(PAGE_POLICY),
+        ),
         (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
         (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     ]);
@@ -177,25 +183,43 @@ mod tests {
         }
 
         fn page(&self) -> Option<Result<String, String>> {
-            self.page.map(|page| page.map(str::to_owned).map_err(str::to_owned))
+            self.page
+                .map(|page| page.map(str::to_owned).map_err(str::to_owned))
         }
     }
 
-    async fn ask(says: &Says, method: &str, path: &str, hosts: &[&str]) -> (u16, HeaderMap, String) {
+    async fn ask(
+        says: &Says,
+        method: &str,
+        path: &str,
+        hosts: &[&str],
+    ) -> (u16, HeaderMap, String) {
         let names = ["feed-1.internal", "example.org"].map(str::to_owned);
         let mut request = http::Request::builder().method(method).uri(path);
         for host in hosts {
             request = request.header("host", *host);
         }
-        let answer = answer(Arc::new(says.clone()), &names, request.body(()).unwrap().into_parts().0).await;
+        let answer = answer(
+            Arc::new(says.clone()),
+            &names,
+            request.body(()).unwrap().into_parts().0,
+        )
+        .await;
         let (head, body) = answer.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
-        (head.status.as_u16(), head.headers, String::from_utf8(body.to_vec()).unwrap())
+        (
+            head.status.as_u16(),
+            head.headers,
+            String::from_utf8(body.to_vec()).unwrap(),
+        )
     }
 
     #[tokio::test]
     async fn requests_with_a_foreign_host_get_421() {
-        let says = Says { page: Some(Ok("<p>")), ..Says::default() };
+        let says = Says {
+            page: Some(Ok("<p>")),
+            ..Says::default()
+        };
         let cases: [(&[&str], bool); 15] = [
             (&["example.org"], true),
             (&["example.org:8080"], true),
@@ -215,38 +239,102 @@ mod tests {
         ];
         for (hosts, is_own) in cases {
             for method in ["GET", "HEAD"] {
-                for path in ["/", "/page.css", "/page.js", "/metrics", "/readyz", "/metrics?x=1"] {
+                for path in [
+                    "/",
+                    "/page.css",
+                    "/page.js",
+                    "/metrics",
+                    "/readyz",
+                    "/metrics?x=1",
+                ] {
                     let (status, _, body) = ask(&says, method, path, hosts).await;
-                    assert_eq!(status, if is_own { 200 } else { 421 }, "{method} {path} of {hosts:?}: {body}");
+                    assert_eq!(
+                        status,
+                        if is_own { 200 } else { 421 },
+                        "{method} {path} of {hosts:?}: {body}"
+                    );
                     assert!(is_own || body.contains("--admin-host"), "{body}");
                 }
-                assert_eq!(ask(&says, method, "/livez", hosts).await.0, 200, "{hosts:?}");
-                assert_eq!(ask(&says, method, "/other", hosts).await.0, 404, "{hosts:?}");
+                assert_eq!(
+                    ask(&says, method, "/livez", hosts).await.0,
+                    200,
+                    "{hosts:?}"
+                );
+                assert_eq!(
+                    ask(&says, method, "/other", hosts).await.0,
+                    404,
+                    "{hosts:?}"
+                );
             }
         }
         // The target may be a whole URL. Its path counts, and `Host` still does.
         for (host, status) in [("example.org", 200), ("evilexample.org", 421)] {
-            assert_eq!(ask(&says, "GET", "http://example.org/metrics", &[host]).await.0, status, "{host}");
+            assert_eq!(
+                ask(&says, "GET", "http://example.org/metrics", &[host])
+                    .await
+                    .0,
+                status,
+                "{host}"
+            );
         }
     }
 
     #[tokio::test]
     async fn the_admin_listener_answers_each_path() {
         let own = ["localhost"];
-        let (ok, page) = (Says::default(), Says { page: Some(Ok("<p>")), ..Says::default() });
-        let warned = Says { warning: Some("the bucket fails"), ..Says::default() };
-        let unready = Says { unready: Some("it stops"), ..warned.clone() };
-        let broken = Says { page: Some(Err("the disk fails")), ..Says::default() };
+        let (ok, page) = (
+            Says::default(),
+            Says {
+                page: Some(Ok("<p>")),
+                ..Says::default()
+            },
+        );
+        let warned = Says {
+            warning: Some("the bucket fails"),
+            ..Says::default()
+        };
+        let unready = Says {
+            unready: Some("it stops"),
+            ..warned.clone()
+        };
+        let broken = Says {
+            page: Some(Err("the disk fails")),
+            ..Says::default()
+        };
         let cases = [
             (&ok, "GET", "/readyz", 200, "ok\n"),
             (&warned, "GET", "/readyz", 200, "ok\nthe bucket fails\n"),
             (&unready, "GET", "/readyz", 503, "it stops\n"),
             (&unready, "GET", "/livez", 200, "ok\n"),
-            (&unready, "GET", "/metrics", 200, "# TYPE a_total counter\na_total 1\n"),
+            (
+                &unready,
+                "GET",
+                "/metrics",
+                200,
+                "# TYPE a_total counter\na_total 1\n",
+            ),
             (&page, "GET", "/", 200, "<p>"),
-            (&ok, "GET", "/", 404, "there are /metrics, /livez and /readyz\n"),
-            (&broken, "GET", "/", 500, "the page could not be built: the disk fails\n"),
-            (&page, "GET", "/metrics/", 404, "there are /, /metrics, /livez and /readyz\n"),
+            (
+                &ok,
+                "GET",
+                "/",
+                404,
+                "there are /metrics, /livez and /readyz\n",
+            ),
+            (
+                &broken,
+                "GET",
+                "/",
+                500,
+                "the page could not be built: the disk fails\n",
+            ),
+            (
+                &page,
+                "GET",
+                "/metrics/",
+                404,
+                "there are /, /metrics, /livez and /readyz\n",
+            ),
             (&page, "GET", "/page.css", 200, page::STYLE),
             (&page, "GET", "/page.js", 200, page::SCRIPT),
             (&page, "POST", "/livez", 405, "only GET\n"),
@@ -254,7 +342,11 @@ mod tests {
         ];
         for (says, method, path, status, body) in cases {
             let (found, headers, text) = ask(says, method, path, &own).await;
-            assert_eq!((found, text.as_str()), (status, body), "{method} {path} of {says:?}");
+            assert_eq!(
+                (found, text.as_str()),
+                (status, body),
+                "{method} {path} of {says:?}"
+            );
             let kind = match (path, status) {
                 ("/metrics", 200) => "text/plain; version=0.0.4; charset=utf-8",
                 ("/page.css", _) => "text/css; charset=utf-8",

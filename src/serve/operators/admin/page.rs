@@ -34,10 +34,14 @@ impl Monitored for MonitoredServer {
             return Some("the server is stopping".to_owned());
         }
         if !self.watcher.is_polled() {
-            return Some("the database file cannot be followed; the last state is served".to_owned());
+            return Some(
+                "the database file cannot be followed; the last state is served".to_owned(),
+            );
         }
         let replica = self.watcher.replica().filter(|replica| !replica.is_fresh());
-        self.watcher.fence_reason().or_else(|| replica.and_then(|replica| replica.failure()))
+        self.watcher
+            .fence_reason()
+            .or_else(|| replica.and_then(|replica| replica.failure()))
     }
 
     /// A replica stays ready for a while when its bucket fails. Otherwise load balancers would drop all replicas at
@@ -47,7 +51,8 @@ impl Monitored for MonitoredServer {
     }
 
     fn scrape(&self) -> String {
-        self.metrics.render(&self.watcher, &self.service, self.started_at)
+        self.metrics
+            .render(&self.watcher, &self.service, self.started_at)
     }
 
     fn page(&self) -> Option<Result<String, String>> {
@@ -69,7 +74,10 @@ impl When {
             Ok(0) | Err(_) => "just now".to_owned(),
             Ok(seconds) => format!("{} ago", span(seconds)),
         };
-        When { exact: time.to_string(), ago }
+        When {
+            exact: time.to_string(),
+            ago,
+        }
     }
 }
 
@@ -151,7 +159,11 @@ pub fn render(monitored: &MonitoredServer) -> Result<String, String> {
             None => "ready".to_owned(),
         },
     };
-    let uses = monitored.usage.as_ref().map(|usage| usage.all()).unwrap_or_default();
+    let uses = monitored
+        .usage
+        .as_ref()
+        .map(|usage| usage.all())
+        .unwrap_or_default();
     let usable = |key: &KeyRecord| key.status_after(now, newest.commit().time).is_usable();
     let (mut keys, mut unusable_keys) = (Vec::new(), 0);
     let mut keys_of = BTreeMap::<&str, usize>::new();
@@ -165,19 +177,35 @@ pub fn render(monitored: &MonitoredServer) -> Result<String, String> {
     }
     let more_keys = keep_latest(&mut keys);
     let all_licenses = shown.list_licenses();
-    let licenses = all_licenses.iter().take(MAX_ROWS).map(|license| LicenseRow {
-        name: license.name.clone(),
-        records: PerDataset::of(|dataset| match shown.visible_records(license, dataset) {
-            Some(records) => HumanCount(records).to_string(),
-            None => "–".to_owned(),
-        }),
-        sets: sets(&license.scope),
-        rate_limit: HumanCount(license.rate_limit.into()),
-        keys: keys_of.get(license.name.as_str()).copied().unwrap_or_default(),
+    let licenses = all_licenses
+        .iter()
+        .take(MAX_ROWS)
+        .map(|license| LicenseRow {
+            name: license.name.clone(),
+            records: PerDataset::of(|dataset| match shown.visible_records(license, dataset) {
+                Some(records) => HumanCount(records).to_string(),
+                None => "–".to_owned(),
+            }),
+            sets: sets(&license.scope),
+            rate_limit: HumanCount(license.rate_limit.into()),
+            keys: keys_of
+                .get(license.name.as_str())
+                .copied()
+                .unwrap_or_default(),
+        });
+    let commits = newest
+        .list_commits(0, COMMITS)
+        .map_err(|error| error.to_string())?;
+    let commits = commits.into_iter().map(|commit| {
+        (
+            When::of(commit.time, now),
+            HumanCount(commit.last_seq),
+            commit,
+        )
     });
-    let commits = newest.list_commits(0, COMMITS).map_err(|error| error.to_string())?;
-    let commits = commits.into_iter().map(|commit| (When::of(commit.time, now), HumanCount(commit.last_seq), commit));
-    let up_s = u64::try_from(now.unix_s() - monitored.started_at.unix_s()).unwrap_or(0).max(1);
+    let up_s = u64::try_from(now.unix_s() - monitored.started_at.unix_s())
+        .unwrap_or(0)
+        .max(1);
     let page = Page {
         version: env!("CARGO_PKG_VERSION"),
         file: monitored.watcher.path().display().to_string(),
@@ -188,8 +216,15 @@ pub fn render(monitored: &MonitoredServer) -> Result<String, String> {
         started: When::of(monitored.started_at, now),
         seq: HumanCount(shown.commit().seq),
         committed: When::of(shown.commit().time, now),
-        datasets: Dataset::ALL.map(|dataset| dataset_row(&shown, dataset, now)).into(),
-        routes: monitored.metrics.routes().iter().map(|(route, traffic)| route_row(route, traffic, up_s)).collect(),
+        datasets: Dataset::ALL
+            .map(|dataset| dataset_row(&shown, dataset, now))
+            .into(),
+        routes: monitored
+            .metrics
+            .routes()
+            .iter()
+            .map(|(route, traffic)| route_row(route, traffic, up_s))
+            .collect(),
         more_licenses: all_licenses.len().saturating_sub(MAX_ROWS),
         licenses: licenses.collect(),
         keys,
@@ -213,7 +248,11 @@ fn keep_latest(keys: &mut Vec<KeyRow>) -> usize {
 fn dataset_row(shown: &Snapshot, dataset: Dataset, now: Timestamp) -> DatasetRow {
     let totals = shown.totals();
     let changed = totals.changed_at[dataset].map(|time| When::of(time, now));
-    DatasetRow { name: dataset.as_str(), records: HumanCount(totals.records[dataset]), changed }
+    DatasetRow {
+        name: dataset.as_str(),
+        records: HumanCount(totals.records[dataset]),
+        changed,
+    }
 }
 
 fn route_row(route: &str, traffic: &RouteTraffic, up_s: u64) -> RouteRow {
@@ -230,7 +269,10 @@ fn route_row(route: &str, traffic: &RouteTraffic, up_s: u64) -> RouteRow {
 fn key_row(key: &KeyRecord, newest: &Snapshot, uses: &Uses, now: Timestamp) -> KeyRow {
     let unused = KeyUse::default();
     let used = uses.get(&key.id).unwrap_or(&unused);
-    let lags = used.feeds.iter().map(|(dataset, seen)| (*dataset, seen.lag_s(*dataset, key, newest, now)));
+    let lags = used
+        .feeds
+        .iter()
+        .map(|(dataset, seen)| (*dataset, seen.lag_s(*dataset, key, newest, now)));
     let feeds: Vec<(Dataset, Option<u64>)> = lags.collect();
     KeyRow {
         id: key.id.clone(),
@@ -241,8 +283,15 @@ fn key_row(key: &KeyRecord, newest: &Snapshot, uses: &Uses, now: Timestamp) -> K
             status => status.as_str(),
         },
         used: used.last_used_at.map(|time| When::of(time, now)),
-        behind_s: feeds.iter().filter_map(|(_, behind_s)| *behind_s).max().unwrap_or_default(),
-        feeds: feeds.into_iter().map(|(dataset, behind_s)| feed_row(dataset, behind_s)).collect(),
+        behind_s: feeds
+            .iter()
+            .filter_map(|(_, behind_s)| *behind_s)
+            .max()
+            .unwrap_or_default(),
+        feeds: feeds
+            .into_iter()
+            .map(|(dataset, behind_s)| feed_row(dataset, behind_s))
+            .collect(),
     }
 }
 
@@ -252,14 +301,22 @@ fn feed_row(dataset: Dataset, behind_s: Option<u64>) -> FeedRow {
         Some(behind_s) => format!("{} behind", span(behind_s)),
         None => "unknown".to_owned(),
     };
-    FeedRow { dataset: dataset.as_str(), filled: behind_s.map(filled_bar), behind }
+    FeedRow {
+        dataset: dataset.as_str(),
+        filled: behind_s.map(filled_bar),
+        behind,
+    }
 }
 
 /// The sets of a scope that restrict it, in words.
 fn sets(scope: &Scope) -> Vec<(String, String)> {
     let words = |rule: Rule| {
         let values = scope.set(rule)?.values();
-        let text = if values.is_empty() { "none".to_owned() } else { first_of(&values, values.len(), MAX_VALUES) };
+        let text = if values.is_empty() {
+            "none".to_owned()
+        } else {
+            first_of(&values, values.len(), MAX_VALUES)
+        };
         Some((rule.to_string(), text))
     };
     Rule::ALL.into_iter().filter_map(words).collect()
@@ -275,15 +332,29 @@ fn span(seconds: u64) -> String {
     }
 }
 
-#[allow(clippy::cast_precision_loss, reason = "counts of requests are far below 2^53")]
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "counts of requests are far below 2^53"
+)]
 fn per_minute(requests: u64, up_s: u64) -> String {
     let rate = requests as f64 * 60.0 / up_s as f64;
-    if rate < 10.0 { format!("{rate:.1}") } else { format!("{rate:.0}") }
+    if rate < 10.0 {
+        format!("{rate:.1}")
+    } else {
+        format!("{rate:.0}")
+    }
 }
 
-#[allow(clippy::cast_precision_loss, reason = "counts of requests are far below 2^53")]
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "counts of requests are far below 2^53"
+)]
 fn share(part: u64, whole: u64) -> String {
-    if part == 0 { "0 %".to_owned() } else { format!("{:.1} %", part as f64 * 100.0 / whole.max(1) as f64) }
+    if part == 0 {
+        "0 %".to_owned()
+    } else {
+        format!("{:.1} %", part as f64 * 100.0 / whole.max(1) as f64)
+    }
 }
 
 /// The filled part of a key's bar, in percent. Logarithmic, so both minutes and days are visible.
@@ -291,7 +362,11 @@ fn filled_bar(behind_s: u64) -> u8 {
     #[allow(clippy::cast_precision_loss, reason = "a bar has a hundred steps")]
     let logarithm = |seconds: u64| (seconds as f64).ln_1p();
     let percent = (logarithm(behind_s) / logarithm(FULL_BAR_S) * 100.0).clamp(0.0, 100.0);
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is within 0 and 100")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it is within 0 and 100"
+    )]
     let percent = percent.round() as u8;
     percent
 }
@@ -314,19 +389,48 @@ mod tests {
         ] {
             assert_eq!(span(seconds), expected);
         }
-        for (part, whole, expected) in [(0, 0, "0 %"), (1, 1000, "0.1 %"), (1, 3, "33.3 %"), (8, 8, "100.0 %")] {
+        for (part, whole, expected) in [
+            (0, 0, "0 %"),
+            (1, 1000, "0.1 %"),
+            (1, 3, "33.3 %"),
+            (8, 8, "100.0 %"),
+        ] {
             assert_eq!(share(part, whole), expected);
         }
-        for (seconds, expected) in [(0, 0), (1, 5), (3600, 62), (86_400, 85), (FULL_BAR_S, 100), (u64::MAX, 100)] {
+        for (seconds, expected) in [
+            (0, 0),
+            (1, 5),
+            (3600, 62),
+            (86_400, 85),
+            (FULL_BAR_S, 100),
+            (u64::MAX, 100),
+        ] {
             assert_eq!(filled_bar(seconds), expected, "{seconds}");
         }
-        for (requests, up_s, expected) in [(0, 1, "0.0"), (599, 3600, "10.0"), (10, 60, "10"), (1, 120, "0.5")] {
-            assert_eq!(per_minute(requests, up_s), expected, "{requests} in {up_s} s");
+        for (requests, up_s, expected) in [
+            (0, 1, "0.0"),
+            (599, 3600, "10.0"),
+            (10, 60, "10"),
+            (1, 120, "0.5"),
+        ] {
+            assert_eq!(
+                per_minute(requests, up_s),
+                expected,
+                "{requests} in {up_s} s"
+            );
         }
         let now = Timestamp::from_unix_s(1_000_000);
-        for (ago_s, expected) in [(0, "just now"), (1, "1 s ago"), (60, "1 min ago"), (-90_000, "just now")] {
+        for (ago_s, expected) in [
+            (0, "just now"),
+            (1, "1 s ago"),
+            (60, "1 min ago"),
+            (-90_000, "just now"),
+        ] {
             let when = When::of(now.plus_s(-ago_s), now);
-            assert_eq!((when.ago.as_str(), when.exact), (expected, now.plus_s(-ago_s).to_string()));
+            assert_eq!(
+                (when.ago.as_str(), when.exact),
+                (expected, now.plus_s(-ago_s).to_string())
+            );
         }
     }
 
@@ -346,7 +450,11 @@ mod tests {
         ] {
             assert_eq!(told(count), [("countries".to_owned(), expected.to_owned())]);
         }
-        let whole = Scope { therapy_areas: Some(["A".to_owned()].into()), years: Some([2026].into()), ..countries(1) };
+        let whole = Scope {
+            therapy_areas: Some(["A".to_owned()].into()),
+            years: Some([2026].into()),
+            ..countries(1)
+        };
         let names: Vec<String> = sets(&whole).into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["therapy areas", "countries", "years"]);
         assert_eq!(sets(&Scope::nothing()), []);
@@ -363,7 +471,13 @@ mod tests {
             feeds: Vec::new(),
             behind_s,
         };
-        for (count, shown, more) in [(0, 0, 0), (3, 3, 0), (500, 500, 0), (501, 500, 1), (700, 500, 200)] {
+        for (count, shown, more) in [
+            (0, 0, 0),
+            (3, 3, 0),
+            (500, 500, 0),
+            (501, 500, 1),
+            (700, 500, 200),
+        ] {
             let mut keys: Vec<KeyRow> = (1..=count).map(key).collect();
             assert_eq!(keep_latest(&mut keys), more);
             let lags: Vec<u64> = keys.iter().map(|key| key.behind_s).collect();

@@ -26,8 +26,12 @@ fn writing_into_a_replaced_file_is_an_error() {
     origin.writer().mark_published().unwrap();
 
     type Write = fn(ReplicaWriter) -> Result<Writer, StoreError>;
-    let writes: [(&str, Write); 2] =
-        [("promote", ReplicaWriter::promote), ("start over", |replica| replica.start_over("file:///srv/feed"))];
+    let writes: [(&str, Write); 2] = [
+        ("promote", ReplicaWriter::promote),
+        ("start over", |replica| {
+            replica.start_over("file:///srv/feed")
+        }),
+    ];
     for (what, write) in writes {
         let replica = origin.replica();
         replace(&origin, &origin.at("replica.redb"));
@@ -62,6 +66,9 @@ fn a_loaded_replica_replaces_the_file_that_was_opened_and_no_other() {
         replace(&origin, &path);
         let done = persist(origin.draft());
         assert!(is_replaced(&done), "{done:?}");
-        assert_eq!(open()(origin.draft()).unwrap().head().unwrap().head(), origin.head());
+        assert_eq!(
+            open()(origin.draft()).unwrap().head().unwrap().head(),
+            origin.head()
+        );
     }
 }
