@@ -131,14 +131,15 @@ impl<R: Read, E: Fn() -> io::Error> Read for Bounded<R, E> {
     }
 }
 
+/// What the text of an error of the operating system has before its number.
+const OS_ERROR: &str = " (os error ";
+
 /// An error of the operating system as text, without its number.
 pub fn describe(error: &io::Error) -> String {
+    // tempfile adds the path of its file at the end.
     let text = error.to_string();
-    let number = error
-        .raw_os_error()
-        .map(|number| format!(" (os error {number})"))
-        .unwrap_or_default();
-    text.strip_suffix(&number).unwrap_or(&text).to_owned()
+    let described = text.split(OS_ERROR).next();
+    described.unwrap_or_default().to_owned()
 }
 
 /// An error at a path as text: the path, the error, and what to do.
@@ -158,7 +159,7 @@ pub fn describe_at(path: &Path, error: &io::Error) -> String {
 /// The advice for an error of the operating system, with a semicolon before it. Empty for all other errors.
 pub fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
-        _ if error.raw_os_error().is_none() => "",
+        _ if !error.to_string().contains(OS_ERROR) => "",
         ErrorKind::NotFound => "; check the path and its spelling",
         ErrorKind::PermissionDenied => {
             "; run the command as a user with access, or change the permissions"
@@ -213,9 +214,10 @@ mod tests {
             (system(21), "x: Is a directory; name a file"),
             (system(5), "x: Input/output error"),
             (
-                io::Error::other("no gzip (os error 2)"),
-                "x: no gzip (os error 2)",
+                tempfile::tempdir_in("/nowhere at all").unwrap_err(),
+                "x: No such file or directory; check the path and its spelling",
             ),
+            (io::Error::other("no gzip (os error 2)"), "x: no gzip"),
             (
                 io::Error::new(ErrorKind::NotFound, "no such sheet"),
                 "x: no such sheet",

@@ -16,6 +16,8 @@ use crate::model::value::scalar::Scalar;
 
 /// The longest duration, in days: a thousand years. Added to a time, a longer one could be beyond the clock's range.
 const MAX_DAYS: u64 = 365_250;
+/// The shortest interval between requests to another service.
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A parser of the path of a database, or of files that are written. `-`, which elsewhere is a stream, is refused.
 pub(in crate::cli) fn path_parser() -> impl TypedValueParser<Value = PathBuf> {
@@ -39,6 +41,15 @@ pub(in crate::cli) fn parse_duration(text: &str) -> Result<Duration, String> {
         .map_err(|_| "write a number and a unit: 90s, 5m, 24h, 7d".to_owned())?;
     if read > Duration::from_secs(MAX_DAYS * 86_400) {
         return Err(format!("it is too long; write at most {MAX_DAYS}d"));
+    }
+    Ok(read)
+}
+
+/// Parses the interval between requests to another service.
+pub(in crate::cli) fn parse_interval(text: &str) -> Result<Duration, String> {
+    let read = parse_duration(text)?;
+    if read < SHORTEST_INTERVAL {
+        return Err("it is too short; write at least 10ms".to_owned());
     }
     Ok(read)
 }

@@ -28,6 +28,8 @@ use crate::store::panics::{self, guard};
 
 /// The maximum number of listed findings. All are counted.
 const MAX_LISTED: usize = 100;
+/// The number of examples of findings that are alike.
+const MAX_EXAMPLES: usize = 3;
 
 /// Damage found in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -35,6 +37,18 @@ const MAX_LISTED: usize = 100;
 pub struct CheckFinding {
     pub table: &'static str,
     pub detail: String,
+}
+
+/// Findings in one table whose details differ in digits only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names explain the other fields")]
+pub struct FindingKind {
+    pub table: &'static str,
+    /// The detail without digits.
+    form: String,
+    pub count: u64,
+    /// The details of the first findings.
+    pub examples: Vec<String>,
 }
 
 /// The result of a check: the numbers of checked rows, and the findings.
@@ -52,17 +66,44 @@ pub struct CheckReport {
     pub damages: u64,
     /// The first ones. `damages` counts all.
     pub findings: Vec<CheckFinding>,
+    /// The kinds of the findings, as people read them.
+    #[serde(skip)]
+    pub kinds: Vec<FindingKind>,
 }
 
 impl CheckReport {
     /// Adds a finding.
     pub fn add(&mut self, table: &'static str, detail: impl Into<String>) {
         self.damages += 1;
+        let detail = detail.into();
+        self.add_to_kind(table, &detail);
         if self.findings.len() < MAX_LISTED {
-            self.findings.push(CheckFinding {
+            self.findings.push(CheckFinding { table, detail });
+        }
+    }
+
+    fn add_to_kind(&mut self, table: &'static str, detail: &str) {
+        let form = detail.replace(|letter: char| letter.is_ascii_digit(), "");
+        let kind = self
+            .kinds
+            .iter()
+            .position(|kind| kind.table == table && kind.form == form);
+        let at = kind.unwrap_or(self.kinds.len());
+        if at == MAX_LISTED {
+            return;
+        }
+        if kind.is_none() {
+            self.kinds.push(FindingKind {
                 table,
-                detail: detail.into(),
+                form,
+                count: 0,
+                examples: Vec::new(),
             });
+        }
+        let kind = &mut self.kinds[at];
+        kind.count += 1;
+        if kind.examples.len() < MAX_EXAMPLES {
+            kind.examples.push(detail.to_owned());
         }
     }
 

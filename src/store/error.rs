@@ -15,7 +15,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub enum StoreError {
     #[error("there is no database at {}; create one with `medfeed import --create`, or name another with --db", path.display())]
     NotFound { path: PathBuf },
-    #[error("{} is not a medfeed database ({reason}); name another file with --db", path.display())]
+    #[error("{} is not a medfeed database ({reason}); name another file with --db, or `medfeed restore` a backup if it was one", path.display())]
     NotADatabase { path: PathBuf, reason: String },
     #[error("{} has format {found}, made by a newer medfeed; medfeed {VERSION} reads format {known}; use that version, or a newer one", path.display())]
     NewerSchema {
@@ -99,7 +99,9 @@ pub enum StoreError {
     Random(#[from] getrandom::Error),
     #[error("there is no room left on the disk; nothing was changed. Free some, and run the command again: {}", describe(.0))]
     DiskFull(io::Error),
-    #[error("the database could not be read or written: {0}")]
+    #[error(
+        "the database could not be read or written: {0}; run `medfeed check`, and if it finds damage, restore a backup"
+    )]
     Engine(Box<redb::Error>),
 }
 

@@ -605,21 +605,50 @@ fn import_and_export_commands_have_the_listed_results() {
                 OnErr,
                 "would import every row twice",
             ),
+            (
+                "export out/medfeed.xlsx",
+                1,
+                OnErr,
+                "out/conferences.jsonl exists already",
+            ),
+            (
+                "export table/Medfeed.XLSX",
+                1,
+                OnErr,
+                "table/conferences.csv exists already",
+            ),
+            (
+                "export table/tags.xlsx",
+                1,
+                OnErr,
+                "table/conferences.csv exists already",
+            ),
+            ("export table/all.xlsx", 0, Out, "table/all.xlsx: 40 rows"),
+            (
+                "export book/medfeed.xlsx",
+                0,
+                Out,
+                "book/medfeed.xlsx: 40 rows",
+            ),
             ("import book.xlsx --json", 0, Out, "\"unchanged\":40"),
             ("import book --json", 0, Out, "\"unchanged\":40"),
             ("import out --json", 0, Out, "\"unchanged\":40"),
             ("import table --json", 0, Out, "\"unchanged\":40"),
         ],
     );
-    let names: Vec<String> = ["conferences", "journals", "organizations", "tags"]
-        .map(|stem| format!("{stem}.csv"))
-        .into();
+    let mut names = vec!["all.xlsx".to_owned()];
+    names.extend(
+        ["conferences", "journals", "organizations", "tags"].map(|stem| format!("{stem}.csv")),
+    );
     let mut written: Vec<String> = std::fs::read_dir(site.path("table"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     written.sort();
-    assert_eq!(written, names, "the four files and no drafts");
+    assert_eq!(
+        written, names,
+        "the four files, the workbook, and no drafts"
+    );
     site.check();
 }
 

@@ -7,10 +7,31 @@ use medfeed::replicate::layout;
 use medfeed::store::Reader;
 use medfeed::store::replication::PublishedNote;
 
+use super::faults::Disk;
 use super::published::{Place, note};
 use super::publishing::{commit, copy_of, curated};
 use super::s3::{Fault, S3};
 use super::site::{Process, SOON, wait_until};
+
+#[test]
+fn a_full_folder_asks_for_room() {
+    let site = curated();
+    let place = Place::folder(&site);
+    std::fs::create_dir_all(site.path("bucket")).unwrap();
+    let Some(disk) = Disk::mount(&site.path("bucket"), 1 << 20) else {
+        return;
+    };
+    disk.fill(0);
+    let done = place.run(&site, "--once");
+    let told = "No space left on device; free some room on the disk";
+    assert!(
+        done.code == Some(3) && done.stderr.contains(told),
+        "{done:?}"
+    );
+    assert!(!done.stderr.contains(".draft-"), "{done:?}");
+    disk.free_all();
+    assert_eq!(place.once(&site), 1);
+}
 
 #[test]
 fn a_publisher_of_a_failing_store_loses_nothing_and_does_not_fork() {

@@ -430,6 +430,31 @@ fn refuse_within_state(is_restored: bool) {
 }
 
 #[test]
+fn a_backup_of_a_future_time_is_the_newest_state_with_a_warning() {
+    let site = curated();
+    let place = Place::folder(&site);
+    place.once(&site);
+    let file = site.path("then.redb");
+    let backup = |at: Timestamp| {
+        let (file, at) = (file.to_str().unwrap(), at.to_string());
+        let done = place.ends(
+            &site,
+            &["backup", "--json", file, "--from", &place.url, "--at", &at],
+        );
+        assert_eq!(done.code, Some(0), "{at}: {done:?}");
+        let newest = contents(&site.db()).0.to_string();
+        assert_eq!(done.json()["last_commit_at"], newest, "{at}: {done:?}");
+        done.stderr.contains("--at is in the future")
+    };
+    for (after_s, expected) in [(-1, false), (3600, true), (400 * 86_400, true)] {
+        wait_for("the commit is older", || {
+            now().plus_s(-1) > contents(&site.db()).0
+        });
+        assert_eq!(backup(now().plus_s(after_s)), expected, "{after_s}");
+    }
+}
+
+#[test]
 fn a_refused_backup_names_the_newest_possible_instant() {
     let site = curated();
     let place = Place::folder(&site);

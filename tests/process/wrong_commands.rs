@@ -285,6 +285,21 @@ const VALUES: &[Wrong<'_>] = &[
         "[possible values: pretty, json]",
     ),
     (
+        "pull http://127.0.0.1:1 --to c.sqlite --every 0s",
+        2,
+        "it is too short; write at least 10ms",
+    ),
+    (
+        "publish file:///tmp/feed --heartbeat 9999us",
+        2,
+        "it is too short; write at least 10ms",
+    ),
+    (
+        "serve --from file:///tmp/feed --poll 0d",
+        2,
+        "it is too short; write at least 10ms",
+    ),
+    (
         "completions tcsh",
         2,
         "[possible values: bash, elvish, fish, powershell, zsh]",
@@ -312,6 +327,21 @@ const THINGS: &[Wrong<'_>] = &[
         "import conferences.csv",
         1,
         "nmae: unknown column; did you mean `name`?",
+    ),
+    (
+        "import conferences.csv --sheet Meetings",
+        1,
+        "conferences.csv: it is not a workbook, so it has no sheet `Meetings`",
+    ),
+    (
+        "import data.jsonl --sheet 2026 --dataset journals",
+        1,
+        "data.jsonl: it is not a workbook, so it has no sheet `2026`",
+    ),
+    (
+        "template conferences --from conferences.csv --sheet Meetings",
+        1,
+        "conferences.csv: it is not a workbook, so it has no sheet `Meetings`",
     ),
     (
         "export notes.txt",

@@ -139,16 +139,19 @@ fn describe(common: &Common, report: &CheckReport) -> String {
     } else {
         format!("{} is DAMAGED; checked {counts}:", common.db.display())
     };
-    for finding in &report.findings {
-        text.push_str(&format!(
-            "\n  {}: {}",
-            finding.table,
-            Printable(&finding.detail)
-        ));
+    let mut unlisted = report.damages;
+    for kind in &report.kinds {
+        for detail in &kind.examples {
+            text.push_str(&format!("\n  {}: {}", kind.table, Printable(detail)));
+        }
+        let alike = kind.count - kind.examples.len() as u64;
+        if alike > 0 {
+            text.push_str(&format!("\n    ... and {alike} more like these"));
+        }
+        unlisted -= kind.count;
     }
-    let listed = u64::try_from(report.findings.len()).unwrap_or(u64::MAX);
-    if report.damages > listed {
-        text.push_str(&format!("\n  ... and {} more", report.damages - listed));
+    if unlisted > 0 {
+        text.push_str(&format!("\n  ... and {unlisted} of other kinds"));
     }
     text.push_str("\nRestore a backup.");
     if !report.records.is_empty() {
@@ -185,22 +188,37 @@ mod tests {
             format!("a.redb is sound: {counts}.\nwarning: w")
         );
         report.records.insert(crate::model::Dataset::Journals, 3);
-        let text = loop {
-            report.add("log", "x");
-            let text = describe(&common, &report);
-            assert_eq!(text.matches("\n  log: x").count(), report.findings.len());
-            if report.damages > report.findings.len() as u64 {
-                break text;
+        // Findings of each kind: the table, the detail of the first, and how many.
+        let kinds = [("log", "row", 1), ("log", "hash", 3), ("feeds", "row", 250)];
+        for (table, detail, count) in kinds {
+            for at in 0..count {
+                report.add(table, format!("{detail} {}", at * 37));
             }
-            assert!(!text.contains("more"), "{text}");
-        };
+        }
+        let expected = "\n  log: row 0\n  log: hash 0\n  log: hash 37\n  log: hash 74\n  feeds: row 0\n  feeds: row 37\n  \
+                        feeds: row 74\n    ... and 247 more like these\nRestore a backup.";
+        let text = describe(&common, &report);
         assert!(
-            text.starts_with(&format!("a.redb is DAMAGED; checked 3 journals{counts}:\n")),
+            text.starts_with(&format!(
+                "a.redb is DAMAGED; checked 3 journals{counts}:{expected}"
+            )),
+            "{text}"
+        );
+        // At most 100 kinds are kept, and all findings are counted. Scripts get the first 100 of all kinds.
+        for at in 0..100 {
+            report.add("keys", "x".repeat(at + 1));
+        }
+        report.add("feeds", "row 5");
+        let text = describe(&common, &report);
+        assert_eq!(text.matches("\n  keys: x").count(), 97, "{text}");
+        assert!(
+            text.contains("\n    ... and 248 more like these\n"),
             "{text}"
         );
         assert!(
-            text.contains("\n  ... and 1 more\nRestore a backup."),
+            text.contains("\n  ... and 3 of other kinds\nRestore a backup."),
             "{text}"
         );
+        assert_eq!((report.damages, report.findings.len()), (355, 100));
     }
 }

@@ -139,7 +139,8 @@ impl ExportTarget {
             format,
             permissions,
         };
-        if !is_workbook && format == FileFormat::Xlsx {
+        let source = Source::from_folder(&target.workbook);
+        if format == FileFormat::Xlsx && source.is_some_and(|source| !source.is_skipped) {
             refuse_other_files(&target)?;
         }
         Ok(target)

@@ -14,7 +14,7 @@ use sd_notify::NotifyState;
 use serde_json::json;
 
 use crate::bucket::BucketUrl;
-use crate::cli::arguments::parse_duration;
+use crate::cli::arguments::{parse_duration, parse_interval};
 use crate::cli::commands::serve::{AdminArgs, LogArgs, NO_RUNTIME};
 use crate::cli::common::{Common, NOT_PUBLISHED, open_log};
 use crate::cli::output::{counted, describe_error, print_error, print_line};
@@ -45,7 +45,8 @@ pub(in crate::cli) struct PublishArgs {
     /// The shortest time between two entries of the log; commits within this time become one entry
     #[arg(long, env = "MEDFEED_EVERY", value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
     every: Duration,
-    /// How far back any point in time can be restored from the bucket; older objects are deleted
+    /// How far back any point in time can be restored from the bucket; older objects are deleted. At least a day is
+    /// kept
     #[arg(long, env = "MEDFEED_KEEP", value_name = "TIME", default_value = "30d", value_parser = parse_duration)]
     keep: Duration,
     /// Write a whole state, from which replicas start, at least this often if there are commits, and sooner if there
@@ -53,8 +54,8 @@ pub(in crate::cli) struct PublishArgs {
     #[arg(long, env = "MEDFEED_STATE_EVERY", value_name = "TIME", default_value = "24h", value_parser = parse_duration)]
     state_every: Duration,
     /// How often to write the heartbeat, which shows replicas where the log ends. Twice as often, the publisher checks
-    /// whether another one took over
-    #[arg(long, env = "MEDFEED_HEARTBEAT", value_name = "TIME", default_value = "40s", value_parser = parse_duration)]
+    /// whether another one took over. At least 10ms
+    #[arg(long, env = "MEDFEED_HEARTBEAT", value_name = "TIME", default_value = "40s", value_parser = parse_interval)]
     heartbeat: Duration,
     /// Encrypt the bucket with the seal key in this file, which replicas need too; create one with `openssl rand -hex
     /// 64`

@@ -9,7 +9,7 @@ use clap::Args;
 use clap::builder::FalseyValueParser;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::cli::arguments::{parse_duration, path_parser};
+use crate::cli::arguments::{parse_interval, path_parser};
 use crate::cli::common::Common;
 use crate::cli::output::{counted, note, print_error, print_line};
 use crate::model::Dataset;
@@ -52,8 +52,8 @@ pub(in crate::cli) struct PullArgs {
     #[arg(long)]
     follow: bool,
     /// How often --follow asks for changes. If the service supports waiting, a change arrives sooner: at once with one
-    /// dataset, and with two within half of this time, 45 s at most
-    #[arg(long, env = "MEDFEED_EVERY", value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
+    /// dataset, and with two within half of this time, 45 s at most. At least 10ms
+    #[arg(long, env = "MEDFEED_EVERY", value_name = "TIME", default_value = "60s", value_parser = parse_interval)]
     every: Duration,
     /// Compare the copy with the service, and repair it; --follow does this once a day
     #[arg(long)]

@@ -11,9 +11,9 @@ use serde_json::json;
 use crate::bucket::BucketUrl;
 use crate::cli::arguments::path_parser;
 use crate::cli::common::{AccessChange, Common, open_log, require_folder};
-use crate::cli::output::{confirm, note};
+use crate::cli::output::{confirm, note, warn};
 use crate::model::printable::Printable;
-use crate::model::time::parse_time;
+use crate::model::time::{now, parse_time};
 use crate::model::{PerDataset, Timestamp};
 use crate::replicate::replica::StateLoader;
 use crate::store::StoreError;
@@ -91,6 +91,9 @@ fn backup_from(
     require_folder(&args.file)?;
     check_target(&common.resolved_db(), &args.file)?;
     let log = open_log(url, args.seal_key.as_deref())?;
+    if args.at.is_some_and(|at| at > now()) {
+        warn("--at is in the future: the backup has no commit that is made until then");
+    }
     let load = StateLoader {
         until: args.at,
         must_confirm: true,

@@ -19,7 +19,8 @@ use crate::api::answers::DEFAULT_MAX_BYTES;
 use crate::api::browsers::{Cors, Origin};
 use crate::bucket::BucketUrl;
 use crate::cli::arguments::{
-    parse_duration, parse_filter, parse_listen, parse_public_url, parse_text, parse_url,
+    parse_duration, parse_filter, parse_interval, parse_listen, parse_public_url, parse_text,
+    parse_url,
 };
 use crate::cli::common::{Common, open_log, require_folder};
 use crate::cli::output::print_line;
@@ -148,8 +149,8 @@ struct FollowArgs {
     /// az:// or file:///FOLDER. --db is the replica's file, created if it does not exist
     #[arg(long, env = "MEDFEED_FROM", value_name = "URL")]
     from: Option<BucketUrl>,
-    /// How often to look for new commits in the bucket
-    #[arg(long, env = "MEDFEED_POLL", value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
+    /// How often to look for new commits in the bucket. At least 10ms
+    #[arg(long, env = "MEDFEED_POLL", value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
     poll: Duration,
     /// The file with the seal key, which encrypts the bucket
     #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]

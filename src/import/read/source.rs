@@ -155,7 +155,7 @@ impl Source {
     }
 
     /// Returns the source for a file in a folder, if its ending is known.
-    fn from_folder(path: &Path) -> Option<Source> {
+    pub fn from_folder(path: &Path) -> Option<Source> {
         let (stem, ending) = stem_and_ending(path)?;
         let (kind, format) = (kind_from_name(&stem), ending.parse().ok()?);
         let is_skipped = kind.is_none() && !(format == FileFormat::Xlsx && stem == WORKBOOK_STEM);
