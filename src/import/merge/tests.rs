@@ -292,7 +292,7 @@ fn imports_are_checked_against_the_state_after_them() {
         ("# journals.csv\nid,name\n20,a\\u0000\u{1}\n", "20:[1]"),
         // One mistake is reported once.
         ("# conferences.csv\nid,start_date,start_date_status\n10,2026-05,confirmed\n", "conferences.csv:2: start_date: `2026-05` - write a date as YYYY-MM-DD, such as 2026-03-15"),
-        ("# organizations.jsonl\n{\"id\":4,\"name\":\"N\",\"url\":[[5]]}\n# journals.jsonl\n{\"id\":20,\"organizations\":[\"N\",4]}\n", "organizations.jsonl:1: url: `[5]` - is a list of lists or objects; ignore it, or map a list of texts"),
+        ("# organizations.jsonl\n{\"id\":4,\"name\":\"N\",\"url\":[[5]]}\n# journals.jsonl\n{\"id\":20,\"organizations\":[\"N\",4]}\n", "organizations.jsonl:1: url: `[5]` - is a list; write one value"),
         // Warnings.
         ("# conferences.csv\nid,country\n10,USA\n11,U.S.A.\n", "country: `U.S.A.` - is another spelling of `United States` (1 row)"),
         ("# conferences.csv\nid,country\n10,france\n11,France\n", "is another spelling of"),
