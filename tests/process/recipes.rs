@@ -167,6 +167,59 @@ fn drafted_recipes_read_their_files() {
 }
 
 #[test]
+fn a_draft_keeps_texts_that_may_be_values() {
+    // The rows of a list, the texts that count as empty, and the imported cities and abbreviations.
+    let cases = [
+        (
+            "Heart Days,,None\nLung Days,n/a,-",
+            "empty = [\"n/a\", \"-\"]",
+            "- None|- -",
+        ),
+        (
+            "Heart Days,NA,Rome\nLung Days,NULL,NULL",
+            "empty = [\"NULL\"]",
+            "NA Rome|- -",
+        ),
+        (
+            "Heart Days,None,Rome\nLung Days,,Nan",
+            "",
+            "None Rome|- Nan",
+        ),
+    ];
+    for (rows, empty, expected) in cases {
+        let site = Site::new();
+        site.write(
+            "list.csv",
+            format!("Event name,Abbreviation,City\n{rows}\n"),
+        );
+        let draft = site.run(["template", "conferences", "--from", "list.csv"]);
+        assert!(draft.stdout.contains(empty), "{draft:?}");
+        site.write("list.toml", &draft.stdout);
+        let done = site.run([
+            "import",
+            "list.csv",
+            "--recipe",
+            "list.toml",
+            "--match",
+            "name",
+            "--create",
+        ]);
+        assert_eq!(done.code, Some(0), "{}: {done:?}", draft.stdout);
+        site.json(["export", "out"]);
+        let exported = fs::read_to_string(site.path("out/conferences.jsonl")).unwrap();
+        let values: Vec<String> = (exported.lines())
+            .map(|line| {
+                let record: Value = serde_json::from_str(line).unwrap();
+                ["abbv", "city"]
+                    .map(|field| record[field].as_str().unwrap_or("-").to_owned())
+                    .join(" ")
+            })
+            .collect();
+        assert_eq!(values.join("|"), expected, "{}", draft.stdout);
+    }
+}
+
+#[test]
 fn only_mapped_columns_are_read_and_a_second_run_changes_nothing() {
     let site = Site::new();
     site.write("journals.csv", "id,name\n1,NEJM\n2,Lancet\n");
@@ -353,14 +406,12 @@ fn corrected_words_are_words_that_lint_accepts() {
             &["Germany", "Germany", "Germany"],
         ),
         (
-            &["Germny ", "Germany", "Germany"],
+            &["GERMANY ", "Germany", "Germany"],
             &["Germany", "Germany", "Germany"],
         ),
         (
-            &[
-                "GERMNY", "Germny", "Germny", "Germany", "Germany", "Germany",
-            ],
-            &["Germany"; 6],
+            &["ITALIA", "Italia", " ita", "Italy", "Italy", "the  Italy"],
+            &["Italy"; 6],
         ),
     ];
     for (given, expected) in cases {
