@@ -83,7 +83,7 @@ fn commands_on_a_full_disk_finish_or_refuse() {
         }
         // Reading continues meanwhile, although nothing can be repaired on a full disk.
         for args in READING {
-            let read = site.ends(*args);
+            let read = site.ends(args);
             assert_eq!(read.code, Some(0), "{what}, then {args:?}: {read:?}");
         }
         // All records are of one version.
