@@ -1,6 +1,6 @@
 //! The times of a customer's requests during an attack of 2,000 connections from 32 addresses. Some send the head of a
 //! request slowly, some read slowly, and some are idle. In the second half, attackers connect again as soon as they are
-//! closed.
+//! closed. Then 64 connections from each of 17 addresses read pages of the feed slowly, with another customer's key.
 //!
 //!     cargo bench --bench attack
 //!     cargo bench --bench attack -- PROGRAM     # of another build
@@ -30,6 +30,11 @@ use tokio::time::sleep;
 
 const ATTACKERS: usize = 2_000;
 const ADDRESSES: usize = 32;
+/// The slow readers with a key, and their addresses.
+const READERS: usize = 17 * 64;
+const READER_ADDRESSES: usize = 17;
+/// The bytes that such a reader takes per pause: 4 KiB a second.
+const PIECE: usize = 2 << 10;
 /// The time for which customers are measured per row.
 const TIME: Duration = Duration::from_secs(10);
 /// The pause between two requests of a customer.
@@ -83,6 +88,29 @@ async fn hold(number: usize, server: SocketAddr) -> io::Result<()> {
         }
         _ => stream.read(&mut bytes).await.map(drop),
     }
+}
+
+/// Reads pages of the feed with a key, slowly, and again and again until the attack is over.
+async fn read_slowly(number: usize, server: SocketAddr, request: Arc<[u8]>, attack: Arc<Attack>) {
+    let host = u8::try_from(1 + number % READER_ADDRESSES).expect("few addresses");
+    while !attack.is_over.load(Ordering::Relaxed) {
+        attack.connected.fetch_add(1, Ordering::Relaxed);
+        // Fails when the server closes the connection.
+        let _ = hold_with_key([127, 0, 2, host], server, &request).await;
+    }
+}
+
+async fn hold_with_key(source: [u8; 4], server: SocketAddr, request: &[u8]) -> io::Result<()> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind(SocketAddr::new(IpAddr::from(source), 0))?;
+    socket.set_recv_buffer_size(4 << 10)?;
+    let mut stream = socket.connect(server).await?;
+    let mut bytes = [0; PIECE];
+    stream.write_all(&request.repeat(20)).await?;
+    while stream.read(&mut bytes).await? > 0 {
+        sleep(TRICKLE).await;
+    }
+    Ok(())
 }
 
 /// Sends a customer's request. Returns its connection.
@@ -160,7 +188,7 @@ fn main() {
             conferences: 600,
             journals: 500,
         },
-        &[Share::All],
+        &[Share::All, Share::All],
     );
     let serve = ["serve", "--listen", "127.0.0.1:0", "--log", "error", "--db"];
     let server = Server::start(Command::new(program).args(serve).arg(world.path()));
@@ -196,19 +224,10 @@ fn main() {
     add("no attack");
     let attacking = Arc::new(Attack::default());
     let attacked = Arc::clone(&attacking);
-    let runtime = thread::spawn(move || {
-        let runtime = Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .expect("a runtime");
-        runtime.block_on(async {
-            for number in 0..attackers {
-                tokio::spawn(attack(number, address, Arc::clone(&attacked)));
-            }
-            while !attacked.is_over.load(Ordering::Relaxed) {
-                sleep(Duration::from_millis(10)).await;
-            }
-        });
+    let runtime = run_attackers(&attacking, move || {
+        for number in 0..attackers {
+            tokio::spawn(attack(number, address, Arc::clone(&attacked)));
+        }
     });
     thread::sleep(time / 4);
     add("2,000 slow connections");
@@ -220,15 +239,58 @@ fn main() {
     attacking.is_over.store(true, Ordering::Relaxed);
     runtime.join().expect("the attackers");
     add("after the attack");
-    table.print();
-    println!(
-        "connections of attackers who came again: {:.0} a second",
-        again as f64 / time.as_secs_f64()
+
+    let readers = if is_test { 100 } else { READERS };
+    let request = format!(
+        "GET /v1/conferences/changes?limit=1000 HTTP/1.1\r\nhost: x\r\nx-api-key: {}\r\n\r\n",
+        world.keys[1]
     );
+    let request: Arc<[u8]> = request.into_bytes().into();
+    let reading = Arc::new(Attack::default());
+    let attacked = Arc::clone(&reading);
+    let runtime = run_attackers(&reading, move || {
+        for number in 0..readers {
+            let (request, attacked) = (Arc::clone(&request), Arc::clone(&attacked));
+            tokio::spawn(read_slowly(number, address, request, attacked));
+        }
+    });
+    thread::sleep(time / 4);
+    let before = reading.connected.load(Ordering::Relaxed);
+    add("17 × 64 slow readers with a key");
+    let read_again = reading.connected.load(Ordering::Relaxed) - before;
+    reading.is_over.store(true, Ordering::Relaxed);
+    runtime.join().expect("the readers");
+    table.print();
+    for (who, count) in [("attackers", again), ("slow readers", read_again)] {
+        println!(
+            "connections of {who} who came again: {:.0} a second",
+            count as f64 / time.as_secs_f64()
+        );
+    }
     println!(
         "memory of the server at the most: {:.0} MiB",
         server.memory_mib().1
     );
+}
+
+/// Runs the attackers that `spawn` starts on a thread of its own, until the attack is over.
+fn run_attackers(
+    attack: &Arc<Attack>,
+    spawn: impl FnOnce() + Send + 'static,
+) -> thread::JoinHandle<()> {
+    let attack = Arc::clone(attack);
+    thread::spawn(move || {
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(async {
+            spawn();
+            while !attack.is_over.load(Ordering::Relaxed) {
+                sleep(Duration::from_millis(10)).await;
+            }
+        });
+    })
 }
 
 /// Raises this process's limit of open files to its maximum.

@@ -14,8 +14,9 @@ use crate::model::{Dataset, KeyHash, KeyRecord, License, Witness};
 use crate::store::Snapshot;
 use crate::view::View;
 
+/// A key of the database.
 #[derive(Clone, Debug, PartialEq)]
-pub struct UsableKey {
+pub struct KnownKey {
     pub hash: KeyHash,
     pub record: Arc<KeyRecord>,
 }
@@ -77,9 +78,8 @@ pub(super) fn has_well_formed_key(request: &Request) -> bool {
     }
 }
 
-/// Finds the usable key of a request. Returns a 401 otherwise: `missing_api_key` if none was sent, another code if the
-/// key is unusable.
-pub fn authenticate(request: &Request, snapshot: &Snapshot) -> Result<UsableKey, Problem> {
+/// Finds the key of a request, which may be unusable. Returns a 401 otherwise.
+pub fn find_key(request: &Request, snapshot: &Snapshot) -> Result<KnownKey, Problem> {
     let text = match sent_key(&request.headers) {
         SentKey::None => return Err(missing_key(&request.headers)),
         SentKey::Different => {
@@ -89,12 +89,21 @@ pub fn authenticate(request: &Request, snapshot: &Snapshot) -> Result<UsableKey,
         SentKey::One(text) => text,
     };
     let hash = KeyHash::of(text);
-    let record = snapshot.find_key(&hash).ok_or(Code::InvalidApiKey)?;
-    match record.status_after(request.wall, snapshot.commit().time) {
-        KeyStatus::Active | KeyStatus::Replaced => Ok(UsableKey {
-            hash,
-            record: Arc::clone(record),
-        }),
+    let record = Arc::clone(snapshot.find_key(&hash).ok_or(Code::InvalidApiKey)?);
+    Ok(KnownKey { hash, record })
+}
+
+/// Returns a 401 for a key that is revoked or expired.
+pub fn check_status(
+    key: KnownKey,
+    request: &Request,
+    snapshot: &Snapshot,
+) -> Result<KnownKey, Problem> {
+    match key
+        .record
+        .status_after(request.wall, snapshot.commit().time)
+    {
+        KeyStatus::Active | KeyStatus::Replaced => Ok(key),
         KeyStatus::Revoked => Err(Code::RevokedApiKey.into()),
         KeyStatus::Expired => Err(Code::ExpiredApiKey.into()),
     }

@@ -23,6 +23,8 @@ use crate::contract::codes::ALLOWED_METHODS;
 
 /// The allowed request headers, in addition to those that always are, for a preflight that names none.
 const REQUEST_HEADERS: &str = "Authorization, X-API-Key, If-None-Match, Range, If-Range";
+/// A preflight that asks for more bytes of header names gets only the usual ones.
+const MAX_REQUEST_HEADERS_BYTES: usize = 1 << 10;
 /// The response headers that applications may read, in addition to those that they always may.
 const ANSWER_HEADERS: &str = "Accept-Ranges, Content-Disposition, Content-Encoding, Content-Range, ETag, \
                               RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Repr-Digest, Retry-After, \
@@ -90,12 +92,12 @@ impl Cors {
     }
 
     /// The headers of the response to a preflight. The server ignores headers that it does not know, such as those of
-    /// tracing, so all are allowed.
+    /// tracing, so all are allowed, if they are few.
     pub(in crate::api) fn preflight_headers(request: &Request) -> HeaderMap {
         let asked = request
             .headers
             .get(ACCESS_CONTROL_REQUEST_HEADERS)
-            .filter(|asked| !asked.is_empty());
+            .filter(|asked| (1..=MAX_REQUEST_HEADERS_BYTES).contains(&asked.len()));
         let allowed = asked
             .cloned()
             .unwrap_or(HeaderValue::from_static(REQUEST_HEADERS));

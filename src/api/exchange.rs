@@ -1,12 +1,13 @@
 //! A request while it is being answered.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::answers::AnswerResult;
-use super::auth::UsableKey;
+use super::auth::KnownKey;
 use super::rate::Window;
 use super::request::Request;
-use crate::model::{Dataset, Timestamp, Witness};
+use crate::model::{Dataset, KeyRecord, Timestamp, Witness};
 
 /// A request, and the state for its response, set as checks pass.
 #[derive(Debug)]
@@ -14,7 +15,9 @@ pub struct Exchange {
     pub(super) request: Request,
     pub(super) request_id: String,
     pub(super) window: RateHeaders,
-    pub(super) key: Option<UsableKey>,
+    pub(super) key: Option<KnownKey>,
+    /// The key that was sent, also if it is not usable.
+    pub(super) sent_key: Option<Arc<KeyRecord>>,
     /// The seq of its license's scope, once the key is checked.
     pub(super) scope_seq: u64,
     pub(super) pattern: &'static str,
@@ -39,7 +42,7 @@ pub(super) enum RateHeaders {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the names explain the fields")]
 pub struct Interest {
-    pub key: UsableKey,
+    pub key: KnownKey,
     pub(super) dataset: Dataset,
     pub(super) witness: Witness,
 }
@@ -51,6 +54,7 @@ impl Exchange {
             request_id: new_request_id(),
             window: RateHeaders::OfAddress,
             key: None,
+            sent_key: None,
             scope_seq: 0,
             pattern: "(none)",
             since: request.at,
@@ -167,7 +171,7 @@ mod tests {
             replaced_by: None,
         };
         let mut exchange = Exchange::new(request);
-        exchange.key = Some(UsableKey {
+        exchange.key = Some(KnownKey {
             hash: KeyHash::of(b"k"),
             record: Arc::new(record),
         });
@@ -222,7 +226,7 @@ mod tests {
     fn interests_differ_by_key_dataset_and_witness() {
         let exchange = exchange(Method::GET, None, None);
         let (interest, _) = exchange.interest(&page(Some(1))).unwrap();
-        let other_key = UsableKey {
+        let other_key = KnownKey {
             hash: KeyHash::of(b"l"),
             ..interest.key.clone()
         };

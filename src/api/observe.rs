@@ -22,6 +22,8 @@ pub struct Answered<'a> {
     pub problem: Option<Code>,
     /// The key, if it is usable.
     pub key: Option<&'a KeyRecord>,
+    /// The key that was sent, also if it is not usable.
+    pub sent_key: Option<&'a KeyRecord>,
     pub address: IpAddr,
     pub bytes: usize,
     pub duration: Duration,

@@ -15,6 +15,7 @@ use super::problem::{Code, Problem};
 use super::rate::Window;
 use super::representation::{Body, Representation};
 use crate::api::request::Request;
+use crate::model::KeyHash;
 
 pub static X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub static X_SYNC_TOKEN: HeaderName = HeaderName::from_static("x-sync-token");
@@ -40,8 +41,8 @@ pub struct Response {
     /// The error code, if it is a problem.
     pub problem: Option<Code>,
     pub feed: Option<FeedUse>,
-    /// Whether the request had a key that is usable from its address.
-    pub has_key: bool,
+    /// The key of the request, if it is usable from its address.
+    pub key: Option<KeyHash>,
 }
 
 impl Response {
@@ -62,7 +63,7 @@ impl Response {
             body: Bytes::new(),
             problem: None,
             feed: None,
-            has_key: false,
+            key: None,
         }
     }
 

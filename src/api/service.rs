@@ -13,7 +13,7 @@ use http::StatusCode;
 use tokio::sync::watch;
 
 use super::answers::{self, AnswerCache, AnswerResult, BuildGuard, CachedAnswer};
-use super::auth::{self, Caller, UsableKey};
+use super::auth::{self, Caller, KnownKey};
 use super::browsers::Cors;
 use super::exchange::{Exchange, Interest, RateHeaders};
 use super::job::{Job, PermitKind};
@@ -175,7 +175,7 @@ impl Service {
 
     /// Whether neither the key nor the witness of a long poll has changed. It does not read the disk.
     pub fn is_current(&self, interest: &Interest) -> bool {
-        let UsableKey { hash, record } = &interest.key;
+        let KnownKey { hash, record } = &interest.key;
         let has_key = self
             .source
             .newest()
@@ -187,7 +187,7 @@ impl Service {
 
     /// Whether a request that waited would still be admitted, and with the same scope. It does not read the disk.
     pub fn is_still_admitted(&self, exchange: &Exchange) -> bool {
-        let Some(UsableKey { hash, record }) = &exchange.key else {
+        let Some(KnownKey { hash, record }) = &exchange.key else {
             return true;
         };
         let newest = self.source.newest();
@@ -264,7 +264,10 @@ impl Service {
             since,
             ..
         } = exchange;
-        response.has_key = key.is_some() && response.problem != Some(Code::IpNotAllowed);
+        let usable = key
+            .as_ref()
+            .filter(|_| response.problem != Some(Code::IpNotAllowed));
+        response.key = usable.map(|key| key.hash);
         self.settings
             .cors
             .add_headers(request, &mut response.headers);
@@ -275,6 +278,7 @@ impl Service {
             status: response.status.as_u16(),
             problem: response.problem,
             key: key.as_ref().map(|key| &*key.record),
+            sent_key: exchange.sent_key.as_deref(),
             address: request.address,
             bytes: response.body.len(),
             duration: since.elapsed(),
@@ -312,7 +316,10 @@ impl Service {
         if request.has_body && reading {
             return Err(Problem::from(Code::InvalidRequest).closing());
         }
-        let key = auth::authenticate(request, &self.source.newest());
+        let newest = self.source.newest();
+        let sent = auth::find_key(request, &newest);
+        exchange.sent_key = sent.as_ref().ok().map(|key| Arc::clone(&key.record));
+        let key = sent.and_then(|key| auth::check_status(key, request, &newest));
         let caller = key.as_ref().ok().and_then(|key| self.caller(&key.record));
         if reading
             && let Some(answer) = caller
@@ -419,7 +426,7 @@ impl Service {
     fn admit(
         &self,
         exchange: &mut Exchange,
-        key: Result<UsableKey, Problem>,
+        key: Result<KnownKey, Problem>,
         caller: Option<Caller>,
     ) -> Result<Caller, Problem> {
         let request = &exchange.request;
@@ -442,7 +449,7 @@ impl Service {
                 });
             }
         };
-        let UsableKey { record, .. } = &*exchange.key.insert(key);
+        let KnownKey { record, .. } = &*exchange.key.insert(key);
         auth::check_address(request, record)?;
         let caller = caller.ok_or_else(Problem::not_set_up)?;
         exchange.scope_seq = caller.license.scope_seq;

@@ -59,8 +59,8 @@ pub trait SnapshotSource: Send + Sync {
 
     /// Waits for a poll for new keys, which other processes create. It begins after `since`, the time of the request.
     /// Concurrent callers share it. Invalid keys cause no additional polls of a file, and at most one per second of a
-    /// bucket. It may block for two seconds. Returns false if the origin of the database could not be polled: then a
-    /// key that is unknown here may be valid.
+    /// bucket. It may block for two seconds. Returns false if the file or the origin of the database could not be
+    /// polled in time: then a key that is unknown here may be valid.
     fn poll_for_keys(&self, _since: Instant) -> bool {
         true
     }

@@ -260,7 +260,9 @@ parameters! {
              two minutes, because a change has the time at which its writing began. Do not send the largest \
              `updated_at` that you have: it does not change when a record enters the license";
         q: Option<String>, "Q", ParameterForm::Length(2, 100), WhenAbsent::Optional,
-            "Text found anywhere in the {searched}, ignoring case, diacritics, and the kinds of apostrophes and dashes";
+            "Text found anywhere in the {searched}, ignoring case, the width of letters, diacritics of Latin and Greek letters, \
+             points of Hebrew and Arabic, and the kinds of apostrophes and dashes. Marks that make another letter count, \
+             as in が and й";
         ..filters, "The filters by fields, by their names";
     }
 

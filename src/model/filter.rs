@@ -12,7 +12,7 @@ use super::time::Timestamp;
 pub struct Filter {
     /// Matches records that changed, or entered the license, at or after this time.
     pub updated_since: Option<Timestamp>,
-    /// Matches records with this text in a field that `q` searches. Case and diacritics are ignored.
+    /// Matches records with this text in a field that `q` searches. [`fold`](super::fold::fold) says what counts.
     pub text: Option<String>,
     /// Conditions on fields, in the order of [`FieldTable::filters`].
     pub conditions: Vec<FieldCondition>,

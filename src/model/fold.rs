@@ -1,5 +1,4 @@
-//! Text folding for `q` and alphabetical order: case, diacritics and typography are ignored, in any script. And
-//! suggestions for misspelt names.
+//! Text folding for `q` and alphabetical order, and for `--match`. And suggestions for misspelt names.
 
 use icu_casemap::CaseMapper;
 use unicode_normalization::UnicodeNormalization;
@@ -8,14 +7,50 @@ use unicode_normalization::char::canonical_combining_class;
 /// A place where a word may be divided. It is invisible elsewhere.
 const SOFT_HYPHEN: char = '\u{ad}';
 
-/// Folds a text: full Unicode case folding, compatibility decomposition, then without combining marks, strokes and
-/// ligatures of Latin letters, and recomposed. Letters of different width become equal too, all apostrophes become `'`,
-/// all dashes `-`, and soft hyphens vanish. Apart from that, the result is close to the first level of the Unicode
-/// Collation Algorithm.
+/// Latin letters with a stroke or bar in their code point, each followed by its plain form. The default table of the
+/// Unicode Collation Algorithm distinguishes them only on the second level.
+const STROKES: &str = "øołlđdðdħhŧtıiƀbɨiʉuɵoƶzǥgɇeɉjɍrɏyȼcⱥaⱦtƚlⱡlᵽpꝁkꞡgꞣkꞥnꞧrꞩs";
+
+/// Folds a text for finding it. It is composed (NFKC), so letters of different width are equal. Case, and marks and
+/// strokes of Latin and Greek letters are ignored, as well as the points of Hebrew and Arabic. All apostrophes become
+/// `'`, all dashes `-`, and soft hyphens vanish.
 ///
-/// Marks without a combining class stay, because they are vowel signs (Devanagari, Thai). The text is recomposed so
-/// that a Hangul syllable does not match the beginning of a longer one.
+/// Marks of other scripts make other letters, so they count: か and が, и and й. The text is recomposed so that a
+/// Hangul syllable does not match the beginning of a longer one.
 pub fn fold(text: &str) -> String {
+    let plain = plain_letters(text);
+    if plain.is_ascii() {
+        return plain;
+    }
+    plain
+        .chars()
+        .filter(|letter| !is_point(*letter))
+        .nfc()
+        .collect()
+}
+
+/// Folds a text for identifying a record by it. Unlike with [`fold`], points of Hebrew and Arabic count, and blanks,
+/// dashes and apostrophes do not. Blanks and dashes between digits count as one dash: `1-2` is not `12`.
+pub fn match_form(text: &str) -> String {
+    let mut form = String::with_capacity(text.len());
+    let mut is_parted = false;
+    for letter in plain_letters(text).chars() {
+        if letter == '-' || is_blank(letter) {
+            is_parted = true;
+        } else if letter != '\'' {
+            if is_parted && letter.is_numeric() && form.ends_with(char::is_numeric) {
+                form.push('-');
+            }
+            form.push(letter);
+            is_parted = false;
+        }
+    }
+    form.nfc().collect()
+}
+
+/// Returns the text in its compatibility decomposition, after full Unicode case folding. Marks, strokes and ligatures
+/// of Latin and Greek letters are left out.
+fn plain_letters(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase().replace('`', "'");
     }
@@ -26,38 +61,41 @@ pub fn fold(text: &str) -> String {
     let decomposed: String = apostrophes.nfkd().collect();
     let folded = CaseMapper::new().fold_string(&decomposed);
     let mut plain = String::with_capacity(folded.len());
-    for letter in folded
-        .nfkd()
-        .filter(|letter| canonical_combining_class(*letter) == 0)
-    {
-        match plain_form(letter) {
-            Some(form) => plain.push_str(form),
-            None => plain.push(letter),
+    let mut drops_marks = true;
+    for letter in folded.nfkd() {
+        if canonical_combining_class(letter) == 0 {
+            drops_marks = !has_own_marks(letter);
+        } else if drops_marks {
+            continue;
+        }
+        match letter {
+            '\u{2018}' | '\u{2019}' | '\u{2bc}' | '`' => plain.push('\''),
+            '\u{2010}'..='\u{2015}' | '\u{2212}' => plain.push('-'),
+            SOFT_HYPHEN => {}
+            'æ' => plain.push_str("ae"),
+            'œ' => plain.push_str("oe"),
+            _ => plain.push(without_stroke(letter).unwrap_or(letter)),
         }
     }
-    plain.nfc().collect()
+    plain
 }
 
-/// Returns the plain form of an apostrophe or dash, or of a Latin letter whose stroke or ligature is part of the code
-/// point. The default table of the Unicode Collation Algorithm distinguishes these letters only on the second level.
-fn plain_form(letter: char) -> Option<&'static str> {
-    Some(match letter {
-        '\u{2018}' | '\u{2019}' | '\u{2bc}' | '`' => "'",
-        '\u{2010}'..='\u{2015}' | '\u{2212}' => "-",
-        SOFT_HYPHEN => "",
-        'ø' => "o",
-        'ł' => "l",
-        'đ' | 'ð' => "d",
-        'ħ' => "h",
-        'ŧ' => "t",
-        'ı' => "i",
-        'æ' => "ae",
-        'œ' => "oe",
-        'ƀ' => "b",
-        'ɨ' => "i",
-        'ʉ' => "u",
-        _ => return None,
-    })
+/// Returns true for letters of other scripts than Latin and Greek.
+fn has_own_marks(letter: char) -> bool {
+    letter.is_alphanumeric()
+        && !matches!(letter, '\0'..='\u{3ff}' | '\u{1d00}'..='\u{2c7f}' | '\u{a720}'..='\u{a7ff}')
+}
+
+/// Returns true for the points of Hebrew and Arabic. Hamza and madda make other letters.
+fn is_point(letter: char) -> bool {
+    matches!(letter, '\u{591}'..='\u{652}' | '\u{656}'..='\u{6ed}' | '\u{8ca}'..='\u{8ff}')
+        && canonical_combining_class(letter) != 0
+}
+
+/// Returns the plain form of a letter of [`STROKES`].
+fn without_stroke(letter: char) -> Option<char> {
+    let (_, after) = STROKES.split_once(letter).filter(|_| !letter.is_ascii())?;
+    after.chars().next()
 }
 
 /// Folds a text, and removes blanks, invisible characters, `_`, `-` and `.`.
@@ -128,13 +166,23 @@ mod tests {
             ("Łódź", "lodz"),
             ("København", "kobenhavn"),
             ("ΚΑΡΔΙΟΛΟΓΊΑΣ", "καρδιολογιας"),
-            ("Ёлка", "елка"),
+            ("ΐ, ᾴ", "ι, αι"),
+            ("\u{301}e", "e"),
+            ("ШКОЛА", "школа"),
             ("e\u{301}tude", "ÉTUDE"),
             ("ﬁbrosis", "FIBROSIS"),
             ("Đà Nẵng", "da nang"),
             ("日本癌学会", "日本癌学会"),
             ("ＡＳＣＯ", "asco"),
             ("ｶﾝﾌｧﾚﾝｽ", "カンファレンス"),
+            // Composed first: marks of their own, or letters of half width.
+            ("か\u{3099}ん", "がん"),
+            ("ﾊﾟｽ", "パス"),
+            ("и\u{306}од", "ЙОД"),
+            // Points of Hebrew and Arabic.
+            ("שָׁלוֹם", "שלום"),
+            ("مُحَمَّد", "محمد"),
+            ("أ\u{64e}ورام", "ا\u{654}ورام"),
         ];
         for (one, other) in cases {
             assert_eq!(fold(one), fold(other), "{one:?} and {other:?}");
@@ -155,6 +203,7 @@ mod tests {
             ("Ƀƀ", "bb"),
             ("Ɨɨ", "ii"),
             ("Ʉʉ", "uu"),
+            ("ƵƶǤǥɆɏȻⱥⱦƟ", "zzggeycato"),
             ("ẞß", "ssss"),
         ];
         for (text, expected) in cases {
@@ -178,6 +227,7 @@ mod tests {
             ),
             ("onco\u{ad}lo\u{ad}gy", "oncology"),
             ("\u{ad}", ""),
+            ("a\u{338}≠", "a="),
             (
                 "“a” \u{2016}\u{200f}b\u{2bd}",
                 "“a” \u{2016}\u{200f}b\u{2bd}",
@@ -207,14 +257,58 @@ mod tests {
 
     #[test]
     fn different_letters_fold_differently() {
-        for (one, other) in [("각", "가"), ("हिन्दी", "हन्दी"), ("癌", "がん"), ("n", "m")]
-        {
+        let pairs = [
+            ("각", "가"),
+            ("हिन्दी", "हन्दी"),
+            ("癌", "がん"),
+            ("n", "m"),
+            // Marks that make other letters.
+            ("ぱ", "ば"),
+            ("ﾊﾞｽ", "ハス"),
+            ("ё", "е"),
+            ("ї", "і"),
+            ("ғ", "г"),
+            ("ड\u{93c}", "ड"),
+            ("क\u{94d}", "क"),
+            ("ก\u{e48}า", "กา"),
+            ("أ", "ا"),
+            ("ئ", "ي"),
+        ];
+        for (one, other) in pairs {
             assert_ne!(fold(one), fold(other), "{one:?} and {other:?}");
+            assert_ne!(match_form(one), match_form(other), "{one:?} and {other:?}");
         }
         assert!(
             !fold("각").contains(&fold("가")),
             "a Hangul syllable is one letter"
         );
+    }
+
+    #[test]
+    fn texts_that_identify_one_record() {
+        let cases = [
+            ("Crohn’s & Colitis", "crohns  &\u{a0}colitis", true),
+            ("Non‐Hodgkin-Tage", "nonhodgkin tage", true),
+            ("Łódź, Ƶürich", "lodz, zurich", true),
+            ("Ｅ－Poster ﬁ", "e poster FI", true),
+            ("onco\u{ad}lo\u{200b}gy", "Oncology", true),
+            ("ぱ", "は\u{309a}", true),
+            ("COVID-19", "covid 19", true),
+            ("2026–27", "2026 - 27", true),
+            ("2026-27", "202627", false),
+            ("Phase 1 2", "Phase 12", false),
+            ("שָׁלוֹם", "שלום", false),
+            ("عِلْم", "عَلَم", false),
+            ("A/B", "AB", false),
+            ("C+", "C", false),
+        ];
+        for (one, other, expected) in cases {
+            assert_eq!(
+                match_form(one) == match_form(other),
+                expected,
+                "{one:?} and {other:?}"
+            );
+        }
     }
 
     #[test]

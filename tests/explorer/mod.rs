@@ -156,7 +156,12 @@ fn the_page_folds_as_the_server() {
         '\u{a0}'..='\u{24f}',
         '\u{2b9}'..='\u{2bf}',
         '\u{384}'..='\u{3ce}',
-        '\u{400}'..='\u{45f}',
+        '\u{400}'..='\u{482}',
+        '\u{48a}'..='\u{4ff}',
+        '\u{591}'..='\u{5c7}',
+        '\u{5d0}'..='\u{6d5}',
+        '\u{904}'..='\u{939}',
+        '\u{3041}'..='\u{30ff}',
     ];
     let others = [
         '\u{1e00}'..='\u{1eff}',
@@ -170,7 +175,13 @@ fn the_page_folds_as_the_server() {
         .chain(['\u{fe30}'..='\u{fe6b}', '\u{ff01}'..='\u{ffee}'])
         .flatten();
     let texts: Vec<String> = letters
-        .flat_map(|letter| [letter.to_string(), format!("é{letter}’s")])
+        .flat_map(|letter| {
+            [
+                letter.to_string(),
+                format!("é{letter}’s"),
+                format!("か{letter}\u{3099}иا{letter}"),
+            ]
+        })
         .collect();
     let lines: String = texts
         .iter()

@@ -182,9 +182,18 @@ fn a_preflight_needs_no_key_and_counts_nothing() {
         );
     }
     assert_eq!(left(), before);
-    // The names that it requests are allowed as they are written, or else the usual ones.
+    // The names that it requests are allowed as they are written, up to 1 KiB, or else the usual ones.
     let usual = "Authorization, X-API-Key, If-None-Match, Range, If-Range";
+    let most = ["x-trace"; 128]
+        .join(",")
+        .replacen("x-trace", "x-trace0", 1);
+    assert_eq!(most.len(), 1024);
+    let more = format!("{most}1");
+    let many = ["x-span"; 2000].join(", ");
     let asked = [
+        (most.as_str(), most.as_str()),
+        (&more, usual),
+        (&many, usual),
         ("x-api-key", "x-api-key"),
         (
             "baggage,traceparent,x-api-key",

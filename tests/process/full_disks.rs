@@ -29,6 +29,14 @@ const COMMANDS: [&[&str]; 7] = [
     &["restore", "kept.redb", "--yes"],
 ];
 
+/// Commands that only read.
+const READING: [&[&str]; 4] = [
+    &["license", "list"],
+    &["key", "list"],
+    &["log"],
+    &["show", "conferences", "3"],
+];
+
 #[test]
 fn commands_on_a_full_disk_finish_or_refuse() {
     let (cases, seed) = cases_and_seed(14, 20_261_123);
@@ -73,7 +81,12 @@ fn commands_on_a_full_disk_finish_or_refuse() {
             }
             _ => panic!("{what}: {ended:?}"),
         }
-        // Reading continues meanwhile: all records are of one version.
+        // Reading continues meanwhile, although nothing can be repaired on a full disk.
+        for args in READING {
+            let read = site.ends(args);
+            assert_eq!(read.code, Some(0), "{what}, then {args:?}: {read:?}");
+        }
+        // All records are of one version.
         let export = client.get("/v1/exports/conferences");
         assert_eq!(export.status, 200, "{what}");
         version_of(&export.lines());
@@ -93,8 +106,30 @@ fn commands_on_a_full_disk_finish_or_refuse() {
             );
         }
     }
+    a_second_server_starts_on_a_full_disk(&site, &disk, &key);
     server.stop();
     counted(cases, "full disks");
     println!("{refused} commands refused, {done} done");
     assert!(refused > 0, "no disk was too small");
+}
+
+/// An import fills the disk. Then no repair finds room, and another server starts with the last commit.
+fn a_second_server_starts_on_a_full_disk(site: &Site, disk: &Disk, key: &str) {
+    site.import("conferences.jsonl", conferences_of_version(300, 0));
+    site.write("conferences.jsonl", conferences_of_version(300, 1));
+    for free in (1..=20).map(|step| step * (16 << 10)) {
+        disk.fill(free);
+        let refused = site.ends(["import", "conferences.jsonl"]);
+        if refused.code == Some(0) {
+            disk.free_all();
+            return;
+        }
+        disk.free_all();
+        disk.fill(0);
+        let second = site.serve();
+        let export = second.client(key).get("/v1/exports/conferences");
+        assert_eq!(version_of(&export.lines()), 0, "{free} bytes free");
+        second.stop();
+        disk.free_all();
+    }
 }

@@ -137,6 +137,98 @@ fn damaged() -> Vec<Case> {
             "its sheet `organizations` cannot be read after the cell A2: Cell string index not found in shared strings table",
         ),
         (
+            "a text before all others",
+            changed(text, "t=\"s\"><v> 0 </v>"),
+            "the value of the cell B2 cannot be read; save it again",
+        ),
+        (
+            "a text and a half",
+            changed(text, "t=\"s\"><v>0.5</v>"),
+            "the value of the cell B2 cannot be read",
+        ),
+        (
+            "a text with a sign",
+            changed(text, "t=\"s\"><v>-0</v>"),
+            "the value of the cell B2 cannot be read",
+        ),
+        (
+            "a text with letters, in a cell without a name",
+            changed(
+                "r=\"B2\" t=\"inlineStr\"><is><t>ESMO</t></is>",
+                "t=\"s\"><v>first</v>",
+            ),
+            "the value of the cell B2 cannot be read",
+        ),
+        (
+            "a text beyond all numbers",
+            changed(text, "t=\"s\"><v>99999999999999999999999</v>"),
+            "the value of the cell B2 cannot be read",
+        ),
+        (
+            "a format that is no number",
+            changed("r=\"B2\"", "r=\"B2\" s=\"bold\""),
+            "the format of the cell B2 cannot be read",
+        ),
+        (
+            "a format with a blank",
+            changed("r=\"B2\"", "r=\"B2\" s=\" 1\""),
+            "the format of the cell B2 cannot be read",
+        ),
+        (
+            "a number in two pieces",
+            changed("<v>1</v>", "<v>1<!-- of -->2</v>"),
+            "the value of the cell A2 cannot be read",
+        ),
+        (
+            "a number with an entity",
+            changed("<v>1</v>", "<v>1&#48;</v>"),
+            "the value of the cell A2 cannot be read",
+        ),
+        (
+            "a text of a formula in a section",
+            changed(text, "t=\"str\"><v><![CDATA[ESMO]]></v>"),
+            "the value of the cell B2 cannot be read",
+        ),
+        (
+            "two values",
+            changed("<v>1</v>", "<v>1</v><v>2</v>"),
+            "the value of the cell A2 cannot be read",
+        ),
+        (
+            "a formula after its value",
+            changed("<v>1</v>", "<v>1</v><f>1+0</f>"),
+            "the value of the cell A2 cannot be read",
+        ),
+        (
+            "a text that is not inline",
+            changed("<is><t>ESMO</t></is>", "<v>ESMO</v>"),
+            "the value of the cell B2 cannot be read",
+        ),
+        (
+            "neither true nor false",
+            changed(text, "t=\"b\"><v>perhaps</v>"),
+            "Unrecognized",
+        ),
+        (
+            "another calendar",
+            good()
+                .changed("xl/workbook.xml", |text| {
+                    text.replace("<sheets>", "<workbookPr date1904=\"yes\"/><sheets>")
+                })
+                .pack(),
+            "its calendar is neither that of 1900 nor that of 1904; save it again",
+        ),
+        (
+            "a number format without a number",
+            good()
+                .with(
+                    "xl/styles.xml",
+                    "<styleSheet><cellXfs><xf numFmtId=\"0x0e\"/></cellXfs></styleSheet>",
+                )
+                .pack(),
+            "its part `xl/styles.xml` is damaged: a number format has no number; save it again",
+        ),
+        (
             "an unknown error",
             changed(text, "t=\"e\"><v>#SPILL!</v>"),
             "contains the spreadsheet error `#SPILL!` after the cell A2; correct or clear that cell",
@@ -201,6 +293,32 @@ fn large() -> Vec<Case> {
             ))
             .pack(),
             "organizations]:2: the line is longer than 4194304 bytes; correct it",
+        ),
+        (
+            "5,000 merged columns",
+            Parts::of_sheet(sheet(
+                ROW,
+                &format!(
+                    "<mergeCells>{}</mergeCells>",
+                    (1..=5_000)
+                        .map(|row| format!("<mergeCell ref=\"C{row}:D1048576\"/>"))
+                        .collect::<String>()
+                ),
+            ))
+            .pack(),
+            "organizations]:2: the cells C1:D1048576 are merged, so that only the first has a value",
+        ),
+        (
+            "5,000 links of whole columns",
+            Parts::of_sheet(sheet(
+                ROW,
+                &format!(
+                    "<hyperlinks>{}</hyperlinks>",
+                    "<hyperlink ref=\"A1:B1048576\" location=\"Sheet2!A1\"/>".repeat(5_000)
+                ),
+            ))
+            .pack(),
+            "its sheet `organizations` has more than 1000 links of several cells",
         ),
         (
             "50,000 merged rows",

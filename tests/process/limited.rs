@@ -29,6 +29,7 @@ fn limits_of(text: &str) -> Limits {
                 (limits.long_polls, limits.long_polls_per_key) = (number(), number().div_ceil(4))
             }
             "exports" => limits.exports = number(),
+            "poll-grace" => limits.long_poll_grace = time(),
             "request" => limits.request = time(),
             "response" => limits.response = time(),
             _ => panic!("no limit is named {name}"),

@@ -320,7 +320,7 @@ fn half_open_connections_do_not_block_new_callers() {
 #[test]
 fn a_download_at_a_good_rate_keeps_its_slot() {
     let (site, key) = large_site();
-    let server = serve(&site, "per-address=2", "");
+    let server = serve(&site, "per-address=2 poll-grace=100ms", "");
     let began = Barrier::new(3);
     let tried = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -468,6 +468,115 @@ fn slow_readers_do_not_block_new_callers() {
 }
 
 #[test]
+fn slow_readers_with_a_key_do_not_block_new_callers() {
+    let (site, key) = large_site();
+    let (_, slow_key) = site.key("all", &[]);
+    let (server, mut admin) = start_watched(
+        &site,
+        command(
+            &site,
+            "connections=24 per-address=6",
+            "--admin-listen 127.0.0.1:0 --log warn,medfeed=info",
+        ),
+    );
+    let request = server
+        .client(&slow_key)
+        .request("/v1/conferences/changes?limit=500");
+    let (done, begun) = (AtomicBool::new(false), Instant::now());
+    // The attack also ends when the test fails.
+    let is_over = || done.load(Ordering::Relaxed) || begun.elapsed() > 3 * SOON;
+    std::thread::scope(|scope| {
+        for number in 0_u8..30 {
+            let (server, request, is_over) = (&server, &request, &is_over);
+            scope.spawn(move || {
+                while !is_over() {
+                    let source = IpAddr::from([127, 0, 2, 1 + number % 5]);
+                    let mut stream = connect_from(source, server.address, Some(4 << 10)).unwrap();
+                    let _ = stream.write_all(request.repeat(20).as_bytes());
+                    // 4 KB a second.
+                    let _ = trickle(&mut stream, 80, is_over);
+                }
+            });
+        }
+        wait_for("slow readers hold all slots", || {
+            scrape(&mut admin)["medfeed_connections"] >= 24.0
+        });
+        let asked = Instant::now();
+        for round in 0..20 {
+            let answer = server.client(&key).try_get("/v1/conferences/1");
+            let answer = answer.unwrap_or_else(|error| panic!("round {round}: {error}"));
+            assert_eq!(answer.status, 200, "round {round}");
+        }
+        assert!(
+            asked.elapsed() < SOON,
+            "20 callers waited {:?}",
+            asked.elapsed()
+        );
+        done.store(true, Ordering::Relaxed);
+    });
+    server.stop();
+}
+
+/// Opens a page of an office: its own files, an export, then a long poll. Returns the connection of the long poll.
+fn open_page(server: &Server, key: &str, source: [u8; 4]) -> io::Result<BufReader<TcpStream>> {
+    let client = server.client(key);
+    let mut stream = BufReader::new(connect_from(IpAddr::from(source), server.address, None)?);
+    for target in ["/", "/explorer/app.js", "/v1/exports/journals"] {
+        let answer = ask(&mut stream, &client.request(target))?;
+        assert_eq!(answer.status, 200, "{target}");
+        if let Some(token) = answer.header("x-sync-token") {
+            let poll = format!("/v1/journals/changes?since={token}&wait=40");
+            stream
+                .get_mut()
+                .write_all(client.request(&poll).as_bytes())?;
+        }
+    }
+    Ok(stream)
+}
+
+#[test]
+fn the_pages_of_an_office_load_although_it_has_more_than_its_address_may_have() {
+    const OFFICE: [u8; 4] = [127, 0, 3, 1];
+    let (site, key) = Site::open(3);
+    let limits = "per-address=6 poll-grace=1s";
+    let (server, mut admin) = start_watched(
+        &site,
+        command(
+            &site,
+            limits,
+            "--admin-listen 127.0.0.1:0 --log warn,medfeed=info",
+        ),
+    );
+    let mut pages: Vec<_> = (0..6)
+        .map(|_| open_page(&server, &key, OFFICE).expect("within the limit"))
+        .collect();
+    wait_for("all wait", || scrape(&mut admin)["medfeed_waiting"] == 6.0);
+    // Three more at once. None closes another one that is loading.
+    std::thread::scope(|scope| {
+        let more: Vec<_> = (0..3)
+            .map(|_| scope.spawn(|| open_page(&server, &key, OFFICE)))
+            .collect();
+        for page in more {
+            let page = page.join().expect("a page").expect("it is loaded");
+            pages.push(page);
+        }
+    });
+    // The longest of the long polls were answered early.
+    for page in &mut pages[..3] {
+        let answer = read_answer(page, false).expect("its empty page");
+        assert_eq!(answer.items().len(), 0);
+        assert_eq!(answer.header("connection"), Some("close"));
+    }
+    wait_for("the others wait", || {
+        scrape(&mut admin)["medfeed_waiting"] == 6.0
+    });
+    let samples = scrape(&mut admin);
+    assert_eq!(samples["medfeed_connections_refused_total"], 0.0);
+    assert_eq!(samples["medfeed_waits_ended_total{by=\"capacity\"}"], 3.0);
+    server.stop();
+}
+
+#[test]
 fn the_connection_that_idles_longest_makes_room() {
     let site = Site::with(3);
     let server = serve(&site, "connections=3", "");
@@ -510,19 +619,30 @@ fn a_connection_that_is_served_keeps_its_slot() {
         .get_ref()
         .set_read_timeout(Some(Duration::from_millis(1500)))
         .unwrap();
-    let waits = ask(&mut third, STATUS).expect_err("no slot");
-    assert!(
-        matches!(
-            waits.kind(),
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
-        ),
-        "{waits}"
-    );
-    for (stream, length) in &mut taking {
-        stream
-            .read_exact(&mut vec![0; *length])
-            .expect("the answer comes whole");
-    }
+    let tried = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for (stream, length) in &mut taking {
+            let is_slow = || !tried.load(Ordering::Relaxed);
+            scope.spawn(move || {
+                read_slowly(
+                    stream,
+                    *length,
+                    32 << 10,
+                    Duration::from_millis(10),
+                    is_slow,
+                );
+            });
+        }
+        let waits = ask(&mut third, STATUS).expect_err("no slot");
+        tried.store(true, Ordering::Relaxed);
+        assert!(
+            matches!(
+                waits.kind(),
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+            ),
+            "{waits}"
+        );
+    });
     third.get_ref().set_read_timeout(Some(SOON)).unwrap();
     assert_eq!(
         read_answer(&mut third, false).expect("its turn").status,

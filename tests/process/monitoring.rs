@@ -589,7 +589,7 @@ fn a_client_that_died_is_behind_by_the_age_of_the_oldest_entry_that_it_lacks() {
         || (old.behind_days(&mut other_admin) == Some(0.0)).then_some(()),
     );
     other.stop();
-    // A token of a history that was replaced has no lag.
+    // A token that a restore ended is behind since then.
     let backup = old.site.backup("backup.redb");
     old.site.import(
         "conferences.jsonl",
@@ -603,20 +603,35 @@ fn a_client_that_died_is_behind_by_the_age_of_the_oldest_entry_that_it_lacks() {
     old.site
         .json(["restore", backup.to_str().unwrap(), "--yes"]);
     // The restore takes one seq, so the seq of the token exists again.
-    wait_for("no figure of a lost history", || {
-        old.behind_days(&mut admin).is_none()
+    let restored = |lag: Option<f64>| lag.is_some_and(|days| days > 0.0 && days < 0.1);
+    wait_for("it counts from the restore on", || {
+        restored(old.behind_days(&mut admin))
     });
-    let listed = old.site.json(["key", "list"]);
-    let keys = listed["keys"].as_array().unwrap();
-    let key = keys
-        .iter()
-        .find(|key| key["id"] == old.id.as_str())
-        .unwrap();
-    assert_eq!(
-        key["usage"]["feeds"]["conferences"]["behind_s"],
-        json!(null),
+    assert_eq!(client.get(&later).status, 410);
+    assert!(restored(old.behind_days(&mut admin)));
+    let key = wait_until("the refusal is written", SOON, || {
+        let listed = old.site.json(["key", "list"]);
+        let keys = listed["keys"].as_array().unwrap().clone();
+        let mut own = keys.into_iter().filter(|key| key["id"] == old.id.as_str());
+        own.next()
+            .filter(|key| key["usage"]["last_refusal"].is_object())
+    });
+    assert!(
+        key["usage"]["feeds"]["conferences"]["behind_s"].as_u64() < Some(3600),
         "{key}"
     );
+    let refusal = &key["usage"]["last_refusal"];
+    assert_eq!(refusal["code"], "resync_required", "{key}");
+    // It counts on after another restore and at another server, until the client has loaded the export again.
+    old.site
+        .json(["restore", backup.to_str().unwrap(), "--yes"]);
+    let (other, mut other_admin) = serve_watched(&old.site, &[]);
+    assert!(restored(old.behind_days(&mut other_admin)));
+    other.stop();
+    let export = client.get("/v1/exports/conferences");
+    let token = export.header("x-sync-token").unwrap();
+    assert_eq!(client.get(&since(token)).status, 200);
+    assert_eq!(old.behind_days(&mut admin), Some(0.0));
     server.stop();
 }
 

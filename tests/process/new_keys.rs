@@ -247,5 +247,18 @@ fn made_up_keys_cause_few_polls_and_delay_no_caller() {
         );
     });
     store.release();
+
+    // Also if more of them wait than may.
+    store.fail("GET", &name, Fault::Held, 1);
+    std::thread::scope(|scope| {
+        for number in 0..80 {
+            let source = [127, 0, 4, 1 + number % 2].into();
+            let mut client = server.client(&made_up()).coming_from(source);
+            scope.spawn(move || {
+                assert_eq!(client.get("/v1/conferences").problem(), "unavailable");
+            });
+        }
+    });
+    store.release();
     server.stop();
 }

@@ -252,6 +252,7 @@ fn a_key_with_two_feeds_is_sorted_by_its_largest_lag() {
         (
             id.clone(),
             KeyUse {
+                last_refusal: None,
                 last_used_at: None,
                 feeds: feeds.into_iter().collect(),
             },

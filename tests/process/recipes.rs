@@ -167,6 +167,59 @@ fn drafted_recipes_read_their_files() {
 }
 
 #[test]
+fn a_draft_keeps_texts_that_may_be_values() {
+    // The rows of a list, the texts that count as empty, and the imported cities and abbreviations.
+    let cases = [
+        (
+            "Heart Days,,None\nLung Days,n/a,-",
+            "empty = [\"n/a\", \"-\"]",
+            "- None|- -",
+        ),
+        (
+            "Heart Days,NA,Rome\nLung Days,NULL,NULL",
+            "empty = [\"NULL\"]",
+            "NA Rome|- -",
+        ),
+        (
+            "Heart Days,None,Rome\nLung Days,,Nan",
+            "",
+            "None Rome|- Nan",
+        ),
+    ];
+    for (rows, empty, expected) in cases {
+        let site = Site::new();
+        site.write(
+            "list.csv",
+            format!("Event name,Abbreviation,City\n{rows}\n"),
+        );
+        let draft = site.run(["template", "conferences", "--from", "list.csv"]);
+        assert!(draft.stdout.contains(empty), "{draft:?}");
+        site.write("list.toml", &draft.stdout);
+        let done = site.run([
+            "import",
+            "list.csv",
+            "--recipe",
+            "list.toml",
+            "--match",
+            "name",
+            "--create",
+        ]);
+        assert_eq!(done.code, Some(0), "{}: {done:?}", draft.stdout);
+        site.json(["export", "out"]);
+        let exported = fs::read_to_string(site.path("out/conferences.jsonl")).unwrap();
+        let values: Vec<String> = (exported.lines())
+            .map(|line| {
+                let record: Value = serde_json::from_str(line).unwrap();
+                ["abbv", "city"]
+                    .map(|field| record[field].as_str().unwrap_or("-").to_owned())
+                    .join(" ")
+            })
+            .collect();
+        assert_eq!(values.join("|"), expected, "{}", draft.stdout);
+    }
+}
+
+#[test]
 fn only_mapped_columns_are_read_and_a_second_run_changes_nothing() {
     let site = Site::new();
     site.write("journals.csv", "id,name\n1,NEJM\n2,Lancet\n");
@@ -305,7 +358,7 @@ fn rows_mean_the_records_as_they_are_after_the_run() {
             "journals.jsonl {\"id\":1,\"name\":\"A\"}",
             "{\"id\":1,\"publisher\":1.10}",
             "",
-            &["error: publisher: `1.1` - is no text; write it in quotation marks"],
+            &["error: publisher: `1.1` - is a number; write a text in quotation marks"],
         ),
         // A constant is read like a cell.
         (
@@ -353,14 +406,12 @@ fn corrected_words_are_words_that_lint_accepts() {
             &["Germany", "Germany", "Germany"],
         ),
         (
-            &["Germny ", "Germany", "Germany"],
+            &["GERMANY ", "Germany", "Germany"],
             &["Germany", "Germany", "Germany"],
         ),
         (
-            &[
-                "GERMNY", "Germny", "Germny", "Germany", "Germany", "Germany",
-            ],
-            &["Germany"; 6],
+            &["ITALIA", "Italia", " ita", "Italy", "Italy", "the  Italy"],
+            &["Italy"; 6],
         ),
     ];
     for (given, expected) in cases {
@@ -458,6 +509,62 @@ fn a_recipe_filters_and_ignores_members_of_json_objects() {
 }
 
 #[test]
+fn a_recipe_gives_numbers_and_flags_of_json_a_meaning() {
+    let site = Site::new();
+    let recipe = r#"
+        dataset = "journals"
+        ignore = true
+        [columns]
+        id = "id"
+        title = "name"
+        oa = "publishing_access"
+        house = "publisher"
+        [values.publishing_access]
+        true = "open"
+        2 = "hybrid"
+        [set]
+        impact_factor_year = 2025
+    "#;
+    site.write("r.toml", recipe);
+    let file = site.write(
+        "a.json",
+        r#"[{"id":1,"title":"A","oa":true,"house":"H"},{"id":2,"title":"B","oa":2}]"#,
+    );
+    let args = |file: &std::path::Path| {
+        let file = file.to_str().unwrap().to_owned();
+        ["import", "--create", "--recipe", "r.toml", &file].map(str::to_owned)
+    };
+    let done = site.run(args(&file));
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let shown = site.json(["show", "journals", "2"]).to_string();
+    assert!(
+        shown.contains("hybrid") && shown.contains("2025"),
+        "{shown}"
+    );
+    let cases = [
+        (
+            r#"[{"id":1,"oa":false}]"#,
+            "publishing_access: `false` - is true or false; write a text",
+        ),
+        (
+            r#"[{"id":1,"house":{"name":"H"}}]"#,
+            "publisher: `{\"name\":\"H\"}` - is an object; write one value",
+        ),
+        (
+            r#"[{"id":1,"house":["H"]}]"#,
+            "publisher: `H` - is a list; write one value",
+        ),
+    ];
+    for (content, expected) in cases {
+        let done = site.run(args(&site.write("b.json", content)));
+        assert!(
+            done.code == Some(1) && done.stderr.contains(expected),
+            "{content}: {done:?}"
+        );
+    }
+}
+
+#[test]
 fn foreign_files_are_read_with_options() {
     const CONSTANTS: &str = "--match name --set year=2026 --set start_date_status=confirmed \
                              --set abstract_due_date_status=not_found --set late_breaking_due_date_status=check";
@@ -491,8 +598,27 @@ fn foreign_files_are_read_with_options() {
             "id,name\n1,A\n",
             "--set impact_factor_year=soon",
             Refused(
-                "journals.csv:2: impact_factor_year: `soon` - write a whole number from 0 to 9007199254740991, without a fraction",
+                "error: --set 'impact_factor_year=soon': `soon` is not a value of impact_factor_year; write a date such as \
+                 2026-03-15, a year such as 2026, another number such as 4.2, or true or false, as the field has it",
             ),
+        ),
+        (
+            "journals.csv",
+            "id,name\n1,A\n",
+            "--set publishar=House",
+            Refused(
+                "error: --set 'publishar=House': there is no field `publishar`; did you mean `publisher`?",
+            ),
+        ),
+        // Tags are found by type and name, also if the option says so.
+        (
+            "tags.csv",
+            "type,name,category\nTopic,Heart,\nTopic,Lung,Organ\n",
+            "--match type,name",
+            Stored(&[
+                r#"{"id":1,"type":"Topic","name":"Heart"}"#,
+                r#"{"id":2,"name":"Lung","category":"Organ"}"#,
+            ]),
         ),
         (
             "journals.csv",
@@ -563,9 +689,21 @@ fn foreign_files_are_read_with_options() {
             "journals.csv",
             "id,name,Publisher,Publisher,,\n1,A,House,Home,3000,x\n",
             "--map Publisher#2=publishing_content_license --map =E=publishing_apc_usd --ignore-unknown",
-            Stored(&[
-                r#"{"publisher":"House","publishing":{"content_license":"Home","apc_usd":3000.0}}"#,
-            ]),
+            Warned(
+                &[
+                    r#"{"publisher":"House","publishing":{"content_license":"Home","apc_usd":3000.0}}"#,
+                ],
+                "journals.csv:1: the unknown column `=F` is ignored",
+            ),
+        ),
+        (
+            "journals.csv",
+            "id,,name,Remark,\n1,,A,x,\n2,draft,B,,\n",
+            "--ignore-unknown",
+            Warned(
+                &[r#"{"name":"A"}"#, r#"{"name":"B"}"#],
+                "journals.csv:1: the unknown columns `Remark`, `=B` are ignored",
+            ),
         ),
         // Totals, headings and notes.
         (

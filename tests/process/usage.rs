@@ -118,6 +118,56 @@ fn the_use_of_keys_is_listed() {
 }
 
 #[test]
+fn the_last_refusal_of_each_key_is_listed() {
+    let (site, [(id, key), (revoked, revoked_key)]) = with_keys();
+    let (elsewhere, elsewhere_key) = site.key("all", &["--allow-ip", "192.0.2.7"]);
+    let (expired, expired_key) = site.expired_key("all");
+    site.json(["key", "revoke", &revoked]);
+    let server = site.serve();
+    let mut client = server.client(&key);
+    let cases = [
+        (&revoked, &revoked_key, "/v1/journals", "revoked_api_key"),
+        (
+            &expired,
+            &expired_key,
+            "/v1/reference/tags",
+            "expired_api_key",
+        ),
+        (
+            &elsewhere,
+            &elsewhere_key,
+            "/v1/reference/tags",
+            "ip_not_allowed",
+        ),
+        (&id, &key, "/v1/conferences?limit=0", "invalid_parameter"),
+        (&id, &key, "/v1/journals", "dataset_not_licensed"),
+    ];
+    for (_, key, target, code) in cases {
+        let answer = server.client(key).get(target);
+        assert_eq!(answer.problem(), code, "{target}");
+    }
+    // These are no refusals of the key.
+    assert_eq!(client.get("/v1/conferences/77").status, 404);
+    assert_eq!(client.get("/v1/conferences").status, 200);
+    server.stop();
+    for (id, code, is_used) in [
+        (&revoked, "revoked_api_key", false),
+        (&expired, "expired_api_key", false),
+        (&elsewhere, "ip_not_allowed", false),
+        (&id, "dataset_not_licensed", true),
+    ] {
+        let usage = use_of(&site, id);
+        assert_eq!(usage["last_refusal"]["code"], code, "{usage}");
+        assert!(usage["last_refusal"]["at"].is_string(), "{usage}");
+        assert_eq!(usage["last_used_at"].is_string(), is_used, "{usage}");
+    }
+    let text = site.run(["key", "list"]).stdout;
+    let line = text.lines().find(|line| line.contains(&expired)).unwrap();
+    assert!(line.contains("never, refused at "), "{line}");
+    assert!(line.ends_with(": expired_api_key"), "{line}");
+}
+
+#[test]
 fn running_servers_keep_a_usage_file_each() {
     let (site, [(first, first_key), (second, second_key)]) = with_keys();
     let mut servers = vec![site.serve(), site.serve()];

@@ -1,8 +1,8 @@
-//! Folding: the comparison behind `q`.
+//! Folding: the comparisons behind `q` and `--match`.
 
 use std::collections::BTreeSet;
 
-use medfeed::model::fold::fold;
+use medfeed::model::fold::{fold, match_form};
 use medfeed::model::{Dataset, Id, Journal, JournalFields};
 use medfeed::store::Batch;
 use proptest::collection::vec;
@@ -14,11 +14,12 @@ use super::system::{System, encoded};
 use super::world::Scope;
 
 /// Characters that fold in special ways: marks, ligatures, strokes, sigmas, jamo, vowel signs, apostrophes, dashes.
-const SPECIAL: [char; 41] = [
+const SPECIAL: [char; 56] = [
     '\u{301}', '\u{308}', '\u{327}', '\u{345}', '\u{338}', 'ß', 'ẞ', 'ﬁ', 'ŉ', 'ǰ', 'ǅ', 'İ', 'ı',
     'Σ', 'ς', 'ø', 'Ł', 'Æ', 'œ', '각', '\u{1100}', '\u{1161}', '\u{11a8}', 'ि', '\u{94d}', 'แ',
     '\u{e49}', 'Ǿ', 'ᾳ', 'Å', '’', '\u{2bc}', '`', '\u{b4}', '\u{1ffd}', '\u{ff40}', '\'', '-',
-    '\u{2011}', '\u{2212}', '\u{ad}',
+    '\u{2011}', '\u{2212}', '\u{ad}', 'か', 'が', '\u{3099}', '\u{309a}', 'ｶ', 'ﾞ', 'и', 'й',
+    '\u{306}', 'ا', 'أ', '\u{654}', '\u{64e}', 'ש', '\u{5b8}',
 ];
 
 fn texts(length: std::ops::Range<usize>) -> impl Strategy<Value = String> {
@@ -75,6 +76,92 @@ fn case_and_composition_do_not_count() {
             folded,
             "decomposed {text:?}"
         );
+    });
+}
+
+/// Returns the forms for finding a text and for identifying a record by it.
+fn forms(text: &str) -> [String; 2] {
+    [fold(text), match_form(text)]
+}
+
+#[test]
+fn only_marks_of_latin_and_greek_letters_do_not_count() {
+    use unicode_normalization::UnicodeNormalization;
+    // Marks that compose with a letter of another script make another letter.
+    let letters = ('\u{400}'..='\u{52f}')
+        .chain('\u{3041}'..='\u{30ff}')
+        .chain(['أ', 'ؤ', 'ئ', 'آ', 'ۀ', 'ۓ']);
+    for letter in letters {
+        let decomposed: Vec<char> = letter.nfd().collect();
+        if let [base, _] = *decomposed {
+            assert_ne!(
+                fold(&letter.to_string()),
+                fold(&base.to_string()),
+                "{letter}"
+            );
+            assert_ne!(
+                match_form(&letter.to_string()),
+                match_form(&base.to_string()),
+                "{letter}"
+            );
+        }
+    }
+    // The same marks after a Latin or Greek letter.
+    for letter in ('\u{c0}'..='\u{17f}')
+        .chain('\u{386}'..='\u{3ce}')
+        .chain('\u{1e00}'..='\u{1eff}')
+    {
+        let decomposed: Vec<char> = letter.nfd().collect();
+        if let [base, ref marks @ ..] = *decomposed
+            && !marks.is_empty()
+        {
+            assert_eq!(
+                forms(&letter.to_string()),
+                forms(&base.to_string()),
+                "{letter}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_form_that_identifies_is_stable_and_ignores_composition_case_and_blanks() {
+    use unicode_normalization::UnicodeNormalization;
+    holds(20_000, (texts(0..8), texts(0..8)), |(one, other)| {
+        let text = one + &other;
+        let form = match_form(&text);
+        assert_eq!(match_form(&form), form, "{text:?}");
+        assert_eq!(
+            match_form(&text.nfd().collect::<String>()),
+            form,
+            "{text:?}"
+        );
+        assert_eq!(
+            match_form(&text.nfc().collect::<String>()),
+            form,
+            "{text:?}"
+        );
+        assert_eq!(
+            match_form(&text.to_lowercase().to_uppercase()),
+            match_form(&text.to_uppercase()),
+            "{text:?}"
+        );
+        assert_eq!(
+            match_form(&format!(" {text}\u{2014}\u{2019} ")),
+            form,
+            "{text:?}"
+        );
+    });
+}
+
+#[test]
+fn what_identifies_finds() {
+    // Texts with equal forms for `--match` have equal letters for `q`.
+    holds(20_000, (texts(0..4), texts(0..4)), |(one, other)| {
+        let letters = |text: &str| -> String { match_form(&fold(text)) };
+        if match_form(&one) == match_form(&other) {
+            assert_eq!(letters(&one), letters(&other), "{one:?} and {other:?}");
+        }
     });
 }
 

@@ -401,7 +401,7 @@ fn only_a_key_that_may_be_used_here_counts_for_its_connection() {
     for (key, target, status, has_key) in cases {
         let response = world.run(world.ask_at_once(key, target, "identity"));
         assert_eq!(
-            (response.status.as_u16(), response.has_key),
+            (response.status.as_u16(), response.key.is_some()),
             (status, has_key),
             "{key} {target}"
         );

@@ -177,7 +177,8 @@ pub(in crate::cli) struct ImportArgs {
     /// the dataset, whichever is more
     #[arg(long, value_name = "N")]
     allow_removals: Option<u64>,
-    /// Correct values that have exactly one right value, such as `Heart &amp; Lung`, and list the corrections
+    /// Correct values whose right value follows from them, such as `Heart &amp; Lung`, and list the corrections. Similar
+    /// words are only asked about
     #[arg(long)]
     fix: bool,
     /// Only show what would change

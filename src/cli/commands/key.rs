@@ -17,7 +17,7 @@ use crate::model::key::{KeyStatus, parse_network};
 use crate::model::printable::Printable;
 use crate::model::time::now;
 use crate::model::{ApiKey, Dataset, KeyRecord, Timestamp};
-use crate::serve::operators::usage::{FeedSeen, KeyUse, read_all};
+use crate::serve::operators::usage::{FeedSeen, KeyUse, Refusal, read_all};
 use crate::store::write::licensing::KeySettings;
 use crate::store::{Edit, StoreError};
 
@@ -89,6 +89,11 @@ fn usage(used: &KeyUse, lag_s: impl Fn(Dataset, &FeedSeen) -> Option<u64>) -> (V
     let mut text = last_used_at
         .as_ref()
         .map_or("never".to_owned(), |time| format!("last {time}"));
+    let mut json = json!({ "last_used_at": last_used_at });
+    if let Some(Refusal { at, code }) = &used.last_refusal {
+        text.push_str(&format!(", refused at {at}: {code}"));
+        json["last_refusal"] = json!({ "at": at.to_string(), "code": code });
+    }
     let mut feeds = json!({});
     for (dataset, seen) in &used.feeds {
         let (at, behind_s) = (seen.at.to_string(), lag_s(*dataset, seen));
@@ -96,16 +101,14 @@ fn usage(used: &KeyUse, lag_s: impl Fn(Dataset, &FeedSeen) -> Option<u64>) -> (V
             Some(0) => format!(", {dataset} up to date, asked at {at}"),
             Some(behind_s) => format!(", {dataset} {behind_s} s behind, asked at {at}"),
             None => format!(
-                ", {dataset} unknown since a restore or a change of the license, asked at {at}"
+                ", {dataset} unknown since the database was replaced or the license lost it, asked at {at}"
             ),
         });
         feeds[dataset.as_str()] =
             json!({ "at": at, "position": seen.position, "behind_s": behind_s });
     }
-    (
-        json!({ "last_used_at": last_used_at, "feeds": feeds }),
-        text,
-    )
+    json["feeds"] = feeds;
+    (json, text)
 }
 
 pub(in crate::cli) fn run(common: &Common, command: KeyCommand) -> anyhow::Result<ExitCode> {
@@ -275,6 +278,10 @@ mod tests {
             usage(
                 &KeyUse {
                     last_used_at: last_used.map(time),
+                    last_refusal: last_used.map(|minute| Refusal {
+                        at: time(minute + 1),
+                        code: "rate_limited".to_owned(),
+                    }),
                     feeds: found,
                 },
                 lag_s,
@@ -282,7 +289,10 @@ mod tests {
             .1
         };
         assert_eq!(told(None, &[]), "never");
-        assert_eq!(told(Some(0), &[]), "last 1970-01-01T00:00:00Z");
+        assert_eq!(
+            told(Some(0), &[]),
+            "last 1970-01-01T00:00:00Z, refused at 1970-01-01T00:01:00Z: rate_limited"
+        );
         assert_eq!(
             told(
                 Some(1),
@@ -291,13 +301,13 @@ mod tests {
                     (Dataset::Conferences, 0, Some(0))
                 ]
             ),
-            "last 1970-01-01T00:01:00Z, conferences up to date, asked at 1970-01-01T00:00:00Z, \
+            "last 1970-01-01T00:01:00Z, refused at 1970-01-01T00:02:00Z: rate_limited, conferences up to date, asked at 1970-01-01T00:00:00Z, \
              journals 7 s behind, asked at 1970-01-01T00:01:00Z"
         );
         let lost = told(Some(1), &[(Dataset::Journals, 1, None)]);
         assert!(
             lost.ends_with(
-                "journals unknown since a restore or a change of the license, asked at 1970-01-01T00:01:00Z"
+                "journals unknown since the database was replaced or the license lost it, asked at 1970-01-01T00:01:00Z"
             )
         );
     }

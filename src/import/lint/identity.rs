@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use unicode_normalization::char::is_combining_mark;
+
 use crate::model::Message;
 use crate::model::fold::fold;
 
@@ -74,12 +76,12 @@ impl Identity {
     }
 }
 
-/// Returns a name without case, diacritics, blanks and punctuation.
+/// Returns a name without case, diacritics, blanks and punctuation. A plus counts: `HIV+` is not `HIV`.
 pub(super) fn comparable(name: &str) -> String {
     fold(name)
         .replace('&', "and")
         .chars()
-        .filter(|letter| letter.is_alphanumeric())
+        .filter(|letter| letter.is_alphanumeric() || is_combining_mark(*letter) || *letter == '+')
         .collect()
 }
 

@@ -30,7 +30,7 @@ pub use self::rule::RowLocation;
 use self::rule::Uses;
 pub(in crate::import) use self::spellings::Respelling;
 use self::spellings::{AREAS, COUNTRIES, Spellings};
-pub(in crate::import) use self::texts::{is_placeholder, valid_issn};
+pub(in crate::import) use self::texts::{is_placeholder, may_be_name, valid_issn};
 use crate::import::findings::{Finding, sort_findings};
 use crate::model::{ConferenceFields, Curated, Fault, Id, JournalFields, License, RecordFields};
 use crate::store::{Snapshot, StoreError};

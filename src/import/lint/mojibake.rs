@@ -75,8 +75,8 @@ fn is_plausible(text: &str) -> bool {
     foreign != 1
 }
 
-/// Returns the text that UTF-8 decoded in this encoding was, if it is plausible.
-fn decode(text: &str, encoding: &'static Encoding) -> Option<String> {
+/// Returns the text that UTF-8 decoded in this encoding was, if it is plausible, and whether no letter lost a byte.
+fn decode(text: &str, encoding: &'static Encoding) -> Option<(String, bool)> {
     let bytes = encode(text, encoding)?;
     let (mut decoded, mut count, mut lost) = (String::with_capacity(text.len()), 0, 0);
     for chunk in bytes.utf8_chunks() {
@@ -91,20 +91,28 @@ fn decode(text: &str, encoding: &'static Encoding) -> Option<String> {
         lost += kept.chars().filter(|letter| letter.is_alphabetic()).count();
         decoded.push_str(&kept);
     }
-    (count > DECODED_PER_LOST * lost && is_plausible(&decoded)).then_some(decoded)
+    let lost_blank = |word: &str| {
+        let begin = word.strip_suffix('Ã');
+        begin.is_some_and(|begin| begin.ends_with(char::is_lowercase))
+    };
+    let is_whole = lost == 0 && !text.split(' ').any(lost_blank);
+    (count > DECODED_PER_LOST * lost && is_plausible(&decoded)).then_some((decoded, is_whole))
 }
 
-/// Returns the original text if the text is mojibake.
-pub(super) fn repair(text: &str) -> Option<String> {
-    let mut repaired: Option<String> = None;
+/// Returns the original text if the text is mojibake, and whether it is complete.
+pub(super) fn repair(text: &str) -> Option<(String, bool)> {
+    let mut repaired: Option<(String, bool)> = None;
     for _ in 0..MAX_LAYERS {
-        let text = repaired.as_deref().unwrap_or(text);
-        let Some(better) = ENCODINGS.iter().find_map(|encoding| decode(text, encoding)) else {
+        let (text, was_whole) = repaired
+            .as_ref()
+            .map_or((text, true), |(text, is_whole)| (text, *is_whole));
+        let decoded = ENCODINGS.iter().find_map(|encoding| decode(text, encoding));
+        let Some((better, is_whole)) = decoded else {
             break;
         };
-        repaired = Some(better);
+        repaired = Some((better, was_whole && is_whole));
     }
-    repaired.filter(|text| !text.chars().any(is_control))
+    repaired.filter(|(text, _)| !text.chars().any(is_control))
 }
 
 #[cfg(test)]
@@ -213,7 +221,6 @@ mod tests {
             ("ESPAÃ‘A, INFORMACIÃ“N, SÃƒO", "ESPAÑA, INFORMACIÓN, SÃO"),
             ("GÄ…siorowski, Å»ycie", "Gąsiorowski, Życie"),
             ("TGFÎ² and Î²-Blockers", "TGFβ and β-Blockers"),
-            ("SocietÃ di Sanit\u{c3}", "Società di Sanità"),
             ("SocietÃ\u{a0} Ã\u{a0} la carte", "Società à la carte"),
             ("socieÌ\u{81}teÌ\u{81}", "socie\u{301}te\u{301}"),
             ("Ã\u{89}tudes", "Études"),
@@ -225,14 +232,23 @@ mod tests {
             ("SociÃƒÂ©tÃƒÂ©", "Société"),
             ("Menâ\u{80}\u{99}s", "Men’s"),
             ("MenÃ¢â‚¬â„¢s", "Men’s"),
-            // Texts that lost bytes.
             // Texts with signs that came later.
             ("KardiologÃ¼ – Band 2", "Kardiologü – Band 2"),
             ("“L’EncÃ©phale”", "“L’Encéphale”"),
+        ];
+        // Texts that lost bytes. The last letters may be others: `aquí` becomes `aquÃ` without its soft hyphen.
+        let incomplete = [
+            ("SocietÃ di Sanit\u{c3}", "Società di Sanità"),
+            ("EstÃ¡ aquÃ", "Está aquà"),
             ("ÐšÐ°Ñ€Ð´Ð¸Ð¾Ð»Ð¾Ð³Ð¸Ñ", "КардиологиÑ"),
         ];
-        for (text, expected) in cases {
-            assert_eq!(repair(text).as_deref(), Some(expected), "{text}");
+        let cases = cases.map(|case| (case, true)).into_iter();
+        for ((text, expected), is_whole) in cases.chain(incomplete.map(|case| (case, false))) {
+            assert_eq!(
+                repair(text),
+                Some((expected.to_owned(), is_whole)),
+                "{text}"
+            );
         }
     }
 
@@ -240,7 +256,7 @@ mod tests {
     fn recall(texts: &[String], encoding: &'static Encoding) -> f64 {
         let is_repaired = |text: &&String| {
             let (spoiled, _) = encoding.decode_without_bom_handling(text.as_bytes());
-            repair(&spoiled).as_ref() == Some(*text)
+            repair(&spoiled) == Some(((*text).clone(), true))
         };
         let (repaired, missed): (Vec<&String>, Vec<&String>) = texts.iter().partition(is_repaired);
         println!(

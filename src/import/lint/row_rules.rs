@@ -161,20 +161,25 @@ fn year_missing(conference: &ConferenceFields) -> Option<Fault> {
 }
 
 fn country_in_city(conference: &ConferenceFields) -> Option<Fault> {
-    let text = conference
-        .city
-        .as_deref()
-        .filter(|_| conference.country.is_none())?;
+    let (text, own) = (conference.city.as_deref()?, conference.country.as_deref());
     let (city, last) = text.rsplit_once([',', '('])?;
     let (city, last) = (city.trim(), last.trim_end_matches(')'));
     let country = COUNTRIES
         .into_iter()
         .flatten()
         .find(|country| same_country(country, last))?;
+    let is_own = own.is_some_and(|own| same_country(country, own));
     // Georgia is also a state: Atlanta, Georgia.
-    let is_clear = !city.is_empty() && *country != "Georgia";
-    let message =
-        message!("ends with a country; write `{city}` as the city, and `{country}` as the country");
+    let is_clear = !city.is_empty() && (is_own || *country != "Georgia");
+    let message = match own {
+        None => message!(
+            "ends with a country; write `{city}` as the city, and `{country}` as the country"
+        ),
+        Some(_) if is_own => message!("ends with its country; write `{city}` as the city"),
+        Some(own) => message!(
+            "ends with the country `{country}`, but the country is `{own}`; correct one of them"
+        ),
+    };
     is_clear.then(|| Fault::of_value("city", text, message))
 }
 
@@ -486,7 +491,20 @@ mod tests {
                 "",
                 "write `Washington, DC` as the city, and `United States` as the country",
             ),
-            ("Rome, Italy", "Italy", ""),
+            (
+                "Rome, Italy",
+                "Italy",
+                "ends with its country; write `Rome` as the city",
+            ),
+            ("Köln (Deutschland)", "Germany", "write `Köln` as the city"),
+            ("Tbilisi, Georgia", "Georgia", "write `Tbilisi` as the city"),
+            (
+                "Nice, France",
+                "Italy",
+                "ends with the country `France`, but the country is `Italy`; correct one of them",
+            ),
+            ("Atlanta, Georgia", "United States", ""),
+            ("Palma, Mallorca", "Spain", ""),
             ("Rome", "", ""),
             ("Singapore", "", ""),
             (", Italy", "", ""),

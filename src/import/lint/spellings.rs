@@ -1,7 +1,8 @@
 //! Words that licenses and filters compare exactly. With two spellings of a word, they miss some of its records.
 //!
 //! Lint prefers the spelling used by a license, then the one in the database, then the more frequent one. Of equal
-//! ones, it prefers the one that it knows, then lower case.
+//! ones, it prefers the one that it knows, then lower case. It corrects a word only if the other spelling is surely the
+//! same word. A word that is only similar is a question.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -284,16 +285,28 @@ impl<'a> WordChecker<'a> {
                     .collect::<Vec<_>>()
                     .join(", "),
                 rows(uses),
-                self.consequence(&parts),
+                self.blind_licenses(&parts),
                 parts.join("; ")
             );
             return Some((list, message.with(Remedy::OfValue)));
         }
-        if let Some((best, _)) = best.filter(|(best, _)| best.word != word) {
-            let message = self.message("is another spelling of", best.word, uses);
-            return Some((spelling, message.corrected_by(Some(best.word.to_owned()))));
-        }
         let tidied = tidied(word);
+        if let Some((best, _)) = best.filter(|(best, _)| best.word != word) {
+            let consequence = self.consequence(best.word);
+            let message = message!(
+                "is another spelling of `{0}`{1}{consequence}; write `{0}`",
+                best.word,
+                rows(uses)
+            );
+            let has_one_spelling = best.is_licensed || best.is_known;
+            let is_same = has_one_spelling || tidied.to_lowercase() == best.word.to_lowercase();
+            // Of two spellings in licenses, each means other records.
+            let licensed = self.licensed.keys();
+            let is_only = licensed.filter(|word| comparable(word) == form).count() < 2;
+            let right = (is_same && is_only).then(|| Some(best.word.to_owned()));
+            let message = Message { right, ..message };
+            return Some((spelling, message.with(Remedy::OfValue)));
+        }
         if tidied != word && !is_licensed {
             let message = message!(
                 "has unneeded blanks or punctuation{}; write `{tidied}`",
@@ -307,15 +320,16 @@ impl<'a> WordChecker<'a> {
         if is_known {
             return None;
         }
-        if let Some((meant, is_sure)) = self.nearest(&form, best.map(|(best, _)| *best)) {
-            let message = self.message("looks like a misspelling of", meant, uses);
-            return Some((
-                spelling,
-                Message {
-                    right: is_sure.then(|| Some(meant.to_owned())),
-                    ..message
-                },
-            ));
+        if let Some(meant) = self.nearest(&form, best.map(|(best, _)| *best), uses) {
+            let count = match uses.total {
+                1 => rows(uses),
+                total => format!(" ({total} records)"),
+            };
+            let consequence = self.consequence(meant);
+            let message = message!(
+                "looks like a misspelling of `{meant}`{count}{consequence}; did you mean `{meant}`? If not, keep it"
+            );
+            return Some((spelling, message.with(Remedy::OfValue)));
         }
         // An empty database allows no comparison. Countries are compared with the known ones.
         let is_unexpected = match self.vocabulary.separators {
@@ -337,17 +351,17 @@ impl<'a> WordChecker<'a> {
         ))
     }
 
-    /// Returns the message for a word with a correction.
-    fn message(&self, is: &str, meant: &str, uses: &Uses) -> Message {
-        let mut consequence = self.consequence(&[meant.to_owned()]);
+    /// Says what another spelling than `meant` causes.
+    fn consequence(&self, meant: &str) -> String {
+        let consequence = self.blind_licenses(&[meant.to_owned()]);
         if consequence.is_empty() {
-            consequence.push_str("; licenses and filters treat them as different");
+            return "; licenses and filters treat them as different".to_owned();
         }
-        message!("{is} `{meant}`{}{consequence}; write `{meant}`", rows(uses)).with(Remedy::OfValue)
+        consequence
     }
 
     /// Names the licenses that miss records because of the wrong word.
-    fn consequence(&self, meant: &[String]) -> String {
+    fn blind_licenses(&self, meant: &[String]) -> String {
         let names: BTreeSet<&str> = meant
             .iter()
             .filter_map(|word| self.licensed.get(word.as_str()))
@@ -408,31 +422,26 @@ impl<'a> WordChecker<'a> {
         None
     }
 
-    /// Returns the most probable correction of a word, and whether it is the only one. `own` is the word's own
-    /// candidate.
-    fn nearest(&self, form: &str, own: Option<Candidate<'_>>) -> Option<(&str, bool)> {
+    /// Returns the most similar word. For a word that several records have, only words of licenses count. `own` is the
+    /// word's own candidate.
+    fn nearest(&self, form: &str, own: Option<Candidate<'_>>, uses: &Uses) -> Option<&str> {
         let max = match form.chars().count() {
             _ if !self.seeks_misspellings => return None,
             0..5 | MAX_BYTES.. => return None,
             5..9 => 1,
             _ => 2,
         };
-        let own_total = own.map_or(0, |own| own.total);
         let may_be_meant = |candidate: &Candidate<'_>, is_known: bool| {
-            // A frequent word is not a typo of a word that no row has.
-            (is_known || own.is_none_or(|own| *candidate > own))
-                && !(candidate.is_unseen() && own_total >= 10)
+            candidate.is_licensed
+                || uses.total < 2 && (is_known || own.is_none_or(|own| *candidate > own))
         };
         let others = self.best.iter().filter(|(other, (candidate, is_known))| {
             other.as_str() != form && may_be_meant(candidate, *is_known)
         });
-        let near = others.filter_map(|(other, (candidate, is_known))| {
-            Some((Reverse(distance(form, other, max)?), *candidate, *is_known))
+        let near = others.filter_map(|(other, (candidate, _))| {
+            Some((Reverse(distance(form, other, max)?), *candidate))
         });
-        let near: Vec<_> = near.collect();
-        let (least, best, is_known) = near.iter().max()?;
-        let is_only = near.iter().filter(|(other, ..)| other == least).count() == 1;
-        Some((best.word, is_only && (*is_known || best.is_licensed)))
+        near.max().map(|(_, best)| best.word)
     }
 }
 

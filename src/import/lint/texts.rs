@@ -46,12 +46,16 @@ pub(super) const RULES: &[TextRule] = &[
 
 /// Returns true for invisible characters that no name needs. Joiners in Indic and Persian words are needed.
 fn is_invisible(letter: char) -> bool {
-    // Control characters from U+0080 on are reported as a wrong encoding.
-    letter.is_ascii_control()
+    letter.is_ascii_control() && letter.is_whitespace()
         || matches!(
             letter,
-            '\u{200b}' | '\u{2060}' | '\u{feff}' | '\u{ad}' | '\u{2028}' | '\u{2029}'
+            '\u{200b}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{ad}'
         )
+}
+
+/// Returns true for a control character, which stands for a sign that was lost.
+fn is_lost_sign(letter: char) -> bool {
+    mojibake::is_control(letter) || letter.is_control() && !letter.is_whitespace()
 }
 
 /// Returns the text with single blanks, without blanks at its ends, and without invisible characters.
@@ -66,7 +70,7 @@ pub(super) fn tidy(text: &str) -> String {
 }
 
 fn wrong_encoding(field: &str, text: &str) -> Option<Message> {
-    if text.is_ascii() && !text.contains('?') {
+    if text.is_ascii() && !text.contains('?') && !text.contains(is_lost_sign) {
         return None;
     }
     if text.contains('\u{fffd}') {
@@ -76,13 +80,18 @@ fn wrong_encoding(field: &str, text: &str) -> Option<Message> {
                 .into(),
         );
     }
-    if let Some(meant) = mojibake::repair(text) {
+    if let Some((meant, is_whole)) = mojibake::repair(text) {
         let message =
             message!("was read in the wrong encoding; write `{meant}`, and save the file as UTF-8");
-        return Some(message.corrected_by(Some(meant)));
+        let right = is_whole.then_some(Some(meant));
+        return Some(Message { right, ..message });
     }
-    if text.chars().any(mojibake::is_control) {
-        return Some("contains control characters of another encoding; correct it, and save the file as UTF-8".into());
+    if text.contains(is_lost_sign) {
+        return Some(
+            "contains control characters, which stand for lost signs; correct it from its source, and save the file as \
+             UTF-8"
+                .into(),
+        );
     }
     let letters: Vec<char> = text.chars().collect();
     let is_lost =
@@ -106,6 +115,11 @@ fn html_escape(_field: &str, text: &str) -> Option<Message> {
             break;
         };
         decoded = decoded.replace(escape, &meant);
+    }
+    if decoded.contains(is_lost_sign) {
+        return Some(message!(
+            "contains `{escape}`, which is HTML for a control character, or contains one; correct it from its source"
+        ));
     }
     let message = message!("contains `{escape}`, which is HTML; write `{meant}` instead");
     Some(message.corrected_by(Some(decoded)))
@@ -143,7 +157,7 @@ fn numeric_escape(text: &str) -> Option<(&str, String)> {
             Some(hexadecimal) => u32::from_str_radix(hexadecimal, 16),
             None => code.parse(),
         };
-        let character = char::from_u32(number.ok()?).filter(|character| !character.is_control())?;
+        let character = char::from_u32(number.ok()?)?;
         Some((&text[start..=start + escape.len()], character.to_string()))
     })
 }
@@ -159,6 +173,17 @@ fn is_filler(field: &str, text: &str) -> bool {
         && ["0000000", "9999999"]
             .iter()
             .any(|filler| digits().starts_with(filler))
+}
+
+/// Returns true for words of absence that are values of this field: abbreviations, the cities Na, Nan, Nil and None, and
+/// the code of Namibia.
+pub(in crate::import) fn may_be_name(field: &str, text: &str) -> bool {
+    let text = text.to_lowercase();
+    match field {
+        "abbv" | "city" => ["na", "nan", "nil", "none"].contains(&&*text),
+        "country" => text == "na",
+        _ => false,
+    }
 }
 
 /// Returns true for placeholder words, filler ISSNs, spreadsheet errors and texts without letters or digits.
@@ -198,11 +223,16 @@ pub(in crate::import) fn is_placeholder(field: &str, text: &str) -> bool {
     }
     let folded = fold(text.trim());
     let is_error = ERRORS.contains(&folded.as_str());
-    let is_word = field != "abbv" && WORDS.contains(&&*comparable(&folded));
+    let may_be_word = field != "abbv" && !may_be_name(field, text.trim());
+    let is_word = may_be_word && WORDS.contains(&&*comparable(&folded));
     is_word || is_error || is_filler(field, text) || !text.chars().any(char::is_alphanumeric)
 }
 
 fn placeholder(field: &str, text: &str) -> Option<Message> {
+    let is_capitalized = text.starts_with(char::is_uppercase) && text.ends_with(char::is_lowercase);
+    if field == "city" && may_be_name(field, text) && !is_capitalized {
+        return Some("is a word for no value, and also a city; leave the cell empty if that city is not meant".into());
+    }
     if text.is_empty() || !is_placeholder(field, text) {
         return None;
     }
@@ -442,6 +472,9 @@ mod tests {
             ("name", "Menâ€™s Health", "wrong_encoding"),
             ("name", "Soci√©t√© de Cardiologie", "wrong_encoding"),
             ("name", "Men\u{92}s Health", "wrong_encoding"),
+            ("name", "Men\u{7f}s Health", "wrong_encoding"),
+            ("name", "Men\u{19}s Health", "wrong_encoding"),
+            ("name", "Men\u{1a}s Health\n", "wrong_encoding blanks"),
             ("name", "Kardiologi\u{fffd}", "wrong_encoding"),
             ("name", "Soci?t? Fran?aise", "wrong_encoding"),
             ("city", "ZÃ¼rich", "wrong_encoding"),
@@ -466,6 +499,14 @@ mod tests {
             ("country", "-", "placeholder"),
             ("therapy_areas", "N/A", "placeholder"),
             ("abbv", "NA", ""),
+            ("city", "Nan", ""),
+            ("city", "None", ""),
+            ("city", "NA", "placeholder"),
+            ("city", "nil", "placeholder"),
+            ("city", "Null", "placeholder"),
+            ("city", "n.a.", "placeholder"),
+            ("country", "Nan", "placeholder"),
+            ("venue", "None", "placeholder"),
             ("abbv", "?", "placeholder"),
             ("city", "Nancy", ""),
             ("name", "Test", ""),
@@ -479,6 +520,9 @@ mod tests {
             ("name", "ASCO\u{a0}", "blanks"),
             ("name", "ASCO\nMeeting", "blanks"),
             ("name", "AS\u{200b}CO", "blanks"),
+            ("name", "AS\u{202e}CO", "blanks"),
+            ("name", "AS\u{2066}CO", "blanks"),
+            ("name", "א\u{200f}", ""),
             ("name", "ASCO\u{a0}Meeting", ""),
             ("name", "می\u{200c}خواهم", ""),
             ("therapy_areas", "Oncology ", ""),
@@ -544,12 +588,26 @@ mod tests {
                 "&#; &#231;&#227;",
                 Some("contains `&#231;`, which is HTML; write `ç` instead"),
             ),
-            ("&#0; &#10;", None),
+            (
+                "A&#10;B",
+                Some("contains `&#10;`, which is HTML; write `\n` instead"),
+            ),
+            (
+                "A&#0; &amp;",
+                Some("contains `&amp;`, which is HTML for a control character"),
+            ),
+            (
+                "Men&#x92;s",
+                Some("contains `&#x92;`, which is HTML for a control character"),
+            ),
             ("Men's \"A\" < B & C", None),
         ];
         for (text, expected) in cases {
             let message = html_escape("name", text);
-            assert_eq!(message.as_deref(), expected, "{text}");
+            let begin = message
+                .as_deref()
+                .map(|message| message.split(", or").next().unwrap());
+            assert_eq!(begin, expected, "{text}");
         }
     }
 

@@ -3,12 +3,14 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
+use url::Url;
+
 use crate::import::findings::{BadRows, FilePosition, Finding, shortened};
 use crate::import::lint::valid_issn;
 use crate::import::read::options::{ISSN_COLUMNS, columns_of};
 use crate::import::rows::{ImportRow, MAY_BE_NOTE, RowEdit};
 use crate::model::field::Field;
-use crate::model::fold::fold;
+use crate::model::fold::match_form;
 use crate::model::message::message;
 use crate::model::value::ValueKind;
 use crate::model::value::text::ITEM_SEPARATOR;
@@ -338,16 +340,28 @@ fn match_values<'v, F: RecordFields>(
         })
 }
 
-/// Returns the value as `q` compares it. The spelling of an ISSN does not count, nor the order of a list.
+/// Returns the form by which values are compared. The spelling of an ISSN does not count, nor the order of a list.
 fn comparable_value(field: &Field, csv: &str) -> String {
-    let folded = |text: &str| fold(text.trim());
     match field.kind {
         ValueKind::Texts => {
-            let items: BTreeSet<String> = csv.split(ITEM_SEPARATOR).map(folded).collect();
+            let items: BTreeSet<String> = csv.split(ITEM_SEPARATOR).map(match_form).collect();
             items.into_iter().collect::<Vec<_>>().join(ITEM_SEPARATOR)
         }
-        _ => valid_issn(&field.column, csv).unwrap_or_else(|| folded(csv)),
+        _ if field.column == "url" => comparable_address(csv.trim()),
+        _ => valid_issn(&field.column, csv).unwrap_or_else(|| match_form(csv)),
     }
+}
+
+/// Returns an address with `https` for `http`, and with its host in lower case. The rest is exact.
+fn comparable_address(address: &str) -> String {
+    let Ok(mut url) = Url::parse(address) else {
+        return address.to_owned();
+    };
+    if url.scheme() == "http" {
+        // Any `http` address may become an `https` one.
+        let _ = url.set_scheme("https");
+    }
+    url.into()
 }
 
 /// Returns the valid ISSN of each edition of a journal. `value` returns a column in CSV form.

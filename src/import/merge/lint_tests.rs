@@ -39,7 +39,7 @@ fn likely_mistakes_are_warned_of() {
         (
             "200,A,2026,Oncolgy,France,,",
             "therapy_areas: `Oncolgy` - looks like a misspelling of `Oncology` (1 row); licenses that name the right \
-             one (acme) do not match this one; write `Oncology`",
+             one (acme) do not match this one; did you mean `Oncology`? If not, keep it",
         ),
         (
             "200,A,2026,oncology,France,,",
@@ -108,6 +108,16 @@ fn likely_mistakes_are_warned_of() {
             "country: `Germny` - looks like a misspelling of `Germany`",
         ),
         ("200,A,2026,Oncology,Germany,,", ""),
+        // A word of several records is asked about if a license names the near one, once.
+        (
+            "200,A,2026,Oncolgy,France,,\n201,B,2026,Oncolgy,France,,",
+            "conferences.csv:2: therapy_areas: `Oncolgy` - looks like a misspelling of `Oncology` (2 records); licenses that \
+             name the right one (acme) do not match this one; did you mean `Oncology`?",
+        ),
+        (
+            "200,A,2026,Urollogy,France,,\n201,B,2026,Urollogy,France,,",
+            "therapy_areas: `Urollogy` - is not a known therapy area (2 rows, the first is here)",
+        ),
         (
             "200,A,2026,Oncology,Austria,,\n201,B,2026,Oncology,Australia,,\n202,C,2026,Oncology,Australia,,",
             "",
@@ -243,7 +253,7 @@ fn the_word_of_the_database_is_preferred_while_a_record_has_it() {
     .unwrap();
     assert_eq!(merged.warnings, []);
     apply(&database, merged.batch);
-    let rows = row(51, "Balneology") + &row(52, "Balneology");
+    let rows = row(51, "Balneology");
     for lints_all in [false, true] {
         let options = MergeOptions {
             lints_all,
@@ -251,8 +261,7 @@ fn the_word_of_the_database_is_preferred_while_a_record_has_it() {
         };
         let merged = run(&database, &format!("# conferences.jsonl\n{rows}"), options).unwrap();
         let warnings: Vec<String> = merged.warnings.iter().map(ToString::to_string).collect();
-        let expected =
-            "`Balneology` - looks like a misspelling of `Balneologgy` (2 rows, the first is here)";
+        let expected = "`Balneology` - looks like a misspelling of `Balneologgy` (1 row)";
         assert!(
             warnings.len() == 1 && warnings[0].contains(expected),
             "{warnings:?}"
@@ -551,8 +560,8 @@ fn a_misspelling_is_reported_at_its_first_row_with_their_number() {
     let rows = "200,A,Oncolgy\n201,B,Oncology\n202,C,Oncolgy\n203,D,Oncolgy";
     let database = licensed_database();
     let warnings = warnings_after(&database, "id,name,therapy_areas", &[rows]);
-    let expected = "conferences.csv:2: therapy_areas: `Oncolgy` - looks like a misspelling of `Oncology` (3 rows, the \
-                    first is here); licenses that name the right one (acme)";
+    let expected = "conferences.csv:2: therapy_areas: `Oncolgy` - looks like a misspelling of `Oncology` (3 records); \
+                    licenses that name the right one (acme)";
     assert!(
         warnings.len() == 1 && warnings[0].starts_with(expected),
         "{warnings:?}"
@@ -560,7 +569,7 @@ fn a_misspelling_is_reported_at_its_first_row_with_their_number() {
     // A row that already had the word is not reported. Other rows are, although the database has the word.
     let rows = "200,A2,Oncolgy\n204,E,Oncolgy\n202,C2,Oncolgy";
     let warnings = warnings_after(&database, "id,name,therapy_areas", &[rows]);
-    let expected = "conferences.csv:3: therapy_areas: `Oncolgy` - looks like a misspelling of `Oncology` (1 row)";
+    let expected = "conferences.csv:3: therapy_areas: `Oncolgy` - looks like a misspelling of `Oncology` (4 records)";
     assert!(
         warnings.len() == 1 && warnings[0].starts_with(expected),
         "{warnings:?}"
@@ -580,7 +589,7 @@ fn a_misspelling_is_reported_at_its_first_row_with_their_number() {
 
 #[test]
 fn typos_are_sought_by_the_length_of_the_word() {
-    // Ten rows with an odd word make it a word of its own.
+    // Two rows with an odd word make it a word of its own.
     let odd = |count: usize| {
         (0..count)
             .map(|at| format!("{},C{at},Nephrolgy,\n", 300 + at))
@@ -621,12 +630,12 @@ fn typos_are_sought_by_the_length_of_the_word() {
             "therapy_areas: `Crdoilgyy` - is not a known therapy area",
         ),
         (
-            odd(9),
-            "therapy_areas: `Nephrolgy` - looks like a misspelling of `Nephrology` (9 rows, the first is here)",
+            odd(1),
+            "therapy_areas: `Nephrolgy` - looks like a misspelling of `Nephrology` (1 row)",
         ),
         (
-            odd(10),
-            "therapy_areas: `Nephrolgy` - is not a known therapy area (10 rows, the first is here)",
+            odd(2),
+            "therapy_areas: `Nephrolgy` - is not a known therapy area (2 rows, the first is here)",
         ),
     ];
     for (rows, expected) in cases {
@@ -949,8 +958,54 @@ fn values_with_one_right_value_are_corrected() {
         ),
         (
             conference("name,country", "40,A,Germny"),
-            "2 country `Germny` -> `Germany`",
             "",
+            "2 country_spelling",
+        ),
+        (
+            conference(
+                "name,country",
+                "40,A,United States\n41,B,U.S.A.\n42,C,United States",
+            ),
+            "3 country `U.S.A.` -> `United States`",
+            "",
+        ),
+        // Neither is the usual name, so both are left.
+        (
+            conference("name,country", "40,A,Österreich\n41,B,Osterreich\n42,C,AUT"),
+            "",
+            "3 country_spelling 4 country_spelling",
+        ),
+        // Namibia.
+        (
+            conference("name,country", "40,A,NA\n41,B,None"),
+            "3 country `None` -> null",
+            "2 country_unknown",
+        ),
+        (
+            conference(
+                "name,city",
+                "40,A,Nan\n41,B,None\n42,C,Nil\n43,D,Na\n44,E,N/A\n45,F,nan",
+            ),
+            "6 city `N/A` -> null",
+            "7 placeholder",
+        ),
+        (
+            conference(
+                "name,city",
+                "40,A,Rom&#x202E;e\n41,B,Par\u{2067}is\n42,C,Bonn&amp;#8203; \n43,D,&amp;#x7f;Ulm",
+            ),
+            "2 city `Rom&#x202E;e` -> `Rome` 3 city `Par\u{2067}is` -> `Paris` 4 city `Bonn&amp;#8203; ` -> `Bonn`",
+            "5 html_escape",
+        ),
+        (
+            conference("name,city", "40,A, Z\u{7f}rich\n41,B,Men\u{19}s"),
+            "2 city ` Z\u{7f}rich` -> `Z\u{7f}rich`",
+            "2 wrong_encoding 3 wrong_encoding",
+        ),
+        (
+            conference("name,city", "40,A,CittÃ di Castello"),
+            "",
+            "2 wrong_encoding",
         ),
         (
             conference("name,country", "40,A,Atlantis\n41,B,France\n42,C,Spain"),
@@ -962,8 +1017,39 @@ fn values_with_one_right_value_are_corrected() {
                 "name,therapy_areas",
                 &(areas.clone() + "40,A,cardiology; Oncolgy; N/A"),
             ),
-            "7 therapy_areas `N/A` -> null 7 therapy_areas `Oncolgy` -> `Oncology` 7 therapy_areas `cardiology` -> `Cardiology`",
+            "7 therapy_areas `N/A` -> null 7 therapy_areas `cardiology` -> `Cardiology`",
+            "7 area_spelling",
+        ),
+        // Similar words that exist.
+        (
+            conference(
+                "name,therapy_areas",
+                "40,A,Otology\n41,B,Phoniatrics\n42,C,Haematology\n43,D,Hematology",
+            ),
+            "4 therapy_areas `Haematology` -> `Hematology`",
             "",
+        ),
+        (
+            conference("name,therapy_areas", "40,A,Epizoology\n41,B,Hygiology"),
+            "",
+            "3 area_spelling",
+        ),
+        (
+            conference(
+                "name,therapy_areas",
+                &(areas.clone() + "40,A,Radionomy\n41,B,HIV+\n42,C,HIV"),
+            ),
+            "",
+            "7 area_spelling",
+        ),
+        // medfeed does not know the word, so only case and blanks are corrected.
+        (
+            conference(
+                "name,therapy_areas",
+                "40,A,Balneología\n41,B,balneología \n42,C,Balneologia\n43,D,Balneología",
+            ),
+            "3 therapy_areas `balneología ` -> `Balneología`",
+            "4 area_spelling",
         ),
         (
             conference("name,therapy_areas", "40,A,\"Oncology, Cardiology\""),
@@ -1027,15 +1113,68 @@ fn values_with_one_right_value_are_corrected() {
 }
 
 #[test]
+fn only_the_word_of_a_license_is_written_for_another_spelling() {
+    let database = licensed_database();
+    database.edit(|edit| {
+        edit.set_license("kidney", scope("Néphrologie"), None)
+            .unwrap();
+        edit.set_license("blood", scope("Haematology"), None)
+            .unwrap();
+        for (license, area) in [("one", "Paediatrics"), ("other", "Pediatrics")] {
+            edit.set_license(license, scope(area), None).unwrap();
+        }
+    });
+    let cases = [
+        ("200,A,NEPHROLOGIE", vec!["Néphrologie"]),
+        // A similar word is none, whoever names the other.
+        ("200,A,Neuphrologie", vec![]),
+        ("200,A,Cardiolog\n201,B,Cardiolog", vec![]),
+        // More records have the other one.
+        ("200,A,Hematology", vec!["Haematology"]),
+        // Both spellings are in licenses, and show the record to one of them.
+        ("200,A,pediatrics", vec![]),
+        (
+            "200,A,Paediatrics\n201,B,Pediatrics\n202,C,Pediatrics",
+            vec![],
+        ),
+        // Most records have another spelling, which no license names.
+        (
+            "200,A,Balneologiá\n201,B,Balneologia\n202,C,Balneologia",
+            vec![],
+        ),
+    ];
+    for (rows, expected) in cases {
+        let rows: String = rows
+            .lines()
+            .map(|row| format!("{row},check,check,check\n"))
+            .collect();
+        let head = "id,name,therapy_areas,start_date_status,abstract_due_date_status,late_breaking_due_date_status";
+        let options = MergeOptions {
+            fix: true,
+            ..MergeOptions::default()
+        };
+        let file = format!("# conferences.csv\n{head}\n{rows}");
+        let merged = run(&database, &file, options).unwrap();
+        let written: Vec<String> = merged
+            .fixes
+            .into_iter()
+            .filter_map(|fix| fix.to.flatten())
+            .collect();
+        assert_eq!(written, expected, "{rows}");
+        assert_eq!(merged.warnings.is_empty(), !expected.is_empty(), "{rows}");
+    }
+}
+
+#[test]
 fn only_values_of_the_row_are_corrected() {
     let status = "check,check,check";
     let head = "id,name,city,country,start_date_status,abstract_due_date_status,late_breaking_due_date_status";
     let stored = format!(
-        "# conferences.csv\n{head}\n1,A &amp; B, Paris,Germny,{status}\n2,C,Bonn,Germany,{status}\n"
+        "# conferences.csv\n{head}\n1,A &amp; B, Paris,U.S.,{status}\n2,C,Bonn,United States,{status}\n"
     );
     let cases = [
         ("id,venue\n1,Hall ", vec!["venue"]),
-        ("id,country\n1,Germny", vec!["country"]),
+        ("id,country\n1,U.S.", vec!["country"]),
         ("id,name,city\n1,A &amp; B, Paris", vec!["name", "city"]),
     ];
     for (rows, expected) in cases {

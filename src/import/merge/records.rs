@@ -134,7 +134,7 @@ pub struct MergeOptions {
     pub allow_removals: Option<u64>,
     /// Whether lint reports all values of the rows, not only changed ones.
     pub lints_all: bool,
-    /// Whether values that have exactly one right value are corrected.
+    /// Whether values are corrected whose right value follows from them.
     pub fix: bool,
 }
 

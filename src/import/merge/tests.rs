@@ -292,7 +292,7 @@ fn imports_are_checked_against_the_state_after_them() {
         ("# journals.csv\nid,name\n20,a\\u0000\u{1}\n", "20:[1]"),
         // One mistake is reported once.
         ("# conferences.csv\nid,start_date,start_date_status\n10,2026-05,confirmed\n", "conferences.csv:2: start_date: `2026-05` - write a date as YYYY-MM-DD, such as 2026-03-15"),
-        ("# organizations.jsonl\n{\"id\":4,\"name\":\"N\",\"url\":[[5]]}\n# journals.jsonl\n{\"id\":20,\"organizations\":[\"N\",4]}\n", "organizations.jsonl:1: url: `[5]` - is a list of lists or objects; ignore it, or map a list of texts"),
+        ("# organizations.jsonl\n{\"id\":4,\"name\":\"N\",\"url\":[[5]]}\n# journals.jsonl\n{\"id\":20,\"organizations\":[\"N\",4]}\n", "organizations.jsonl:1: url: `[5]` - is a list; write one value"),
         // Warnings.
         ("# conferences.csv\nid,country\n10,USA\n11,U.S.A.\n", "country: `U.S.A.` - is another spelling of `United States` (1 row)"),
         ("# conferences.csv\nid,country\n10,france\n11,France\n", "is another spelling of"),
@@ -656,9 +656,11 @@ fn rows_without_ids_find_their_records() {
         ("name,year", "ESMO Congress,2026", "[10] new []"),
         ("name,year", "esmo CONGRÈSS,2027", "[11] new []"),
         ("name,year", "ÉSMO congress,2027", "[11] new []"),
-        // Blanks and punctuation count, as in `q`.
-        ("name,year", "esmo  congress,2027", "[15] new [15]"),
-        ("name,year", "ESMO-Congress,2027", "[15] new [15]"),
+        // Blanks, dashes and apostrophes do not count. Other punctuation does.
+        ("name,year", "esmo  congress,2027", "[11] new []"),
+        ("name,year", "ESMO-Congress,2027", "[11] new []"),
+        ("name,year", "ESMO’Congress\u{a0},2027", "[11] new []"),
+        ("name,year", "ESMO Congress.,2027", "[15] new [15]"),
         ("name,year", "ESMO Congress,2028", "[15] new [15]"),
         (
             "name,year",
@@ -791,6 +793,32 @@ fn rows_without_ids_find_their_records() {
         outcome("issn_print", "journals.csv", "id,name\n30,New\n"),
         "[30] new []"
     );
+    // A mark that makes another letter counts.
+    let clinics = "# journals.csv\nid,name,url\n24,かんの会,https://Example.org/Liver/é?Q=a\n25,Йога,http://example.org\n26,バス,\n";
+    let merged = run(&database, clinics, MergeOptions::default()).unwrap();
+    apply(&database, merged.batch);
+    let cases = [
+        ("name", "がんの会,", "[27] new [27]"),
+        ("name", "か\u{3093}の会,", "[24] new []"),
+        ("name", "Иога,", "[27] new [27]"),
+        ("name", "и\u{306}ога,", "[25] new []"),
+        ("name", "ﾊﾞｽ,", "[26] new []"),
+        ("name", "ハス,", "[27] new [27]"),
+        ("name", "パス,", "[27] new [27]"),
+        // An address is exact, but for its scheme and host.
+        ("url", "A,http://EXAMPLE.org/Liver/é?Q=a", "[24] new []"),
+        ("url", "A,https://example.org/liver/é?Q=a", "[27] new [27]"),
+        ("url", "A,https://example.org/Liver/e?Q=a", "[27] new [27]"),
+        ("url", "A,https://example.org/Liver/é?q=a", "[27] new [27]"),
+        ("url", "A,https://example.org/Li-ver/é?Q=a", "[27] new [27]"),
+        ("url", "A,https://example.org/", "[25] new []"),
+        ("url", "A,https://www.example.org/", "[27] new [27]"),
+        ("url", "A,ftp://example.org/", "[27] new [27]"),
+    ];
+    for (matching, row, expected) in cases {
+        let result = outcome(matching, "journals.csv", &format!("name,url\n{row}\n"));
+        assert!(result.contains(expected), "{matching} {row}: {result}");
+    }
     // The order of a list does not count, and its items do.
     let areas = [
         ("WCLC,Oncology; Lung", "[14] new []"),

@@ -10,7 +10,7 @@ use crate::import::lint::{is_placeholder, valid_issn};
 use crate::import::read::dates::{DateOrder, normalize_date};
 use crate::model::fold::{comparable, fold, is_blank};
 use crate::model::message::{Message, message};
-use crate::model::value::ValueKind;
+use crate::model::value::{JsonType, ValueKind};
 
 /// A cell of a table, or a value of a JSON object.
 #[derive(Clone, Debug, Default)]
@@ -20,15 +20,15 @@ pub(in crate::import) struct TableCell<'a> {
     pub is_date: bool,
     /// Whether the cell is a number cell of a workbook, or a number in JSON.
     pub is_number: bool,
-    /// Whether it is true, false or a fraction in JSON, which a text does not hold as it was written.
-    pub is_inexact: bool,
+    /// The type of a value in JSON that is not empty.
+    pub json: Option<JsonType>,
     /// The reason why the cell cannot be read. `text` is the content for the report.
     pub fault: Option<Message>,
     /// The number format of a cell that shows its number in other digits or signs than `text`.
     pub format: Option<String>,
     /// The unit that the spreadsheet displays. If the column name contains the unit, `fault` is ignored.
     pub unit: Option<String>,
-    /// The items of a list in JSON.
+    /// The items of a list in JSON. Another value than a text is a list of one.
     pub items: Option<Vec<Value>>,
     /// The target of the cell's hyperlink.
     pub link: Option<Cow<'a, str>>,

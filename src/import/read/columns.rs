@@ -200,7 +200,7 @@ impl<'o> Columns<'o> {
             if meaning.is_none() && !name.is_empty() && !is_filter {
                 faults.push_unknown(if is_object { "field" } else { "column" }, "", name, &known);
             }
-            let unknown = if name.is_empty() && !options.ignore_unknown {
+            let unknown = if name.is_empty() {
                 ColumnMeaning::Unnamed
             } else {
                 ColumnMeaning::Ignored

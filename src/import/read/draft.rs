@@ -1,5 +1,6 @@
 //! Drafts of recipes: the columns of a file, each with its best field.
 
+use crate::import::lint::may_be_name;
 use crate::import::read::dates::{DateOrder, date_range};
 use crate::import::read::options::{FileSample, column_letters};
 use crate::import::read::source::RowKind;
@@ -111,6 +112,14 @@ struct DraftColumn {
     samples: Vec<String>,
     /// Whether no row of the sample is blank.
     is_full: bool,
+}
+
+impl DraftColumn {
+    /// Returns true if the column has a text that usually marks an empty cell, but may be a value here.
+    fn may_mean(&self, text: &str) -> bool {
+        self.samples.iter().any(|sample| sample == text)
+            && self.fields.iter().any(|field| may_be_name(field, text))
+    }
 }
 
 impl FileSample {
@@ -323,7 +332,7 @@ fn refined(fields: Vec<&'static str>, samples: &[String], has_year: bool) -> Vec
     fields
 }
 
-/// Returns the quoted texts that usually mark an empty cell.
+/// Returns the quoted texts that usually mark an empty cell, without those that may be values of a column.
 fn empty_texts(columns: &[DraftColumn]) -> Vec<String> {
     const TEXTS: [&str; 12] = [
         "N/A", "n/a", "NA", "#N/A", "-", "–", "—", "*", "**", "NULL", "null", "None",
@@ -333,6 +342,7 @@ fn empty_texts(columns: &[DraftColumn]) -> Vec<String> {
     TEXTS
         .into_iter()
         .filter(|text| samples.iter().any(|sample| sample == text))
+        .filter(|text| !columns.iter().any(|column| column.may_mean(text)))
         .map(quoted)
         .collect()
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::model::message::{Message, message};
 
 /// Returns the values of the object at `path` that are no objects, with their paths: their keys, joined by dots. The
-/// values in a list of objects are lists, unless `is_whole` returns true for its path.
+/// values in a list of objects are lists. A value with a path for which `is_whole` returns true stays as it is.
 pub(in crate::import) fn leaves(
     path: &str,
     members: Map<String, Value>,
@@ -25,10 +25,9 @@ pub(in crate::import) fn leaves(
             format!("{path}.{key}")
         };
         match value {
+            value if is_whole(&path) => found.push((path, value)),
             Value::Object(inner) => found.extend(leaves(&path, inner, is_whole)),
-            Value::Array(items)
-                if !items.is_empty() && items.iter().all(Value::is_object) && !is_whole(&path) =>
-            {
+            Value::Array(items) if !items.is_empty() && items.iter().all(Value::is_object) => {
                 let mut lists = Map::new();
                 for item in items {
                     let Value::Object(inner) = item else { continue };

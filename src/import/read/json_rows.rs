@@ -111,11 +111,12 @@ impl<'o> ObjectReader<'o> {
         let mut paths: Vec<String> = Vec::with_capacity(members.len());
         let mut cells = Vec::with_capacity(members.len());
         let (fields, options) = (&F::table().fields, self.options);
-        // The objects of links are read as a whole, unless an option names a member of them.
+        let mapped = |path: &str| options.find_column(&comparable(path), 1, None);
+        // The value of a field is read as a whole, unless an option names a member of it.
         let is_whole = |path: &str| {
-            fields
-                .iter()
-                .any(|field| field.name == path && field.kind.is_list())
+            let mut names = fields.iter().map(|field| &*field.name);
+            let is_field = names.any(|name| name == path) || ["id", "deleted"].contains(&path);
+            (is_field || mapped(path).is_some_and(|fields| !fields.is_empty()))
                 && !options
                     .columns
                     .iter()
@@ -152,16 +153,17 @@ impl<'o> ObjectReader<'o> {
                 continue;
             }
             let names = fields.iter().map(|field| &field.name);
-            let within: Vec<&String> = names
-                .filter(|name| is_empty(&value) && is_within(name, &path))
-                .collect();
-            if within.is_empty() {
+            let within: Vec<&String> = names.filter(|name| is_within(name, &path)).collect();
+            if within.is_empty() || mapped(&path).is_some() {
                 paths.push(path);
                 cells.push(cell(value, options));
-            } else if !options.ignores(&path) {
+            } else if is_empty(&value) {
                 // Null for an object.
                 cells.resize(cells.len() + within.len(), TableCell::default());
                 paths.extend(within.into_iter().cloned());
+            } else {
+                let message = message!("is {}; write an object", JsonType::of(&value));
+                faults.push_value(&path, &as_text(&value), message);
             }
         }
         self.read_cells(paths, &cells, faults)
@@ -243,9 +245,13 @@ fn is_within(path: &str, of: &str) -> bool {
 
 /// Returns a JSON value as a cell. Its text for a list has the items, joined by their separator.
 fn cell(value: Value, options: &ReadOptions) -> TableCell<'static> {
+    let json = Some(JsonType::of(&value));
     match value {
-        Value::Null => TableCell::default(),
-        Value::String(text) => TableCell::text(text),
+        value if is_empty(&value) => TableCell::default(),
+        Value::String(text) => TableCell {
+            json,
+            ..TableCell::text(text)
+        },
         Value::Array(mut items) => {
             items.retain(|item| !is_empty(item));
             let separator = options.list_separator.as_deref().unwrap_or(ITEM_SEPARATOR);
@@ -256,13 +262,16 @@ fn cell(value: Value, options: &ReadOptions) -> TableCell<'static> {
                 .join(separator);
             TableCell {
                 items: Some(items),
+                json,
                 ..TableCell::text(text)
             }
         }
         other => TableCell {
             is_number: other.is_number(),
-            is_inexact: other.is_boolean() || other.is_f64(),
-            ..TableCell::text(other.to_string())
+            json,
+            text: other.to_string().into(),
+            items: Some(vec![other]),
+            ..TableCell::default()
         },
     }
 }
@@ -493,6 +502,7 @@ mod tests {
                 "5 year=2026 formats.oral=true\n",
             ),
             (r#"{"id":5,"deleted":false,"name":"A"}"#, "5 name=\"A\"\n"),
+            (r#"{"id":5,"deleted":null,"name":"A"}"#, "5 name=\"A\"\n"),
             (
                 r#"{"id":5,"name":"'=A","therapy_areas":["'=B","C; D",""]}"#,
                 "5 name=\"'=A\" therapy_areas=[\"'=B\",\"C; D\"]\n",
@@ -513,7 +523,68 @@ mod tests {
             ("city", "null", "null"),
             ("city", r#""""#, "null"),
             ("city", r#""'=1""#, r#""'=1""#),
-            ("city", "5", r#"city="5""#),
+            (
+                "city",
+                "5",
+                "city: `5` - is a number; write a text in quotation marks",
+            ),
+            ("city", "2.5", "is a number; write a text"),
+            ("city", "true", "`true` - is true or false; write a text"),
+            (
+                "city",
+                r#"["A","B"]"#,
+                "`A; B` - is a list; write one value",
+            ),
+            ("city", r#"["A"]"#, "`A` - is a list; write one value"),
+            ("city", "[]", "city: `` - is a list; write one value"),
+            ("city", "[null]", "is a list; write one value"),
+            ("city", "{}", "city: `{}` - is an object; write one value"),
+            ("city", r#"{"name":"A"}"#, "is an object; write one value"),
+            ("city", r#"[{"name":"A"}]"#, "is a list; write one value"),
+            (
+                "year",
+                "[2026]",
+                "year: `2026` - is a list; write one value",
+            ),
+            ("year", r#"{"is":2026}"#, "is an object; write one value"),
+            ("year", "true", "`true` - write a year"),
+            (
+                "start_date",
+                r#"["2026-02-28"]"#,
+                "is a list; write one value",
+            ),
+            ("start_date", "2026", "is a number; write a text"),
+            (
+                "start_date_status",
+                "true",
+                "is true or false; write a text",
+            ),
+            ("publishing.access", "1", "is a number; write a text"),
+            ("formats.oral", "[true]", "is a list; write one value"),
+            ("sjr", r#"["4"]"#, "is a list; write one value"),
+            ("therapy_areas", "5", "`5` - an item is a number"),
+            ("therapy_areas", "true", "`true` - an item is true or false"),
+            ("therapy_areas", "{}", "`{}` - an item is an object"),
+            ("therapy_areas", r#"[["a"]]"#, "an item is a list"),
+            ("tags", "7", "Tags([Id(Id(7))])"),
+            ("tags", r#""7""#, r#"Tags([Label("7")])"#),
+            ("tags", "true", "`true` - is not a valid tag"),
+            ("tags", "[[7]]", "`[7]` - is not a valid tag"),
+            (
+                "tags",
+                r#"{"id":5,"type":"T","name":"N","category":null}"#,
+                "Object(Curated",
+            ),
+            (
+                "organizations",
+                r#"[{"id":5,"name":["A"],"abbv":5,"type":null,"url":null}]"#,
+                "organizations.name: `[\"A\"]` - is a list; write a text in quotes",
+            ),
+            (
+                "organizations",
+                r#"[{"id":5,"name":"A","abbv":5,"type":null,"url":null}]"#,
+                "organizations.abbv: `5` - is a number; write a text in quotes",
+            ),
             ("start_date", r#""2026-02-28""#, r#""2026-02-28""#),
             (
                 "start_date",
@@ -535,8 +606,8 @@ mod tests {
             ),
             ("publishing.access", r#""x""#, "write one of `subscription`"),
             ("issn_print", r#""3785955""#, r#""0378-5955""#),
-            ("issn_print", "3785955", r#""0378-5955""#),
-            ("start_date", "20260228", "write a date as"),
+            ("issn_print", "3785955", "is a number; write a text"),
+            ("start_date", "20260228", "is a number; write a text"),
             ("start_date_status", r#""check""#, r#""check""#),
             ("start_date_status", r#""Not found""#, r#""not_found""#),
             ("year", "2026", "2026"),
@@ -632,7 +703,7 @@ mod tests {
             (
                 "organizations",
                 r#"{"id":5}"#,
-                "organizations.id: unknown field",
+                "organizations.name: is missing; a full object needs all members",
             ),
         ];
         for (field, text, expected) in cases {
@@ -669,7 +740,8 @@ mod tests {
                     `timelines_accept_to_print_max_weeks`?";
         assert!(read::<JournalFields>(line).contains(expected));
         let line = br#"{"id":5,"timelines":{"accept_to_print":4}}"#;
-        assert!(read::<JournalFields>(line).contains("timelines.accept_to_print: unknown field"));
+        let expected = "timelines.accept_to_print: `4` - is a number; write an object";
+        assert!(read::<JournalFields>(line).contains(expected));
     }
 
     #[test]
@@ -696,7 +768,10 @@ mod tests {
                 r#"{"id":5,"formats":{"id":5}}"#,
                 "formats.id: unknown field",
             ),
-            (r#"{"id":5,"formats":[true]}"#, "formats: unknown field"),
+            (
+                r#"{"id":5,"formats":[true]}"#,
+                "formats: `[true]` - is a list; write an object",
+            ),
             (
                 r#"{"id":5,"formats":{"oral":true},"formats_oral":false}"#,
                 "have one header, and differ here",
@@ -706,8 +781,32 @@ mod tests {
                 "deleted: `gone` - write TRUE to remove the row",
             ),
             (
+                r#"{"id":5,"formats":"oral"}"#,
+                "formats: `oral` - is a text; write an object",
+            ),
+            (
+                r#"{"id":5,"formats":[]}"#,
+                "formats: `[]` - is a list; write an object",
+            ),
+            (r#"{"id":5,"deleted":"yes"}"#, "deleted: `yes` - write TRUE"),
+            (
+                r#"{"id":5,"deleted":"true"}"#,
+                "deleted: `true` - write TRUE",
+            ),
+            (r#"{"id":5,"deleted":1}"#, "deleted: `1` - write TRUE"),
+            (r#"{"id":5,"deleted":0}"#, "deleted: `0` - write TRUE"),
+            (r#"{"id":5,"deleted":[]}"#, "deleted: `` - write TRUE"),
+            (
+                r#"{"id":5,"deleted":[true]}"#,
+                "deleted: `true` - write TRUE",
+            ),
+            (r#"{"id":5,"deleted":{}}"#, "deleted: `{}` - write TRUE"),
+            (r#"{"id":[5]}"#, "id: `5` - is a list; write one value"),
+            (r#"{"id":{"id":5}}"#, "id: `{\"id\":5}` - is an object"),
+            (r#"{"id":true}"#, "id: `true` - an id is a whole number"),
+            (
                 r#"{"id":5,"name":["A",["B"]]}"#,
-                "name: `A; [\"B\"]` - is a list of lists or objects",
+                "name: `A; [\"B\"]` - is a list; write one value",
             ),
             (r#"{"id":5,"name":"A","name":"B"}"#, "name: appears twice"),
             (

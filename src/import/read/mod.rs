@@ -40,10 +40,9 @@ use crate::model::message::message;
 /// Reads all sources. Bad rows are not an error here: [`merge`](crate::import::merge::merge) reports them together with
 /// its own.
 pub fn read_sources(sources: &[Source], options: &ReadOptions) -> Result<ImportRows, InputError> {
-    let matching = options
-        .matching
-        .iter()
-        .map(|set| set.value.clone())
+    let matching = options.match_sets("").into_iter();
+    let matching = matching
+        .map(|set| set.into_iter().map(str::to_owned).collect())
         .collect();
     let mut rows = ImportRows {
         matching,

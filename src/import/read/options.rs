@@ -10,10 +10,10 @@ use encoding_rs::Encoding;
 
 use crate::disk::describe_at;
 use crate::import::findings::Finding;
-use crate::import::read::cells::{DecimalSign, Notation, word_meant};
+use crate::import::read::cells::{DecimalSign, Notation, normalize};
 use crate::import::read::dates::DateOrder;
 use crate::model::field::{Field, FieldTable};
-use crate::model::fold::{comparable, fold};
+use crate::model::fold::{comparable, fold, nearest};
 use crate::model::message::{Message, message};
 use crate::model::value::ValueKind;
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
@@ -170,7 +170,7 @@ fn tables() -> [&'static FieldTable; 4] {
 }
 
 /// Returns the fields of this name in all kinds of rows.
-fn fields_named(name: &str) -> impl Iterator<Item = &'static Field> {
+pub(super) fn fields_named(name: &str) -> impl Iterator<Item = &'static Field> {
     tables()
         .into_iter()
         .flat_map(|table| &table.fields)
@@ -219,12 +219,7 @@ impl ReadOptions {
             let Some(field) = fields_named(name).next() else {
                 return bad(origin, unknown_field(name));
             };
-            let words = field.kind.words();
-            if !words.is_empty() && !value.is_empty() && word_meant(words, value).is_none() {
-                let message = message!(
-                    "`{value}` is not a value of {name}; write one of `{}`",
-                    words.join("`, `")
-                );
+            if let Some(message) = self.value_fault(field, value) {
                 return bad(origin, message);
             }
         }
@@ -240,8 +235,10 @@ impl ReadOptions {
                     .flat_map(|table| &table.fields)
                     .find(|field| field.column == column);
                 let message = match field.map(|field| field.kind) {
+                    None if is_of_tags(names) => continue,
+                    None if fields_named(column).next().is_none() => unknown_field(name),
                     None => message!(
-                        "conferences and journals have no field `{name}`; `medfeed template conferences` prints the known ones"
+                        "conferences and journals have no field `{name}`; choose one of theirs (tags are found by `type` and `name`)"
                     ),
                     Some(ValueKind::Links(_)) => {
                         message!(
@@ -254,6 +251,32 @@ impl ReadOptions {
             }
         }
         Ok(())
+    }
+
+    /// Returns the fault of a constant that is no value of its field.
+    fn value_fault(&self, field: &Field, value: &str) -> Option<Message> {
+        let (name, kind) = (&field.column, field.kind);
+        let value = self
+            .meaning_of(name, value)
+            .filter(|value| !value.is_empty())?;
+        let notation = Notation {
+            is_price: name.ends_with("_usd"),
+            ..self.notation()
+        };
+        let found = normalize(kind, value, &notation);
+        match (kind, found) {
+            (ValueKind::Text | ValueKind::Texts | ValueKind::Links(_), _) => None,
+            (_, Ok(text)) if (field.rank_of)(&text) > 0 => None,
+            (ValueKind::Choice(words) | ValueKind::DateStatus(words), _) => Some(message!(
+                "`{value}` is not a value of {name}; write one of `{}`",
+                words.join("`, `")
+            )),
+            (_, Ok(_)) => Some(message!(
+                "`{value}` is not a value of {name}; write a date such as 2026-03-15, a year such as 2026, another number \
+                 such as 4.2, or true or false, as the field has it"
+            )),
+            (_, Err(fault)) => Some(message!("`{value}` {fault}")),
+        }
     }
 
     /// Returns how a file writes its numbers and dates, as far as the options say.
@@ -274,6 +297,7 @@ impl ReadOptions {
             _ => self
                 .matching
                 .iter()
+                .filter(|set| !is_of_tags(&set.value))
                 .map(|set| set.value.iter().map(String::as_str).collect())
                 .collect(),
         }
@@ -395,6 +419,11 @@ impl ReadOptions {
     }
 }
 
+/// Returns true if the fields of `--match` are those by which tags are found anyway.
+fn is_of_tags(names: &[String]) -> bool {
+    names.len() == 2 && names.iter().all(|name| ["type", "name"].contains(&&**name))
+}
+
 /// Returns the fault of several fields that cannot share a cell: they must be texts, or dates and a year.
 fn check_parts(fields: &[String]) -> Option<Message> {
     if fields.len() < 2 {
@@ -427,7 +456,14 @@ pub(in crate::import) fn is_same(one: &str, other: &str) -> bool {
 }
 
 fn unknown_field(name: &str) -> Message {
-    message!("there is no field `{name}`; `medfeed template KIND` prints those of a kind of rows")
+    let known = tables().into_iter().flat_map(|table| &table.fields);
+    let known = known.map(|field| &*field.column).chain(["id", "deleted"]);
+    match nearest(name, known) {
+        Some(near) => message!("there is no field `{name}`; did you mean `{near}`?"),
+        None => message!(
+            "there is no field `{name}`; `medfeed template KIND` prints those of a kind of rows"
+        ),
+    }
 }
 
 /// The limits on the input of an import. They bound the memory and time that a broken or huge file can cost. All

@@ -11,14 +11,19 @@ use toml::{Spanned, Value};
 
 use crate::import::read::cells::DecimalSign;
 use crate::import::read::dates::DateOrder;
-use crate::import::read::options::{ColumnMapping, Given, InputError, ReadOptions, Word};
+use crate::import::read::options::{
+    ColumnMapping, Given, InputError, ReadOptions, Word, fields_named,
+};
 use crate::import::read::source::RowKind;
 use crate::model::message::{Message, message};
+use crate::model::value::text::ITEM_SEPARATOR;
+use crate::model::value::{JsonType, ValueKind};
 
 /// The maximum number of rows of a header.
 const MAX_HEADER_ROWS: usize = 10;
 
-const NO_VALUE: &str = "write a text, a number, a date, true, false, or a list of texts";
+const WRONG_KIND: &str = "is no value of this field; write a text in quotation marks, or what the field has: a number, a \
+                          date, true, false, or a list of texts";
 
 /// A recipe as it is written.
 #[derive(Deserialize)]
@@ -168,9 +173,8 @@ fn parse_recipe(name: &str, text: &str) -> Result<(ReadOptions, Option<RowKind>)
         });
     }
     for (field, constant) in recipe.set {
-        let Some(text) = csv_text(&constant) else {
-            return Err(invalid(field.span(), NO_VALUE.into()));
-        };
+        let text = csv_text(field.as_ref(), &constant)
+            .ok_or_else(|| invalid(field.span(), WRONG_KIND.into()))?;
         options.constants.push(Given {
             origin: origin(field.span()),
             value: (field.into_inner(), text),
@@ -198,9 +202,8 @@ fn parse_recipe(name: &str, text: &str) -> Result<(ReadOptions, Option<RowKind>)
     }
     for (field, words) in recipe.values {
         for (text, value) in words {
-            let Some(value) = csv_text(&value) else {
-                return Err(invalid(field.span(), NO_VALUE.into()));
-            };
+            let value = csv_text(field.as_ref(), &value)
+                .ok_or_else(|| invalid(field.span(), WRONG_KIND.into()))?;
             add_word(Some(&field), text, value);
         }
     }
@@ -214,22 +217,23 @@ fn parse_recipe(name: &str, text: &str) -> Result<(ReadOptions, Option<RowKind>)
     Ok((options, recipe.dataset))
 }
 
-/// Returns a constant in CSV form.
-fn csv_text(value: &Value) -> Option<String> {
+/// Returns a constant of a field in CSV form; `None` if it has another kind. Unknown fields are reported later.
+fn csv_text(field: &str, value: &Value) -> Option<String> {
+    let Some(kind) = fields_named(field).next().map(|field| field.kind) else {
+        return Some(String::new());
+    };
+    let is_text = kind.is_list() || kind.json_type() == JsonType::Text;
     match value {
         Value::String(text) => Some(text.clone()),
-        Value::Integer(number) => Some(number.to_string()),
-        Value::Float(number) => Some(number.to_string()),
-        Value::Boolean(flag) => Some(flag.to_string()),
-        Value::Datetime(date) => Some(date.to_string()),
-        Value::Array(items) => Some(
-            items
-                .iter()
-                .map(csv_text)
-                .collect::<Option<Vec<_>>>()?
-                .join("; "),
-        ),
-        Value::Table(_) => None,
+        Value::Array(items) if kind.is_list() => {
+            let texts: Option<Vec<_>> = items.iter().map(Value::as_str).collect();
+            Some(texts?.join(ITEM_SEPARATOR))
+        }
+        Value::Datetime(date) if kind == ValueKind::Date => Some(date.to_string()),
+        Value::Integer(number) if !is_text => Some(number.to_string()),
+        Value::Float(number) if !is_text => Some(number.to_string()),
+        Value::Boolean(flag) if !is_text => Some(flag.to_string()),
+        _ => None,
     }
 }
 
@@ -333,6 +337,38 @@ issn_print = ["0"]
     }
 
     #[test]
+    fn constants_of_their_kind_are_taken() {
+        let recipe = r#"
+            match = [["name", "type"]]
+            decimal = "comma"
+            empty = ["n/a"]
+            [set]
+            year = "2026"
+            start_date = 2026-03-15
+            end_date = "16 mars 2026"
+            sjr = 4
+            citescore = "2,5"
+            impact_factor = 4.5
+            h_index = "7"
+            formats_oral = true
+            formats_poster = "yes"
+            publishing_access = "Open Access"
+            publishing_apc_usd = "USD 3000"
+            venue = "n/a"
+            tags = ["Type: Name"]
+            organizations = "A; B"
+            [values.impact_factor_year]
+            "last" = 2025
+        "#;
+        let (options, _) = parse_recipe("r.toml", recipe).unwrap();
+        options.check().unwrap();
+        assert_eq!(options.constants.len(), 14);
+        // Tags are found so anyway, and conferences are not.
+        assert!(options.match_sets("conferences").is_empty());
+        assert_eq!(options.match_sets("tags"), [["type", "name"]]);
+    }
+
+    #[test]
     fn faults_name_their_line() {
         let cases = [
             ("dataset = 5", "r.toml:1: "),
@@ -355,7 +391,52 @@ issn_print = ["0"]
                 "list_separator = \"\"",
                 "r.toml:1: a separator has at least one character",
             ),
-            ("[set]\nname = {a = 1}", "r.toml:2: write a text, a number"),
+            (
+                "[set]\nname = {a = 1}",
+                "r.toml:2: is no value of this field",
+            ),
+            ("[set]\nvenue = 12", "r.toml:2: is no value of this field"),
+            ("[set]\nname = [\"A\", \"B\"]", "r.toml:2: is no value"),
+            ("[set]\npublisher = true", "r.toml:2: is no value"),
+            ("[set]\n\nabbv = 2026-03-15", "r.toml:3: is no value"),
+            ("[set]\ntags = [7]", "r.toml:2: is no value"),
+            ("[set]\ntherapy_areas = 7", "r.toml:2: is no value"),
+            ("[set]\nyear = [2026]", "r.toml:2: is no value"),
+            (
+                "[set]\nyear = 1799",
+                "r.toml:2: `1799` is not a value of year; write a date such as",
+            ),
+            (
+                "[set]\nsjr = \"high\"",
+                "r.toml:2: `high` is not a value of sjr",
+            ),
+            ("[set]\nh_index = -1", "r.toml:2: `-1` is not a value"),
+            ("[set]\nh_index = 2.5", "r.toml:2: `2.5` is not a value"),
+            (
+                "[set]\nend_date = \"soon\"",
+                "r.toml:2: `soon` write a date as YYYY-MM-DD",
+            ),
+            ("[set]\nend_date = 5", "r.toml:2: is no value"),
+            (
+                "[set]\nformats_oral = \"maybe\"",
+                "r.toml:2: `maybe` is not a value",
+            ),
+            (
+                "[values.citescore]\n\"-\" = \"x\"",
+                "r.toml:1: `x` is not a value of citescore",
+            ),
+            (
+                "match = [[\"nane\"]]",
+                "r.toml:1: there is no field `nane`; did you mean `name`?",
+            ),
+            (
+                "[columns]\nA = \"contry\"",
+                "r.toml:2: there is no field `contry`; did you mean `country`?",
+            ),
+            (
+                "match = [[\"type\", \"category\"]]",
+                "r.toml:1: conferences and journals have no field `type`",
+            ),
             ("\n[set]\nnam = \"x\"", "r.toml:3: there is no field `nam`"),
             (
                 "[columns]\nA = [\"city\", \"sjr\"]",
@@ -375,7 +456,7 @@ issn_print = ["0"]
             ),
             (
                 "[values.publishing_access]\nx = {}",
-                "r.toml:1: write a text, a number",
+                "r.toml:1: is no value of this field",
             ),
             (
                 "[values.nam]\nx = \"y\"",

@@ -17,9 +17,9 @@ use crate::model::country::is_country;
 use crate::model::field::Field;
 use crate::model::fold::is_blank;
 use crate::model::message::{Message, message};
-use crate::model::value::ValueKind;
 use crate::model::value::json::is_empty;
 use crate::model::value::text::{ITEM_SEPARATOR, split_at};
+use crate::model::value::{JsonType, ValueKind};
 use crate::model::{Fields, Id};
 
 /// Reads the cells of a row. If `is_rectangular`, there must be a cell for each column.
@@ -54,8 +54,12 @@ pub(in crate::import) fn read_row<F: Fields>(
             .meanings
             .get(at)
             .is_none_or(|column| *column == ColumnMeaning::Unnamed);
-        if is_unnamed && !options.ignore_unknown && !cell.is_blank() {
+        if is_unnamed && !cell.is_blank() {
             let letters = column_letters(at);
+            if options.ignore_unknown {
+                faults.push_unknown("column", "", &format!("={letters}"), &[]);
+                continue;
+            }
             let message = message!(
                 "has a value in column {letters}, which has no name; name it, clear the cell, or read it with --map \
                  '={letters}=FIELD'"
@@ -110,7 +114,12 @@ pub(in crate::import) fn read_row<F: Fields>(
         texts.clear();
         filled.extend(filled_cells(cells, at_columns));
         for cell in &filled {
-            match cell_text(cell, field) {
+            let fault = type_fault(cell, field.kind, fields.len() > 1).filter(|_| {
+                !options
+                    .words_of(&field.column)
+                    .any(|word| word.is(&cell.text))
+            });
+            match fault.map_or_else(|| cell_text(cell, field), Err) {
                 Ok(text) => texts.push(text),
                 Err(message) => faults.push_value(&field.column, &cell.text, message),
             }
@@ -162,16 +171,28 @@ fn filled_cells<'c, 'a>(
         .filter(is_kept)
 }
 
+/// Returns the fault of a JSON value whose type is not that of a field. A list of texts may have several fields.
+fn type_fault(cell: &TableCell<'_>, kind: ValueKind, has_several: bool) -> Option<Message> {
+    let found = cell.json?;
+    match (found, kind.json_type()) {
+        (_, JsonType::List) => None,
+        (JsonType::List, _) if has_several && cell.items.iter().flatten().all(Value::is_string) => {
+            None
+        }
+        (JsonType::List | JsonType::Object, _) => Some(message!("is {found}; write one value")),
+        (JsonType::Number | JsonType::Flag, JsonType::Text) => {
+            Some(message!("is {found}; write a text in quotation marks"))
+        }
+        _ => None,
+    }
+}
+
 /// Returns the text of a cell for a field, or the reason why it cannot be read.
 fn cell_text<'c>(cell: &'c TableCell<'_>, field: &Field) -> Result<Cow<'c, str>, Message> {
     let (column, holds_text) = (
         field.column.as_str(),
         field.kind.is_list() || field.kind == ValueKind::Text,
     );
-    let is_nested = |item: &Value| item.is_array() || item.is_object();
-    if !field.kind.is_list() && cell.items.iter().flatten().any(is_nested) {
-        return Err("is a list of lists or objects; ignore it, or map a list of texts".into());
-    }
     let has_unit = cell
         .unit
         .as_ref()
@@ -191,9 +212,6 @@ fn cell_text<'c>(cell: &'c TableCell<'_>, field: &Field) -> Result<Cow<'c, str>,
             "is a number in the format `{format}`; format the cell as text, and enter what it shows"
         ));
     }
-    if cell.is_inexact && field.kind == ValueKind::Text {
-        return Err("is no text; write it in quotation marks, as it is to be shown".into());
-    }
     match &cell.link {
         Some(link) if column == "url" => address(&cell.text, link),
         _ => Ok(Cow::Borrowed(&cell.text)),
@@ -209,8 +227,9 @@ fn names_unit(column: &str, unit: &str) -> bool {
 }
 
 fn read_id(cell: &TableCell<'_>, faults: &mut RowFaults<'_>) -> Option<Id> {
-    if let Some(fault) = &cell.fault {
-        faults.push_value(&"id", &cell.text, fault.clone());
+    let fault = cell.fault.clone();
+    if let Some(fault) = fault.or_else(|| type_fault(cell, ValueKind::Integer, false)) {
+        faults.push_value(&"id", &cell.text, fault);
         return None;
     }
     let notation = Notation {
@@ -234,14 +253,15 @@ fn read_id(cell: &TableCell<'_>, faults: &mut RowFaults<'_>) -> Option<Id> {
 
 /// Parses the cell of the column `deleted`.
 fn read_deleted(cell: &TableCell<'_>, faults: &mut RowFaults<'_>) -> bool {
+    let is_flag = cell.fault.is_none() && cell.json.is_none_or(|json| json == JsonType::Flag);
     match parse_flag(&cell.text) {
-        Some(is_deleted) if cell.fault.is_none() => is_deleted,
-        None if cell.is_blank() => false,
+        Some(is_deleted) if is_flag => is_deleted,
+        None if cell.is_blank() && is_flag => false,
         _ => {
             faults.push_value(
                 &"deleted",
                 &cell.text,
-                "write TRUE to remove the row, or leave the cell empty",
+                "write TRUE to remove the row (in JSON true, without quotation marks), or leave it empty",
             );
             false
         }

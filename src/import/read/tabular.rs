@@ -24,6 +24,8 @@ pub(in crate::import) struct TableReader<'r, 'a, F> {
     is_incomplete: bool,
     /// The number of rows after the header that are not empty, with those that cannot be read or are left out.
     row_count: usize,
+    /// The line of the header.
+    header_line: u64,
     /// The line at which the last row ends.
     last_line: u64,
     /// Whether the last row is below an empty row, and has few cells.
@@ -55,6 +57,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             is_rectangular,
             is_incomplete: false,
             row_count: 0,
+            header_line: 0,
             last_line: 0,
             is_below: false,
             has_full_row: false,
@@ -162,6 +165,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             self.row_count += above.len() - 1;
             let _ = self.report_missing_id();
         }
+        self.rows.warn_of_ignored(Some(self.header_line), "column");
         self.row_count
     }
 
@@ -243,7 +247,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             is_incomplete = faults.has_fault();
             None
         });
-        self.rows.warn_of_ignored(Some(line), "column");
+        self.header_line = line;
         self.is_incomplete = is_incomplete;
         let is_readable = columns.is_some();
         self.header = HeaderState::Found(columns);

@@ -119,13 +119,17 @@ impl Dispatcher {
             Ok(answer) => return Ok(answer),
             Err(guard) => guard,
         };
-        let permits = self.permits.acquire(permit, exchange.key_id()).await?;
+        let since = exchange.request().at;
+        let permits = self
+            .permits
+            .acquire(permit, exchange.key_id(), since)
+            .await?;
         let built = match self.run(permits, |service| service.build(job)).await {
             Ok(built) => built,
             Err(job) => {
                 let permits = self
                     .permits
-                    .acquire(PermitKind::CatchUp, exchange.key_id())
+                    .acquire(PermitKind::CatchUp, exchange.key_id(), since)
                     .await?;
                 self.run(permits, |service| service.build_caught_up(job))
                     .await
@@ -137,11 +141,10 @@ impl Dispatcher {
         })
     }
 
-    /// Waits until new keys are loaded. Returns at once if too many requests wait already. Returns false if the poll
-    /// failed.
+    /// Waits until new keys are loaded. Returns false if the poll failed, or at once if too many requests wait already.
     async fn poll_for_keys(&self, exchange: &Exchange, is_over_limit: bool) -> bool {
         let Some((_poll, permit)) = self.permits.acquire_key_poll(is_over_limit).await else {
-            return true;
+            return false;
         };
         let since = exchange.request().at;
         self.run(permit, move |service| service.poll_for_keys(since))

@@ -22,6 +22,7 @@ use tokio::sync::watch;
 
 use crate::api::exchange::new_request_id;
 use crate::api::{Problem, Request};
+use crate::model::KeyHash;
 use crate::model::time::now;
 use crate::serve::connection::address::TrustedProxies;
 use crate::serve::connection::dispatch::Dispatcher;
@@ -69,15 +70,14 @@ where
                 // The connection is about to be dropped.
                 std::future::pending::<()>().await;
             }
-            let (mut response, has_key) =
-                answer(request, peer, shared, connection, &mut closing).await;
+            let (mut response, key) = answer(request, peer, shared, connection, &mut closing).await;
             // A long poll whose connection is closed for another one is answered first.
             if *closing.borrow() || connection.close_reason().is_some() {
                 response
                     .headers_mut()
                     .insert(CONNECTION, HeaderValue::from_static("close"));
             }
-            connection.finish_answer(has_key);
+            connection.finish_answer(key);
             Ok::<_, Infallible>(response)
         })
     });
@@ -103,7 +103,7 @@ where
     if let Err(error) = ended {
         tracing::debug!(%peer, %error, "a connection broke");
         if error.is_parse() && connection.start_answer() {
-            connection.finish_answer(false);
+            connection.finish_answer(None);
             stream
                 .write_all(&refuse(shared, &error, &parts.read_buf))
                 .await?;
@@ -112,14 +112,14 @@ where
     stream.shutdown().await
 }
 
-/// Returns the response to a request, and whether the request had a usable key.
+/// Returns the response to a request, and the key of the request if it is usable.
 async fn answer(
     request: http::Request<Incoming>,
     peer: IpAddr,
     shared: &ServerContext,
     connection: &Connection,
     closing: &mut watch::Receiver<bool>,
-) -> (http::Response<Full<Bytes>>, bool) {
+) -> (http::Response<Full<Bytes>>, Option<KeyHash>) {
     let has_body = !request.body().is_end_stream();
     let (head, _) = request.into_parts();
     let request = Request {
@@ -136,7 +136,7 @@ async fn answer(
         wall: now(),
     };
     let answered = shared.dispatcher.answer(request, connection, closing).await;
-    let has_key = answered.has_key;
+    let key = answered.key;
     let mut response = http::Response::new(Full::new(answered.body));
     *response.status_mut() = answered.status;
     *response.headers_mut() = answered.headers;
@@ -146,7 +146,7 @@ async fn answer(
             HeaderValue::from_static(STRICT_TRANSPORT),
         );
     }
-    (response, has_key)
+    (response, key)
 }
 
 /// Returns an error message for an invalid `Host`; `None` if it is valid.

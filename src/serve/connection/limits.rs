@@ -16,25 +16,24 @@
 //!
 //! # Which one is closed
 //!
+//! A connection belongs to its address (an IPv6 /64) until its first usable key is known, then to the key of its last
+//! usable request. Those of trusted proxies belong to nobody before.
+//!
 //! Stream and requests set a connection's phase: awaiting a request, answering, long-polling, sending, or closed. Each
 //! phase has a time since which the caller keeps the server waiting. Sent bytes move this time forward by what 64 KiB/s
-//! would take, but not beyond now. So one number says how long an idle caller, an unfinished request or a slow reader
-//! has cost a connection. Once a second the limits of time close those that are over.
+//! would take, but not beyond now. Once a second the limits of time close those that are over.
 //!
-//! A new connection at a limit closes another one. It closes one of its own address (an IPv6 /64) if that is at its
-//! limit, or has the most connections:
+//! A new connection at a limit closes another one. It closes one of its own address if that is at its limit, or if no
+//! owner has more connections:
 //!
-//! 1. one without a usable key that has kept the server waiting for longer than a second;
-//! 2. one without a usable key for which this second is not over, of an address with more connections than the new
-//!    one's;
-//! 3. one with a usable key that has kept the server waiting for longer than a second;
-//! 4. at the limit of its address, one for which this second is not over;
-//! 5. a request that waits for changes. It gets its empty page.
+//! 1. one without a key whose caller has kept the server waiting for a second;
+//! 2. one without a key for which this second is not over, of an address that has more of them than the new one's;
+//! 3. one with a key whose caller has kept the server waiting for a second;
+//! 4. a long poll that has lasted 10 seconds. It gets its empty page.
 //!
-//! Of several, the address with the most connections loses the one that has waited longest. A connection whose request
-//! is being answered is never closed, and with a usable key not until the response is sent. If there is no other, a
-//! new connection waits in the kernel's queue. It is refused if it could close only one of its own address. So a crowd
-//! that reconnects all the time excludes only itself, and refusing it costs little.
+//! Of several, the owner with the most connections loses the one that has waited longest. A connection whose request is
+//! being answered is never closed. If there is no other, the new one waits in the kernel's queue. If it could close
+//! only one of its own address, it waits aside for some seconds, then it is refused. So a crowd excludes only itself.
 //!
 //! Bytes count as sent once the kernel has them, so its buffer must stay small (`TCP_NOTSENT_LOWAT`). Callers
 //! that receive nothing for 30 seconds are left to the kernel (`TCP_USER_TIMEOUT`), which also frees what it still
@@ -47,10 +46,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
 use crate::api::observe::{CloseCause, CloseReason, ConnectionLimit, WaitEnd};
+use crate::model::KeyHash;
 
 /// The largest head of a request, in bytes. hyper requires at least 8 KiB.
 pub const MAX_HEAD_BYTES: usize = 16 << 10;
@@ -64,6 +64,10 @@ const GOOD_RATE: f64 = 65_536.0;
 const GRACE: Duration = Duration::from_secs(1);
 /// The time between two checks of the time limits.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
+/// The longest pause before another attempt to admit a connection.
+pub const ADMISSION_RETRY: Duration = Duration::from_millis(50);
+/// Of so many connections, one more may wait for others of its address.
+const LATE_SHARE: usize = 16;
 /// A reached limit is logged again only if it was not reached for this time.
 const QUIET_TIME: Duration = Duration::from_secs(60);
 
@@ -88,6 +92,9 @@ pub struct Limits {
     pub long_polls: usize,
     /// The same of one key.
     pub long_polls_per_key: usize,
+    /// The time in which a long poll is not ended for a new connection. So pages of one address do not displace each
+    /// other without end.
+    pub long_poll_grace: Duration,
 }
 
 impl Default for Limits {
@@ -102,27 +109,21 @@ impl Default for Limits {
             exports_per_key: 2,
             long_polls: 1024,
             long_polls_per_key: 256,
+            long_poll_grace: Duration::from_secs(10),
         }
     }
 }
 
-/// The order in which connections are closed for new ones. Within a rank, the address with the most connections loses
-/// one first, and of its connections the one that has waited longest for its caller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Rank {
-    /// The last request had no usable key, or there was none.
-    WithoutKey,
-    /// The same within [`GRACE`], of an address with more connections than the new one's. So a crowd that reconnects
-    /// all the time excludes only itself.
-    OfCrowd,
-    WithKey,
-    /// Within [`GRACE`]. It is closed only for its own address.
-    InGrace,
-    /// It is answered at once, and closed after that.
-    LongPolling,
-}
+/// The order in which connections are closed for new ones: whether it is a long poll, has a key, and is within its grace
+/// period; then the number of connections of its owner, and the time for which its caller has kept the server waiting.
+type ClosingOrder = (bool, bool, bool, Reverse<usize>, Reverse<Duration>);
 
-type ClosingOrder = (Rank, Reverse<usize>, Reverse<Duration>);
+/// The owner of a connection: the key of its last usable request, or else its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Owner {
+    Address(IpAddr),
+    Key(KeyHash),
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -138,7 +139,7 @@ struct State {
     phase: Phase,
     /// The time since which the caller has kept the server waiting in this phase.
     since: Instant,
-    has_key: bool,
+    owner: Option<Owner>,
     closed: Option<(CloseReason, CloseCause)>,
 }
 
@@ -162,7 +163,7 @@ impl Connection {
         let state = State {
             phase: Phase::AwaitingRequest,
             since: Instant::now(),
-            has_key: false,
+            owner: network.map(Owner::Address),
             closed: None,
         };
         Connection {
@@ -189,8 +190,9 @@ impl Connection {
         self.pass(Phase::AwaitingRequest, Phase::Answering)
     }
 
-    /// Notes that the request begins to wait for a change.
-    pub fn start_long_poll(&self) {
+    /// Notes that the request of a key begins to wait for a change.
+    pub fn start_long_poll(&self, key: KeyHash) {
+        self.state.lock().owner = Some(Owner::Key(key));
         self.pass(Phase::Answering, Phase::LongPolling);
     }
 
@@ -199,9 +201,11 @@ impl Connection {
         self.pass(Phase::LongPolling, Phase::Answering);
     }
 
-    /// Notes that the response is ready to be sent, and whether the request had a usable key.
-    pub fn finish_answer(&self, has_key: bool) {
-        self.state.lock().has_key = has_key;
+    /// Notes that the response is ready to be sent, and the key of the request if it is usable.
+    pub fn finish_answer(&self, key: Option<KeyHash>) {
+        if let Some(key) = key {
+            self.state.lock().owner = Some(Owner::Key(key));
+        }
         self.pass(Phase::Answering, Phase::Sending);
     }
 
@@ -264,19 +268,32 @@ impl Connection {
 }
 
 impl State {
-    /// The position among connections that are closed for a new one; `None` if this one must stay. `count` is the
-    /// number of connections of its address, `new_count` that of the new connection's.
-    fn closing_order(&self, count: usize, new_count: usize, now: Instant) -> Option<ClosingOrder> {
-        let waited = now.saturating_duration_since(self.since);
-        let rank = match (self.phase, self.has_key) {
-            (Phase::Answering | Phase::Closed, _) | (Phase::Sending, true) => return None,
-            (Phase::LongPolling, _) => Rank::LongPolling,
-            (_, false) if waited >= GRACE => Rank::WithoutKey,
-            (_, true) if waited >= GRACE => Rank::WithKey,
-            (_, false) if count > new_count.max(1) => Rank::OfCrowd,
-            _ => Rank::InGrace,
+    /// The position among connections that are closed for a new one; `None` if this one must stay. `counts` has the
+    /// number of connections of each owner, `own` is that of the new one's address.
+    fn closing_order(
+        &self,
+        counts: &HashMap<Option<Owner>, usize>,
+        own: usize,
+        long_poll_grace: Duration,
+    ) -> Option<ClosingOrder> {
+        let count = counts.get(&self.owner).copied().unwrap_or_default();
+        let waited = self.since.elapsed();
+        let has_key = matches!(self.owner, Some(Owner::Key(_)));
+        let (is_long_poll, grace) = match self.phase {
+            Phase::Answering | Phase::Closed => return None,
+            Phase::LongPolling => (true, long_poll_grace),
+            Phase::AwaitingRequest | Phase::Sending => (false, GRACE),
         };
-        Some((rank, Reverse(count), Reverse(waited)))
+        let is_in_grace = waited < grace;
+        let is_of_crowd = !has_key && count > own.max(1);
+        let order = (
+            is_long_poll,
+            has_key,
+            is_in_grace,
+            Reverse(count),
+            Reverse(waited),
+        );
+        (!is_in_grace || is_of_crowd).then_some(order)
     }
 }
 
@@ -286,13 +303,13 @@ pub struct Connections {
     limits: Limits,
     table: Mutex<Table>,
     freed: Notify,
+    /// Connections that wait for others of their address.
+    late: Arc<Semaphore>,
 }
 
 #[derive(Debug, Default)]
 struct Table {
-    count: usize,
-    /// The connections of each network, the oldest first. Those of trusted proxies have no network.
-    networks: HashMap<Option<IpAddr>, Vec<Arc<Connection>>>,
+    open: Vec<Arc<Connection>>,
     /// The time at which each limit was last reached.
     reached: HashMap<ConnectionLimit, Instant>,
 }
@@ -310,7 +327,7 @@ pub struct Slot {
 pub struct Full {
     /// The limit.
     pub limit: ConnectionLimit,
-    /// Whether no connection can be closed for the new one, and its address has the most connections. Otherwise there
+    /// Whether the new one may close only connections of its address, and none of them can be closed. Otherwise there
     /// will be a slot, at the latest when a response is sent.
     pub is_refused: bool,
 }
@@ -322,32 +339,35 @@ impl Connections {
             limits,
             table: Mutex::default(),
             freed: Notify::new(),
+            late: Arc::new(Semaphore::new(limits.connections / LATE_SHARE)),
         })
     }
 
     /// Returns a slot for a new connection of a network, or closes another one, whose slot is then free. `None`, for
     /// trusted proxies, has no limit per address.
     pub fn enter(self: &Arc<Self>, network: Option<IpAddr>) -> Result<Slot, Full> {
-        let now = Instant::now();
         let mut table = self.table.lock();
-        let own = table.count_of(network);
-        let limit = if own >= self.limits.connections_per_address {
+        let is_own = |connection: &Connection| connection.network == network;
+        let of_address = table.open.iter().filter(|one| is_own(one)).count();
+        let limit = if network.is_some() && of_address >= self.limits.connections_per_address {
             ConnectionLimit::Address
-        } else if table.count >= self.limits.connections {
+        } else if table.open.len() >= self.limits.connections {
             ConnectionLimit::Total
         } else {
             return Ok(self.add(&mut table, network));
         };
-        table.log(limit, network, now);
+        table.log(limit, network, of_address);
+        let counts = table.count_by_owner();
+        let own = counts.get(&network.map(Owner::Address)).copied();
+        let own = own.unwrap_or_default();
         // A crowd that reconnects all the time must not keep the server busy with the connections of others.
-        let is_largest = || {
-            table
-                .networks
-                .keys()
-                .all(|other| table.count_of(*other) <= own)
-        };
-        let is_among_own = limit == ConnectionLimit::Address || (own > 0 && is_largest());
-        let is_closed = table.close_one(limit, network, is_among_own, now);
+        let is_largest = own > 0 && counts.values().all(|count| *count <= own);
+        let is_among_own = limit == ConnectionLimit::Address || is_largest;
+        let grace = self.limits.long_poll_grace;
+        let is_closed = table.close_first(|connection, state| {
+            let order = state.closing_order(&counts, own, grace)?;
+            (!is_among_own || is_own(connection)).then_some(order)
+        });
         Err(Full {
             limit,
             is_refused: is_among_own && !is_closed,
@@ -361,16 +381,34 @@ impl Connections {
 
     fn add(self: &Arc<Self>, table: &mut Table, network: Option<IpAddr>) -> Slot {
         let connection = Arc::new(Connection::of(network));
-        table.count += 1;
-        table
-            .networks
-            .entry(network)
-            .or_default()
-            .push(Arc::clone(&connection));
+        table.open.push(Arc::clone(&connection));
         Slot {
             connection,
             connections: Arc::clone(self),
         }
+    }
+
+    /// Waits until another connection of the address makes room, which a long poll does after its grace period. `None` if
+    /// too many connections wait for that. The future returns `None` if no connection made room.
+    pub fn enter_late(
+        self: &Arc<Self>,
+        network: Option<IpAddr>,
+    ) -> Option<impl Future<Output = Option<Slot>> + use<>> {
+        let permit = Arc::clone(&self.late).try_acquire_owned().ok()?;
+        let connections = Arc::clone(self);
+        Some(async move {
+            let _permit = permit;
+            let end = Instant::now() + connections.limits.long_poll_grace + GRACE;
+            while Instant::now() < end {
+                let entered = connections.enter(network);
+                // The second attempt takes the slot that the first one freed.
+                if let Ok(slot) = entered.or_else(|_| connections.enter(network)) {
+                    return Some(slot);
+                }
+                tokio::time::sleep(ADMISSION_RETRY).await;
+            }
+            None
+        })
     }
 
     /// Resolves when a connection has ended since the last call.
@@ -389,7 +427,7 @@ impl Connections {
 
     fn close_overdue(&self) {
         let now = Instant::now();
-        for connection in self.table.lock().networks.values().flatten() {
+        for connection in &self.table.lock().open {
             let mut state = connection.state.lock();
             let limit = match state.phase {
                 Phase::AwaitingRequest => self.limits.request,
@@ -404,81 +442,56 @@ impl Connections {
 }
 
 impl Table {
-    /// The number of connections of a network. Trusted proxies are no crowd, however many they have.
-    fn count_of(&self, network: Option<IpAddr>) -> usize {
-        network
-            .and_then(|_| self.networks.get(&network))
-            .map_or(0, Vec::len)
+    /// Trusted proxies are no crowd, however many connections they have.
+    fn count_by_owner(&self) -> HashMap<Option<Owner>, usize> {
+        let mut counts = HashMap::new();
+        for connection in &self.open {
+            *counts.entry(connection.state.lock().owner).or_default() += 1;
+        }
+        counts.remove(&None);
+        counts
     }
 
-    /// Closes the first connection by [`ClosingOrder`] for a new one of a network, if `is_among_own` the first one of
-    /// this network. Returns whether there was one.
-    fn close_one(
-        &mut self,
-        limit: ConnectionLimit,
-        network: Option<IpAddr>,
-        is_among_own: bool,
-        now: Instant,
-    ) -> bool {
-        let own = self.count_of(network);
-        loop {
-            let candidates = self
-                .networks
-                .iter()
-                .filter(|(other, _)| !is_among_own || **other == network);
-            let ordered = candidates.flat_map(|(other, open)| {
-                let count = self.count_of(*other);
-                open.iter().filter_map(move |connection| {
-                    let order = connection.state.lock().closing_order(count, own, now)?;
-                    let is_spared = limit == ConnectionLimit::Total && order.0 == Rank::InGrace;
-                    (!is_spared).then_some((order, count, connection))
-                })
-            });
-            let Some((first, count, connection)) = ordered.min_by_key(|(order, ..)| *order) else {
-                return false;
-            };
-            let mut state = connection.state.lock();
-            // It may have become active in the meantime.
-            if state.closing_order(count, own, now) == Some(first) {
-                connection.close(&mut state, CloseCause::Capacity);
-                drop(state);
-                self.remove(&Arc::clone(connection));
-                return true;
-            }
+    /// Closes the first connection by an order. Returns whether there was one.
+    fn close_first(&mut self, order: impl Fn(&Connection, &State) -> Option<ClosingOrder>) -> bool {
+        let ordered = self.open.iter().filter_map(|connection| {
+            let order = order(connection, &connection.state.lock())?;
+            Some((order, connection))
+        });
+        let Some((_, first)) = ordered.min_by_key(|(order, _)| *order) else {
+            return false;
+        };
+        let first = Arc::clone(first);
+        let mut state = first.state.lock();
+        // It may have become active in the meantime.
+        let is_closed = order(&first, &state).is_some();
+        if is_closed {
+            first.close(&mut state, CloseCause::Capacity);
+            self.remove(&first);
         }
+        is_closed
     }
 
     fn remove(&mut self, connection: &Arc<Connection>) {
-        let Some(open) = self.networks.get_mut(&connection.network) else {
-            return;
-        };
-        let before = open.len();
-        open.retain(|one| !Arc::ptr_eq(one, connection));
-        self.count -= before - open.len();
-        if open.is_empty() {
-            self.networks.remove(&connection.network);
-        }
+        self.open.retain(|open| !Arc::ptr_eq(open, connection));
     }
 
-    fn log(&mut self, limit: ConnectionLimit, network: Option<IpAddr>, now: Instant) {
-        if self
-            .reached
-            .insert(limit, now)
-            .is_some_and(|last| now.saturating_duration_since(last) < QUIET_TIME)
-        {
+    fn log(&mut self, limit: ConnectionLimit, network: Option<IpAddr>, of_address: usize) {
+        let now = Instant::now();
+        let last = self.reached.insert(limit, now);
+        if last.is_some_and(|last| now.saturating_duration_since(last) < QUIET_TIME) {
             return;
         }
         match limit {
             ConnectionLimit::Total => tracing::warn!(
-                connections = self.count,
-                addresses = self.networks.len(),
+                connections = self.open.len(),
                 "all connection slots are taken: idle, unfinished and slow connections are closed for new ones; if the \
                  callers are legitimate, serve behind a proxy, or raise the limit of open files if the log warned of it \
                  at the start"
             ),
             ConnectionLimit::Address => tracing::warn!(
                 address = network.map(tracing::field::display),
-                connections = self.count_of(network),
+                connections = of_address,
                 "an address has reached its connection limit: its idle, unfinished and slow connections are closed for \
                  its new ones; if it is a proxy, name it with --trusted-proxy"
             ),
@@ -501,16 +514,23 @@ mod tests {
 
     use super::*;
 
-    const K: bool = true;
+    /// The key of a request: none, a key that only its network has, or one that all share.
+    #[derive(Clone, Copy, Debug)]
+    enum With {
+        N,
+        K,
+        S,
+    }
+    use With::{K, N, S};
 
     #[derive(Clone, Copy, Debug)]
     enum Does {
         New,
-        /// It got a response: with a key, or without.
-        Idle(bool),
+        /// It got a response.
+        Idle(With),
         Answering,
         /// It reads this number of bytes per second.
-        Reading(bool, usize),
+        Reading(With, usize),
         LongPolling,
     }
     use Does::{Answering, Idle, LongPolling, New, Reading};
@@ -534,16 +554,19 @@ mod tests {
     }
 
     fn start(does: Does, connection: &Connection) {
-        let has_key = match does {
+        let with = match does {
             New => return,
-            Idle(has_key) | Reading(has_key, _) => has_key,
+            Idle(with) | Reading(with, _) => with,
             Answering | LongPolling => K,
         };
+        let own_key = KeyHash::of(format!("{:?}", connection.network).as_bytes());
         assert!(connection.start_answer());
-        match does {
-            LongPolling => connection.start_long_poll(),
-            Answering => {}
-            _ => connection.finish_answer(has_key),
+        match (does, with) {
+            (LongPolling, _) => connection.start_long_poll(own_key),
+            (Answering, _) => {}
+            (_, N) => connection.finish_answer(None),
+            (_, K) => connection.finish_answer(Some(own_key)),
+            (_, S) => connection.finish_answer(Some(KeyHash::of(b"shared"))),
         }
         if let Idle(_) = does {
             connection.finish_sending();
@@ -598,63 +621,68 @@ mod tests {
             is_refused: false,
         });
         // Every connection has a network of its own. The first one of the order is closed, if any.
-        let cases: [([(Does, u64); 3], Outcome); 18] = [
-            (
-                [(Idle(false), 3), (Idle(false), 5), (Idle(false), 4)],
-                Ok(1),
-            ),
-            ([(Idle(false), 3), (New, 5), (Reading(false, 0), 9)], Ok(2)),
-            ([(Idle(K), 30), (Idle(false), 2), (New, 0)], Ok(1)),
-            ([(Idle(K), 30), (Reading(false, 5), 2), (New, 0)], Ok(1)),
+        let cases: [([(Does, u64); 3], Outcome); 24] = [
+            ([(Idle(N), 3), (Idle(N), 5), (Idle(N), 4)], Ok(1)),
+            ([(Idle(N), 3), (New, 5), (Reading(N, 0), 9)], Ok(2)),
+            ([(Idle(K), 30), (Idle(N), 2), (New, 0)], Ok(1)),
+            ([(Idle(K), 30), (Reading(N, 5), 2), (New, 0)], Ok(1)),
             ([(Idle(K), 30), (Answering, 60), (New, 0)], Ok(0)),
             (
+                [(Reading(N, 5000), 9), (Reading(K, 10), 9), (Answering, 9)],
+                Ok(0),
+            ),
+            (
+                [(Reading(N, 5000), 9), (Reading(N, 10), 9), (Answering, 9)],
+                Ok(1),
+            ),
+            (
+                [(Reading(N, GOOD), 99), (Reading(N, 10), 9), (Answering, 9)],
+                Ok(1),
+            ),
+            // A key protects no slow reader.
+            ([(Idle(K), 5), (Reading(K, 10), 60), (Answering, 9)], Ok(1)),
+            (
                 [
-                    (Reading(false, 5000), 9),
-                    (Reading(K, 10), 9),
+                    (Reading(K, 4096), 2),
+                    (Reading(K, GOOD), 99),
                     (Answering, 9),
                 ],
                 Ok(0),
             ),
             (
-                [
-                    (Reading(false, 5000), 9),
-                    (Reading(false, 10), 9),
-                    (Answering, 9),
-                ],
+                [(Reading(K, 60_000), 20), (Reading(K, 50_000), 9), (New, 0)],
                 Ok(1),
             ),
+            // Of owners, the one with the most connections loses one first.
             (
-                [
-                    (Reading(false, GOOD), 99),
-                    (Reading(false, 10), 9),
-                    (Answering, 9),
-                ],
-                Ok(1),
+                [(Idle(K), 60), (Reading(S, 4096), 9), (Reading(S, 4096), 20)],
+                Ok(2),
             ),
-            ([(Idle(K), 5), (Reading(K, 10), 60), (Answering, 9)], Ok(0)),
+            ([(Idle(S), 9), (Idle(S), 12), (Idle(K), 50)], Ok(1)),
+            ([(Idle(S), 9), (Reading(S, GOOD), 12), (Idle(K), 50)], Ok(0)),
+            (
+                [(Reading(S, GOOD), 9), (Reading(S, GOOD), 12), (Idle(K), 50)],
+                Ok(2),
+            ),
             // Long polls are last, but for connections in their grace period.
             ([(LongPolling, 90), (Idle(K), 5), (Answering, 9)], Ok(1)),
             ([(LongPolling, 90), (Idle(K), 0), (Answering, 9)], Ok(0)),
-            ([(LongPolling, 6), (LongPolling, 9), (Answering, 99)], Ok(1)),
+            (
+                [(LongPolling, 12), (LongPolling, 15), (Answering, 99)],
+                Ok(1),
+            ),
+            ([(LongPolling, 6), (LongPolling, 9), (New, 0)], waits),
             // There is a grace period.
-            ([(New, 0), (Idle(false), 0), (Idle(K), 7)], Ok(2)),
-            ([(Idle(K), 4), (Idle(K), 3), (New, 1)], Ok(2)),
+            ([(New, 0), (Idle(N), 0), (Idle(K), 7)], Ok(2)),
             ([(Idle(K), 0), (New, 0), (Answering, 99)], waits),
+            ([(Reading(S, 0), 0), (Idle(S), 0), (Idle(S), 0)], waits),
             // Connections that are served keep their slots.
             ([(Answering, 99), (Answering, 99), (Answering, 99)], waits),
             (
                 [
-                    (Reading(false, GOOD), 99),
-                    (Reading(false, 2 * GOOD), 99),
+                    (Reading(N, GOOD), 99),
+                    (Reading(K, 2 * GOOD), 99),
                     (Answering, 99),
-                ],
-                waits,
-            ),
-            (
-                [
-                    (Reading(K, 0), 0),
-                    (Reading(K, 10), 99),
-                    (Reading(K, GOOD), 99),
                 ],
                 waits,
             ),
@@ -702,14 +730,15 @@ mod tests {
         // Three connections of network 2 beside an idle one of network 1, which has a key, or its long poll.
         let cases = [
             (Idle(K), New, 0, 3, Ok(1)),
-            (Idle(K), Reading(false, 0), 0, 3, Ok(1)),
+            (Idle(K), Reading(N, 0), 0, 3, Ok(1)),
             (Idle(K), Idle(K), 0, 3, Ok(0)),
             (Idle(K), Idle(K), 2, 3, Ok(1)),
-            (Idle(K), Reading(K, 0), 9, 3, Ok(0)),
+            (Idle(K), Reading(K, 0), 9, 3, Ok(1)),
             (Idle(K), New, 2, 2, Ok(1)),
             (Idle(K), Idle(K), 2, 2, Ok(1)),
             (Idle(K), New, 0, 2, refused),
-            (Idle(K), Idle(K), 0, 2, refused),
+            // They belong to a key, so the address of the new one has none.
+            (Idle(K), Idle(K), 0, 2, Ok(0)),
             (LongPolling, New, 0, 2, refused),
         ];
         for (single, does, since, new, expected) in cases {
@@ -731,14 +760,19 @@ mod tests {
             is_refused: true,
         });
         // Network 1 may have two. The connection of network 2 has been idle for long.
-        let cases: [([(Does, u64); 2], Outcome); 9] = [
-            ([(LongPolling, 0), (LongPolling, 2)], Ok(1)),
-            ([(LongPolling, 9), (Reading(false, 10), 7)], Ok(1)),
-            ([(LongPolling, 9), (Reading(K, 10), 7)], Ok(0)),
+        let cases: [([(Does, u64); 2], Outcome); 13] = [
+            ([(LongPolling, 12), (LongPolling, 14)], Ok(1)),
+            ([(LongPolling, 9), (LongPolling, 14)], Ok(1)),
+            ([(LongPolling, 30), (Reading(N, 10), 7)], Ok(1)),
+            ([(LongPolling, 30), (Reading(K, 10), 7)], Ok(1)),
+            ([(LongPolling, 30), (Idle(K), 7)], Ok(1)),
             ([(New, 0), (New, 2)], Ok(1)),
             ([(New, 0), (Idle(K), 50)], Ok(1)),
-            ([(New, 0), (Answering, 50)], Ok(0)),
-            ([(Idle(K), 0), (Answering, 50)], Ok(0)),
+            // A request that is on its way stays, also beside a long poll.
+            ([(New, 0), (LongPolling, 30)], Ok(1)),
+            ([(Idle(K), 0), (LongPolling, 30)], Ok(1)),
+            ([(LongPolling, 3), (LongPolling, 9)], refused),
+            ([(New, 0), (LongPolling, 9)], refused),
             ([(Reading(K, 10), 0), (Reading(K, 65_536), 50)], refused),
             ([(Answering, 0), (Answering, 50)], refused),
         ];
@@ -786,9 +820,9 @@ mod tests {
             (Reading(K, 0), 601, slow),
             (Reading(K, 1024), 600, None),
             (Reading(K, 1024), 620, slow),
-            (Reading(false, 60_000), 7000, None),
-            (Reading(false, 60_000), 7500, slow),
-            (Reading(false, 66_000), 9999, None),
+            (Reading(N, 60_000), 7000, None),
+            (Reading(N, 60_000), 7500, slow),
+            (Reading(N, 66_000), 9999, None),
         ];
         for (does, seconds, expected) in cases {
             let connections = connections(9, 9);
@@ -819,13 +853,15 @@ mod tests {
         let slot = connections
             .enter(network(1))
             .expect("it is free before the other one has ended");
-        slot.connection.start_long_poll();
+        let key = KeyHash::of(b"key");
+        slot.connection.start_long_poll(key);
         assert!(!slot.connection.is_answering(), "there is no request");
         start(LongPolling, &slot.connection);
         slot.connection.finish_long_poll();
         connections.enter(network(2)).expect_err("it is taken");
         assert!(slot.connection.close_reason().is_none(), "it is answered");
-        slot.connection.start_long_poll();
+        slot.connection.start_long_poll(key);
+        advance(Duration::from_secs(10)).await;
         connections.enter(network(2)).expect_err("it is taken");
         assert_eq!(slot.connection.woken().await, WaitEnd::Capacity);
         assert_eq!(
@@ -863,6 +899,66 @@ mod tests {
         let third = connections.enter(network(1)).expect("a slot");
         drop((first, third));
         let table = connections.table.lock();
-        assert!(table.count == 0 && table.networks.is_empty());
+        assert!(table.open.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_belongs_to_the_key_of_its_last_usable_request() {
+        let owners = |connections: &Connections| connections.table.lock().count_by_owner();
+        let connections = connections(9, 9);
+        let [direct, proxied] =
+            [network(1), None].map(|network| connections.enter(network).expect("a slot"));
+        let address = Some(Owner::Address(network(1).unwrap()));
+        assert_eq!(owners(&connections), HashMap::from([(address, 1)]));
+        let [first, second] = [b"first", b"other"].map(|text| KeyHash::of(text));
+        let [one, other] = [first, second].map(|key| Some(Owner::Key(key)));
+        let steps = [
+            (None, [(address, 1)].into()),
+            (Some(first), [(one, 2)].into()),
+            (None, [(one, 2)].into()),
+            (Some(second), [(other, 2)].into()),
+        ];
+        for (key, expected) in steps {
+            for slot in [&direct, &proxied] {
+                assert!(slot.connection.start_answer());
+                slot.connection.finish_answer(key);
+                slot.connection.finish_sending();
+            }
+            assert_eq!(owners(&connections), expected, "{key:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refused_connection_may_wait_for_a_long_poll_of_its_address() {
+        // What two connections of an address do, and for how long; the seconds after which a third one gets a slot.
+        let cases = [
+            ([(LongPolling, 3), (LongPolling, 8)], Some(2)),
+            ([(LongPolling, 0), (Answering, 8)], Some(10)),
+            ([(Idle(K), 0), (Answering, 8)], Some(1)),
+            ([(Answering, 0), (Answering, 8)], None),
+        ];
+        for (members, expected) in cases {
+            let connections = connections(32, 2);
+            let members = members.map(|(does, since)| (1, does, since));
+            let _slots = open(&connections, &members).await;
+            let begun = Instant::now();
+            let late = connections.enter_late(network(1)).expect("few wait");
+            let slot = late.await;
+            let seconds = begun.elapsed().as_secs_f64().round();
+            assert_eq!(
+                slot.map(|_| seconds),
+                expected.map(f64::from),
+                "{members:?}"
+            );
+        }
+        let connections = connections(32, 1);
+        let late = || connections.enter_late(network(1));
+        let waiting = [late(), late()];
+        assert!(
+            waiting.iter().all(Option::is_some) && late().is_none(),
+            "two of 32"
+        );
+        drop(waiting);
+        assert!(late().is_some());
     }
 }

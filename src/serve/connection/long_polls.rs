@@ -42,7 +42,7 @@ pub async fn wait(
     };
     // From here on it is notified, so it misses no commit.
     let mut commits = service.changes();
-    connection.start_long_poll();
+    connection.start_long_poll(interest.key.hash);
     let is_current = service.is_current(&interest);
     let changed =
         async { while service.is_current(&interest) && commits.changed().await.is_ok() {} };

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::thread::available_parallelism;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
@@ -15,7 +15,7 @@ use crate::serve::connection::limits::Limits;
 
 /// Concurrent polls of the file: one serves all waiting requests, and one more those that came after it began.
 const CATCH_UPS: usize = 2;
-/// Requests with unknown keys that may wait until new keys are loaded. Further ones are answered at once.
+/// Requests with unknown keys that may wait until new keys are loaded. Further ones get 503 at once.
 const KEY_POLLS: usize = 64;
 /// The same for addresses over the limit for unusable keys. They have permits of their own, so they cannot use up those
 /// of others.
@@ -55,11 +55,13 @@ impl Permits {
         }
     }
 
-    /// Waits for the permits of a kind. An export also needs one of its key. Returns a 429 if an export waits too long.
+    /// Waits for the permits of a kind, for a request that came at `since`. An export also needs one of its key. Returns
+    /// a 429 if an export has waited too long, also for other requests for the same export.
     pub async fn acquire(
         &self,
         kind: PermitKind,
         key_id: &str,
+        since: Instant,
     ) -> Result<Vec<OwnedSemaphorePermit>, Problem> {
         let needed = match kind {
             PermitKind::Read => vec![Arc::clone(&self.reads)],
@@ -76,7 +78,8 @@ impl Permits {
         if kind != PermitKind::Export {
             return acquire.await;
         }
-        tokio::time::timeout(EXPORT_TIMEOUT, acquire).await.unwrap_or_else(|_| {
+        let end = since + EXPORT_TIMEOUT;
+        tokio::time::timeout_at(end.into(), acquire).await.unwrap_or_else(|_| {
             Err(Problem::rate_limited(
                 EXPORT_TIMEOUT.as_secs(),
                 "Too many exports are being built at once. Wait, then send the request again. Request one export after the other.",
@@ -148,7 +151,7 @@ impl KeyedPermits {
 
 #[cfg(test)]
 mod tests {
-    use tokio::time::{Instant, timeout};
+    use tokio::time::{advance, timeout};
 
     use super::*;
 
@@ -160,9 +163,21 @@ mod tests {
         })
     }
 
+    fn now() -> Instant {
+        tokio::time::Instant::now().into_std()
+    }
+
+    async fn acquire(
+        permits: &Permits,
+        kind: PermitKind,
+        key: &str,
+    ) -> Result<Vec<OwnedSemaphorePermit>, Problem> {
+        permits.acquire(kind, key, now()).await
+    }
+
     /// Whether permits are free at once.
     async fn are_free(permits: &Permits, kind: PermitKind, key: &str) -> bool {
-        timeout(Duration::ZERO, permits.acquire(kind, key))
+        timeout(Duration::ZERO, acquire(permits, kind, key))
             .await
             .is_ok_and(|acquired| acquired.is_ok())
     }
@@ -170,14 +185,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn exports_are_bounded_by_key_and_in_all() {
         let permits = permits(3, 2);
-        let first = permits.acquire(PermitKind::Export, "a").await.unwrap();
+        let first = acquire(&permits, PermitKind::Export, "a").await.unwrap();
         assert_eq!(first.len(), 2, "one of the key, one of all");
-        let second = permits.acquire(PermitKind::Export, "a").await.unwrap();
+        let second = acquire(&permits, PermitKind::Export, "a").await.unwrap();
         assert!(
             !are_free(&permits, PermitKind::Export, "a").await,
             "the key's are taken"
         );
-        let third = permits.acquire(PermitKind::Export, "b").await.unwrap();
+        let third = acquire(&permits, PermitKind::Export, "b").await.unwrap();
         for key in ["a", "b", "c"] {
             assert!(
                 !are_free(&permits, PermitKind::Export, key).await,
@@ -207,13 +222,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_wait_for_own_exports_takes_no_permit_of_other_keys() {
         let permits = permits(2, 1);
-        let _first = permits.acquire(PermitKind::Export, "a").await.unwrap();
-        let begun = Instant::now();
-        let mut waiting = std::pin::pin!(permits.acquire(PermitKind::Export, "a"));
+        let _first = acquire(&permits, PermitKind::Export, "a").await.unwrap();
+        let begun = now();
+        let mut waiting = std::pin::pin!(acquire(&permits, PermitKind::Export, "a"));
         assert!(timeout(Duration::ZERO, waiting.as_mut()).await.is_err());
         assert!(are_free(&permits, PermitKind::Export, "b").await);
         let problem = waiting.await.unwrap_err();
-        assert_eq!(begun.elapsed().as_secs(), 30);
+        assert_eq!((now() - begun).as_secs(), 30);
         assert_eq!(problem.code, crate::api::Code::RateLimited);
         let retry_after = problem
             .headers
@@ -228,18 +243,36 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_wait_for_exports_of_other_keys_ends_after_30_seconds() {
         let permits = permits(1, 1);
-        let _others = permits.acquire(PermitKind::Export, "a").await.unwrap();
-        let begun = Instant::now();
+        let _others = acquire(&permits, PermitKind::Export, "a").await.unwrap();
+        let begun = now();
         let waited = timeout(
             Duration::from_secs(3600),
-            permits.acquire(PermitKind::Export, "b"),
+            acquire(&permits, PermitKind::Export, "b"),
         )
         .await;
         assert_eq!(
             waited.expect("it ends").unwrap_err().code,
             crate::api::Code::RateLimited
         );
-        assert_eq!(begun.elapsed().as_secs(), 30);
+        assert_eq!((now() - begun).as_secs(), 30);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_for_an_export_waits_for_30_seconds_in_all() {
+        // The seconds that it has waited for another request for the same export; the further ones until 429.
+        for (waited_s, left_s) in [(0, 30), (12, 18), (29, 1), (30, 0), (75, 0)] {
+            let permits = permits(1, 1);
+            let others = acquire(&permits, PermitKind::Export, "a").await.unwrap();
+            let came = now();
+            advance(Duration::from_secs(waited_s)).await;
+            let begun = now();
+            let waited = permits.acquire(PermitKind::Export, "b", came).await;
+            assert_eq!(waited.unwrap_err().code, crate::api::Code::RateLimited);
+            assert_eq!((now() - begun).as_secs(), left_s, "{waited_s}");
+            drop(others);
+            let free = permits.acquire(PermitKind::Export, "b", came).await;
+            assert!(free.is_ok(), "a free permit needs no wait");
+        }
     }
 
     #[tokio::test(start_paused = true)]
@@ -248,15 +281,15 @@ mod tests {
         let kind = PermitKind::CatchUp;
         let mut held = Vec::new();
         for _ in 0..CATCH_UPS {
-            held.push(permits.acquire(kind, "a").await.unwrap());
+            held.push(acquire(&permits, kind, "a").await.unwrap());
         }
         assert!(!are_free(&permits, kind, "b").await);
         held.pop();
         assert!(are_free(&permits, kind, "b").await);
         let hour = Duration::from_secs(3600);
-        held.push(permits.acquire(kind, "a").await.unwrap());
+        held.push(acquire(&permits, kind, "a").await.unwrap());
         assert!(
-            timeout(hour, permits.acquire(kind, "b")).await.is_err(),
+            timeout(hour, acquire(&permits, kind, "b")).await.is_err(),
             "it has no time limit"
         );
     }

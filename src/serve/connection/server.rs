@@ -6,7 +6,7 @@
 //! seconds for a last request. Everything ends after the drain time. Listeners that share an address (`--reuse-port`)
 //! first drop new connections by a packet filter, because closing a listener would refuse the callers in its queue.
 
-use std::future::Future;
+use std::future::{Future, ready};
 use std::io;
 use std::net::{self, IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -22,16 +22,15 @@ use crate::model::key::network_of;
 use crate::serve::connection::address::TrustedProxies;
 use crate::serve::connection::dispatch::Dispatcher;
 use crate::serve::connection::http::{ServerContext, serve_connection};
-use crate::serve::connection::limits::{Connection, Connections, Full, Limits, Slot};
+use crate::serve::connection::limits::{
+    ADMISSION_RETRY, Connection, Connections, Full, Limits, Slot,
+};
 use crate::serve::connection::listen::{Workers, drop_new, prepare};
 use crate::serve::connection::permits::Permits;
 use crate::serve::connection::tls::Tls;
 
 /// The pause after a failure to accept, such as too many open files. In the meantime connections may end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
-/// The longest pause before another attempt to admit a connection.
-const ADMISSION_RETRY: Duration = Duration::from_millis(50);
 
 /// A server that is ready to run.
 #[derive(Debug)]
@@ -95,7 +94,7 @@ impl Server {
         });
         for (stream, peer) in acceptor.accepted.take().into_iter().chain(queued) {
             let slot = acceptor.slots.enter_always(acceptor.network(peer));
-            acceptor.serve(stream, peer, slot);
+            acceptor.serve(stream, peer, ready(Some(slot)));
         }
         drop(listener);
         let mut connections = acceptor.connections;
@@ -149,15 +148,24 @@ impl Acceptor {
                 observer.reached_limit(limit);
             }
             if is_refused {
-                observer.refused_connection();
-                tracing::debug!(peer = %peer.ip(), "refused a connection");
                 break None;
             }
             // A connection that is being closed still holds its file.
             let _ = tokio::time::timeout(ADMISSION_RETRY, self.slots.freed()).await;
         };
-        if let Some(((stream, peer), slot)) = self.accepted.take().zip(slot) {
-            self.serve(stream, peer, slot);
+        if let Some((stream, peer)) = self.accepted.take() {
+            match slot {
+                Some(slot) => self.serve(stream, peer, ready(Some(slot))),
+                None => match self.slots.enter_late(self.network(peer)) {
+                    Some(slot) => self.serve(stream, peer, slot),
+                    None => self
+                        .shared
+                        .dispatcher
+                        .service
+                        .observer()
+                        .refused_connection(),
+                },
+            }
         }
     }
 
@@ -167,7 +175,13 @@ impl Acceptor {
         (!self.shared.proxies.trusts(address)).then(|| network_of(address))
     }
 
-    fn serve(&mut self, stream: net::TcpStream, peer: SocketAddr, slot: Slot) {
+    /// Serves a connection as soon as there is a slot.
+    fn serve(
+        &mut self,
+        stream: net::TcpStream,
+        peer: SocketAddr,
+        slot: impl Future<Output = Option<Slot>> + Send + 'static,
+    ) {
         let (shared, closing) = (Arc::clone(&self.shared), self.closing.clone());
         let peer = peer.ip().to_canonical();
         // Forget those that have ended.
@@ -177,6 +191,10 @@ impl Acceptor {
                 return;
             };
             let observer = shared.dispatcher.service.observer();
+            let Some(slot) = slot.await else {
+                observer.refused_connection();
+                return;
+            };
             observer.connected();
             tokio::select! {
                 biased;

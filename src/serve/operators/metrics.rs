@@ -463,6 +463,7 @@ mod tests {
             status,
             problem,
             key,
+            sent_key: key,
             address: [127, 0, 0, 1].into(),
             bytes: 0,
             duration: Duration::from_millis(30),

@@ -36,7 +36,18 @@ const WRITE_EVERY: Duration = Duration::from_secs(3);
 pub struct KeyUse {
     /// The time of its last use.
     pub last_used_at: Option<Timestamp>,
+    /// The last request of the key that was refused, also for a key that is not usable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_refusal: Option<Refusal>,
     pub feeds: BTreeMap<Dataset, FeedSeen>,
+}
+
+/// A refused request. The later one is larger.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names explain the fields")]
+pub struct Refusal {
+    pub at: Timestamp,
+    pub code: String,
 }
 
 /// The last page that a key fetched, in one feed.
@@ -46,7 +57,7 @@ pub struct FeedSeen {
     pub at: Timestamp,
     /// The position of the sync token that it sent.
     pub position: u64,
-    /// The state of the feed at that time. If the history does not contain it, the lag is unknown.
+    /// The state of the feed at that time. If a restore has removed it from the history, the lag counts from the restore.
     pub witness: Witness,
     /// The time of the oldest entry that it has not fetched; `None` if it has all of that state, and no later entry is
     /// noted.
@@ -55,7 +66,7 @@ pub struct FeedSeen {
 
 impl FeedSeen {
     /// The lag of a key in seconds: the age of the oldest entry that it has not fetched; 0 if it has all. `None` if the
-    /// history of its token was replaced, or its license does not contain the dataset.
+    /// history of its token was replaced without a restore, or its license does not contain the dataset.
     pub fn lag_s(
         &self,
         dataset: Dataset,
@@ -63,25 +74,28 @@ impl FeedSeen {
         newest: &Snapshot,
         now: Timestamp,
     ) -> Option<u64> {
-        let Witness { seq, lineage } = self.witness;
-        if !newest.holds(seq, &lineage).unwrap_or(false) {
-            return None;
-        }
-        let (newest_seq, newest_at) =
-            View::open(newest, newest.find_license(key.license)?, dataset)
-                .ok()?
-                .newest()
-                .ok()?;
-        // An entry that is not noted yet: its commit is new.
-        let since = self
-            .behind_since
-            .or((newest_seq > seq).then_some(newest_at));
+        let view = View::open(newest, newest.find_license(key.license)?, dataset).ok()?;
+        let since = if self.is_of_history(newest) {
+            let (newest_seq, newest_at) = view.newest().ok()?;
+            // An entry that is not noted yet: its commit is new.
+            let new = (newest_seq > self.witness.seq).then_some(newest_at);
+            self.behind_since.or(new)
+        } else {
+            let restored_at = newest.restored_since(self.at).ok()??;
+            Some(self.behind_since.unwrap_or(restored_at))
+        };
         Some(since.map_or(0, |since| {
             u64::try_from(now.unix_s() - since.unix_s()).unwrap_or(0)
         }))
     }
 
-    /// The time of the first entry after the state that a key has.
+    /// Whether the history contains the state that a key has.
+    fn is_of_history(&self, newest: &Snapshot) -> bool {
+        let Witness { seq, lineage } = self.witness;
+        newest.holds(seq, &lineage).unwrap_or(false)
+    }
+
+    /// The time of the first entry after the state that a key has, or of the restore that ended its token.
     fn find_behind_since(
         &self,
         dataset: Dataset,
@@ -89,6 +103,9 @@ impl FeedSeen {
         newest: &Snapshot,
     ) -> Option<Timestamp> {
         let view = View::open(newest, newest.find_license(key.license)?, dataset).ok()?;
+        if !self.is_of_history(newest) {
+            return newest.restored_since(self.at).ok()?;
+        }
         let entry = view
             .feed_after(self.witness.seq, 1)
             .ok()?
@@ -101,6 +118,7 @@ impl FeedSeen {
 impl KeyUse {
     fn merge(&mut self, other: &KeyUse) {
         self.last_used_at = self.last_used_at.max(other.last_used_at);
+        self.last_refusal = self.last_refusal.take().max(other.last_refusal.clone());
         for (dataset, seen) in &other.feeds {
             let newest = self.feeds.entry(*dataset).or_insert(*seen);
             // Times are whole seconds: of two tokens in one second, the later one is usually of the later state, or of
@@ -242,13 +260,18 @@ impl Usage {
 
     /// Records an answered request.
     pub fn answered(&self, answered: &Answered<'_>) {
-        // A request from a refused address does not count as use of its key.
-        let Some(key) = answered
-            .key
-            .filter(|_| answered.problem != Some(Code::IpNotAllowed))
-        else {
+        let Some(key) = answered.sent_key else {
             return;
         };
+        // A missing record is no refusal.
+        let refusal = answered
+            .problem
+            .filter(|_| matches!(answered.status, 400..=403 | 405..=499));
+        // A request from a refused address does not count as use of its key.
+        let is_use = answered.key.is_some() && refusal != Some(Code::IpNotAllowed);
+        if refusal.is_none() && !is_use {
+            return;
+        }
         let at = now();
         let mut recorded = self.recorded.lock();
         recorded.dirty = true;
@@ -256,7 +279,13 @@ impl Usage {
             Some(used) => used,
             None => recorded.uses.entry(key.id.clone()).or_default(),
         };
-        used.last_used_at = Some(at);
+        if let Some(code) = refusal {
+            let code = code.as_str().to_owned();
+            used.last_refusal = Some(Refusal { at, code });
+        }
+        if is_use {
+            used.last_used_at = Some(at);
+        }
         // A response to HEAD has no entries.
         if let Some(feed) = answered.feed.filter(|_| *answered.method != Method::HEAD) {
             let FeedUse {
@@ -368,6 +397,7 @@ mod tests {
             status: 200,
             problem: None,
             key: Some(key),
+            sent_key: Some(key),
             address: [127, 0, 0, 1].into(),
             bytes: 0,
             duration: Duration::ZERO,
@@ -455,6 +485,7 @@ mod tests {
         let seen = |at, position, behind_s| seen_in(9, at, position, behind_s);
         let of = |used: Option<i64>, feeds: &[(Dataset, FeedSeen)]| KeyUse {
             last_used_at: used.map(at),
+            last_refusal: None,
             feeds: feeds.iter().copied().collect(),
         };
         let (conferences, journals) = (Dataset::Conferences, Dataset::Journals);
@@ -576,6 +607,7 @@ mod tests {
         };
         let used = |at: Option<i64>, feeds: &[(Dataset, FeedSeen)]| KeyUse {
             last_used_at: at.map(Timestamp::from_unix_s),
+            last_refusal: None,
             feeds: feeds.iter().copied().collect(),
         };
         let (one, two) = (Dataset::Conferences, Dataset::Journals);

@@ -349,7 +349,7 @@ impl SnapshotSource for Watcher {
             let has_polled = replica.wait_for_poll(since, since + REQUEST_TIMEOUT, KEY_PAUSE);
             // Loads keys even if commits are held back.
             self.catch_up(Instant::now(), &|_| false);
-            return has_polled;
+            return has_polled && self.polled.load(Ordering::Relaxed);
         }
         let (last, changed) = &self.last_poll;
         let mut last = last.lock();
@@ -358,8 +358,8 @@ impl SnapshotSource for Watcher {
             .min(REQUEST_TIMEOUT);
         // The thread polls regularly, so invalid keys cause no additional polls.
         let is_earlier = |last: &mut Option<Instant>| last.is_none_or(|last| last < since);
-        changed.wait_while_for(&mut last, is_earlier, timeout);
-        true
+        let waited = changed.wait_while_for(&mut last, is_earlier, timeout);
+        !waited.timed_out() && self.polled.load(Ordering::Relaxed)
     }
 
     fn changes(&self) -> watch::Receiver<()> {
@@ -478,6 +478,24 @@ mod tests {
         // The next commit begins a new delay.
         assert_eq!(shown_after(71, true), 8);
         assert_eq!((shown_after(80, false), shown_after(81, false)), (8, 9));
+    }
+
+    #[test]
+    fn an_unknown_key_may_be_valid_until_the_file_is_polled() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = database(&folder);
+        let watcher = Watcher::open(&path, Duration::ZERO).unwrap();
+        // The request has waited for as long as it may.
+        let Some(since) = Instant::now().checked_sub(REQUEST_TIMEOUT) else {
+            return;
+        };
+        // As while a large commit is read.
+        assert!(!watcher.poll_for_keys(since));
+        watcher.poll(Instant::now());
+        assert!(watcher.poll_for_keys(since));
+        std::fs::remove_file(&path).unwrap();
+        watcher.poll(Instant::now());
+        assert!(!watcher.poll_for_keys(since), "the file is away");
     }
 
     #[test]

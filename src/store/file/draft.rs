@@ -1,8 +1,9 @@
 //! Drafts: files that have no name until they are complete.
 //!
-//! On Linux a draft is an unnamed file, so a killed command leaves nothing behind. On other systems, and while it
-//! replaces a file, it has a temporary name next to its target. Its process holds a lock on it. [`sweep`] removes
-//! drafts without a lock.
+//! On Linux a draft is an unnamed file, so a killed command leaves nothing behind. On other systems it has a temporary
+//! name next to its target. On Linux it has one only between two system calls, while it replaces a file. Its process
+//! holds a lock on it. If the process is killed then, the draft stays, and the next writer removes it: [`sweep`]
+//! removes drafts without a lock.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
@@ -356,8 +357,14 @@ mod tests {
         let living = Draft::with_name(&at("target")).unwrap();
         let dead = Draft::with_name(&at("target")).unwrap();
         dead.name.unwrap().keep().unwrap();
+        // Killed between its link and its rename, or just before the link.
+        let linked = Draft::create_for(&at("target")).unwrap();
+        let linked_path = at(".medfeed-draft-abcdefghijk0");
+        link(linked.path(), &linked_path).unwrap();
+        sweep(&at("target"));
+        assert!(linked_path.exists(), "its process lives");
         // The end of a process releases its locks.
-        drop(dead.file);
+        drop((dead.file, linked));
         fs::write(at("dear"), "to somebody").unwrap();
         symlink("dear", at(".medfeed-draft-abcdefghijkl")).unwrap();
         fs::create_dir(at(".medfeed-draft-abcdefghijkm")).unwrap();
@@ -373,9 +380,9 @@ mod tests {
         let before = names(folder.path());
         sweep(&at("target"));
         let mut expected = before.clone();
-        expected.retain(|name| at(name) != dead.path);
+        expected.retain(|name| at(name) != dead.path && at(name) != linked_path);
         assert_eq!(names(folder.path()), expected);
-        assert_eq!(before.len() - 1, expected.len());
+        assert_eq!(before.len() - 2, expected.len());
         drop(living);
         assert_eq!(names(folder.path()).len(), expected.len() - 1);
     }

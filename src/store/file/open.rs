@@ -341,27 +341,21 @@ impl ReadFile {
         const REPAIR_WAIT: Duration = Duration::from_secs(5);
         retry(path, REPAIR_WAIT, || {
             let stamp = FileStamp::of_path(path).map_err(|error| io_error(path, error))?;
-            match builder().open_read_only(path) {
-                Ok(database) if stamp.identity.is_of(path) => {
-                    let version = options.check(path, &database)?;
-                    return Ok(Some(ReadFile {
-                        path: path.to_owned(),
-                        database,
-                        stamp,
-                        version,
-                    }));
-                }
-                Ok(_) => {}
-                Err(DatabaseError::RepairAborted) => match builder().open(path) {
-                    Ok(repaired) => drop(repaired),
-                    // Another writer is repairing it, or has repaired it.
-                    Err(DatabaseError::DatabaseAlreadyOpen) => {}
-                    Err(error) => return Err(repair_error(path, error)),
-                },
-                Err(DatabaseError::DatabaseAlreadyOpen) => {}
-                Err(error) => return Err(open_error(path, error)),
-            }
-            Ok(None)
+            let found = match builder().open_read_only(path) {
+                Err(DatabaseError::RepairAborted) => open_repaired(path)?,
+                Err(DatabaseError::DatabaseAlreadyOpen) => None,
+                found => Some(found.map_err(|error| open_error(path, error))?),
+            };
+            let Some(database) = found.filter(|_| stamp.identity.is_of(path)) else {
+                return Ok(None);
+            };
+            let version = options.check(path, &database)?;
+            Ok(Some(ReadFile {
+                path: path.to_owned(),
+                database,
+                stamp,
+                version,
+            }))
         })
     }
 
@@ -523,6 +517,22 @@ fn repair_error(path: &Path, error: DatabaseError) -> StoreError {
             }
         }
         error => open_error(path, error),
+    }
+}
+
+/// Repairs a file that a killed writer left, and opens it for reading; `None` if another process repairs it.
+///
+/// A repair that finds no room on the disk ends with the last commit in memory, and leaves the file as it was. So the
+/// file is opened for reading while the repaired one is open.
+fn open_repaired(path: &Path) -> Result<Option<ReadOnlyDatabase>, StoreError> {
+    let _repaired = match builder().open(path) {
+        Ok(database) => database,
+        Err(DatabaseError::DatabaseAlreadyOpen) => return Ok(None),
+        Err(error) => return Err(repair_error(path, error)),
+    };
+    match builder().open_read_only(path) {
+        Ok(database) => Ok(Some(database)),
+        Err(error) => Err(open_error(path, error)),
     }
 }
 

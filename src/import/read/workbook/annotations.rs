@@ -5,14 +5,17 @@ use std::io::{self, Read, Seek};
 
 use calamine::{DataRef, Dimensions, Xlsx, XlsxFormulaMetadata};
 
-use super::archive::{cell_name, sheet_error, unreadable};
+use super::archive::{cell_name, damaged, sheet_error, unreadable};
 use crate::model::message::{Message, message};
+
+/// The maximum number of hyperlinks of several cells. Each is compared with each cell.
+const MAX_WIDE_LINKS: usize = 1_000;
 
 /// The merged cells, hyperlinks and empty formulas of a sheet. Positions are rows and columns, from 0.
 #[derive(Default)]
 pub(super) struct Annotations {
-    /// The first range of merged cells in each row that has one.
-    merged: HashMap<u32, Dimensions>,
+    /// Ranges of merged cells, in the order of their rows. Each has a row that those before it do not have.
+    merged: Vec<Dimensions>,
     /// The hyperlinks of single cells.
     links: HashMap<(u32, u32), String>,
     /// The hyperlinks of several cells.
@@ -24,9 +27,12 @@ pub(super) struct Annotations {
 impl Annotations {
     pub fn read(book: &mut Xlsx<impl Read + Seek>, sheet: &str) -> io::Result<Annotations> {
         let mut annotations = Annotations::default();
-        for range in book.merge_cells_by_sheet_name(sheet).map_err(unreadable)? {
-            for row in range.start.0..=range.end.0 {
-                annotations.merged.entry(row).or_insert(range);
+        let mut merged = book.merge_cells_by_sheet_name(sheet).map_err(unreadable)?;
+        merged.sort_by_key(|range| range.start);
+        for range in merged {
+            let last = annotations.merged.last();
+            if last.is_none_or(|last| last.end.0 < range.end.0) {
+                annotations.merged.push(range);
             }
         }
         for link in book.hyperlinks_by_sheet_name(sheet).map_err(unreadable)? {
@@ -45,6 +51,11 @@ impl Annotations {
                 }
                 false => annotations.wide_links.push((link.range, address)),
             }
+        }
+        if annotations.wide_links.len() > MAX_WIDE_LINKS {
+            return Err(damaged(format_args!(
+                "its sheet `{sheet}` has more than {MAX_WIDE_LINKS} links of several cells"
+            )));
         }
         annotations.read_formulas(book, sheet)?;
         Ok(annotations)
@@ -85,7 +96,8 @@ impl Annotations {
 
     /// Returns the fault of a row with merged cells.
     pub fn merged_fault(&self, row: u32) -> Option<Message> {
-        let range = self.merged.get(&row)?;
+        let at = self.merged.partition_point(|range| range.end.0 < row);
+        let range = self.merged.get(at).filter(|range| range.start.0 <= row)?;
         Some(message!(
             "the cells {}:{} are merged, so that only the first has a value; unmerge them, and fill in each",
             cell_name(range.start),

@@ -53,7 +53,10 @@ pub(super) fn check(file: &File, max_bytes: u64) -> io::Result<HiddenRows> {
         let name = part.name().map_err(zip_error)?.into_owned();
         let key = name.replace('\\', "/").to_ascii_lowercase();
         let mut from = Bounded::new(part, left, || too_large(max_bytes));
-        let is_checked = key.contains("worksheets/") || key.ends_with("sharedstrings.xml");
+        let is_checked = key.ends_with(".xml")
+            && ["sheet", "sharedstrings", "styles", "workbook"]
+                .iter()
+                .any(|kind| key.contains(kind));
         let rows = if is_checked {
             check_part(&name, &mut from)
         } else {
@@ -74,52 +77,117 @@ pub(super) fn check(file: &File, max_bytes: u64) -> io::Result<HiddenRows> {
         .collect())
 }
 
-/// Checks the positions and the number of texts in a part. Returns its hidden rows.
-fn check_part(part: &str, from: impl Read) -> io::Result<HashSet<u32>> {
-    let (mut hidden, mut next_row, mut strings) = (HashSet::new(), 0, 0_u64);
-    each_tag(part, from, |tag| {
+/// The state of the check of a part. It refuses what calamine would read as the first text, format or calendar of the
+/// workbook, or as a part of a value.
+#[derive(Default)]
+struct PartCheck {
+    hidden: HashSet<u32>,
+    strings: u64,
+    /// The row and column of the current cell, from 1.
+    cell: (u32, u32),
+    /// The type of the current cell.
+    kind: String,
+    /// Whether the current cell has its value.
+    has_value: bool,
+}
+
+impl PartCheck {
+    /// Checks a tag. `content` is that of a value. The error is the reason.
+    fn take(&mut self, tag: &BytesStart<'_>, content: &str) -> Result<(), String> {
         let local_name = tag.local_name();
-        let position = match local_name.as_ref() {
+        let name = local_name.as_ref();
+        let position = match name {
             "row" | "c" => attribute(tag, "r"),
             "f" | "mergeCell" | "hyperlink" | "dimension" => attribute(tag, "ref"),
-            "sst" | "si" => {
-                strings += 1;
-                let announced = attribute(tag, "uniqueCount").and_then(|count| count.parse().ok());
-                if strings.max(announced.unwrap_or(0)) > MAX_STRINGS {
-                    return Err(unusable(format!(
-                        "its cells hold more than {MAX_STRINGS} texts; split it, or save it as CSV in UTF-8"
-                    )));
-                }
-                return Ok(());
-            }
-            _ => return Ok(()),
+            _ => None,
         };
-        let range = position.as_deref().map(|position| {
-            range(position).ok_or_else(|| {
-                damaged_part(
-                    part,
-                    format_args!("no sheet has the cells `{position:.50}`"),
-                )
-            })
+        let range = position.map(|position| {
+            range(&position).ok_or_else(|| format!("no sheet has the cells `{position:.50}`"))
         });
         let range = range.transpose()?;
-        match (local_name.as_ref(), range) {
-            ("row", _) => {
-                let row = range.map_or(next_row, |(row, _)| row - 1);
-                next_row = row + 1;
+        let (row, column) = self.cell;
+        match name {
+            "row" => {
+                self.cell = (range.map_or(row + 1, |(row, _)| row), 0);
                 if matches!(attribute(tag, "hidden").as_deref(), Some("1" | "true")) {
-                    hidden.insert(row);
+                    self.hidden.insert(self.cell.0 - 1);
                 }
-                Ok(())
             }
-            ("c", Some((row, _))) if row != next_row => Err(damaged_part(
-                part,
-                format_args!("its row {next_row} has a cell of row {row}"),
-            )),
-            _ => Ok(()),
+            "c" => {
+                self.cell = range.unwrap_or((row, column + 1));
+                self.kind = attribute(tag, "t").unwrap_or_default();
+                self.has_value = false;
+                if self.cell.0 != row {
+                    return Err(format!("its row {row} has a cell of row {}", self.cell.0));
+                }
+                return self.expect("format", has(tag, "s", is_number));
+            }
+            "v" | "is" | "f" => {
+                // calamine takes the last of several values.
+                let is_readable = !self.has_value
+                    && match (name, &*self.kind) {
+                        ("v", "s") => content.is_empty() || is_number(content),
+                        ("v", "inlineStr") => content.is_empty(),
+                        ("v", "str" | "d") => !content.contains('<'),
+                        _ => !content.contains(['<', '&']),
+                    };
+                self.has_value |= name == "is" || !content.is_empty();
+                return self.expect("value", is_readable);
+            }
+            "numFmt" | "xf" if !has(tag, "numFmtId", is_number) => {
+                return Err("a number format has no number".to_owned());
+            }
+            "workbookPr" if !has(tag, "date1904", is_flag) => {
+                return Err("its calendar is neither that of 1900 nor that of 1904".to_owned());
+            }
+            "sst" | "si" => {
+                let announced = attribute(tag, "uniqueCount").and_then(|count| count.parse().ok());
+                self.strings = announced.unwrap_or(0).max(self.strings + 1);
+            }
+            _ => {}
         }
+        Ok(())
+    }
+
+    /// Fails if a part of the current cell is not readable.
+    fn expect(&self, what: &str, is_readable: bool) -> Result<(), String> {
+        let (row, column) = self.cell;
+        let name = || cell_name((row.saturating_sub(1), column.saturating_sub(1)));
+        match is_readable {
+            true => Ok(()),
+            false => Err(format!("the {what} of the cell {} cannot be read", name())),
+        }
+    }
+}
+
+/// Returns true if a tag lacks an attribute, or has a valid one.
+fn has(tag: &BytesStart<'_>, name: &str, is_valid: fn(&str) -> bool) -> bool {
+    attribute(tag, name).is_none_or(|text| is_valid(&text))
+}
+
+/// Returns true for a number as workbooks write it.
+fn is_number(text: &str) -> bool {
+    text.parse()
+        .is_ok_and(|number: u32| number.to_string() == text)
+}
+
+fn is_flag(text: &str) -> bool {
+    ["", "0", "1", "false", "off", "true"].contains(&text)
+}
+
+/// Checks the cells, formats and texts of a part. Returns its hidden rows.
+fn check_part(part: &str, from: impl Read) -> io::Result<HashSet<u32>> {
+    let mut check = PartCheck::default();
+    each_tag(part, from, |tag, content| {
+        let checked = check.take(tag, content);
+        if check.strings > MAX_STRINGS {
+            return Err(unusable(format!(
+                "its cells hold more than {MAX_STRINGS} texts; split it, or save it as CSV in UTF-8"
+            )));
+        }
+        checked.map_err(|why| damaged_part(part, why))
     })?;
-    Ok(hidden)
+    Ok(check.hidden)
 }
 
 /// Returns the part of each sheet.
@@ -128,13 +196,13 @@ fn sheet_parts(zip: &mut ZipArchive<impl Read + Seek>) -> io::Result<HashMap<Str
     // Other programs may use other names. Then no row counts as hidden.
     let (list, relations) = ("xl/workbook.xml", "xl/_rels/workbook.xml.rels");
     if let Ok(from) = zip.by_name(relations) {
-        each_tag(relations, from, |tag| {
+        each_tag(relations, from, |tag, _| {
             targets.extend(attribute(tag, "Id").zip(attribute(tag, "Target")));
             Ok(())
         })?;
     }
     if let Ok(from) = zip.by_name(list) {
-        each_tag(list, from, |tag| {
+        each_tag(list, from, |tag, _| {
             let target = attribute(tag, "id").and_then(|id| targets.get(&id));
             if let (Some(name), Some(target)) = (attribute(tag, "name"), target) {
                 let part = target
@@ -148,18 +216,23 @@ fn sheet_parts(zip: &mut ZipArchive<impl Read + Seek>) -> io::Result<HashMap<Str
     Ok(parts)
 }
 
-/// Calls `take` with each start tag of a part.
+/// Calls `take` with each start tag of a part, and with the content of a cell's value.
 fn each_tag(
     part: &str,
     from: impl Read,
-    mut take: impl FnMut(&BytesStart<'_>) -> io::Result<()>,
+    mut take: impl FnMut(&BytesStart<'_>, &str) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut xml = Reader::from_reader(BufReader::new(from));
-    let mut buffer = Vec::new();
+    let (mut buffer, mut content) = (Vec::new(), Vec::new());
     loop {
         buffer.clear();
+        content.clear();
         match xml.read_event_into(&mut buffer) {
-            Ok(Event::Start(tag) | Event::Empty(tag)) => take(&tag)?,
+            Ok(Event::Start(tag)) if tag.local_name().as_ref() == "v" => {
+                let value = xml.read_text_into(tag.name(), &mut content);
+                take(&tag, &value.map_err(|error| damaged_part(part, error))?)?;
+            }
+            Ok(Event::Start(tag) | Event::Empty(tag)) => take(&tag, "")?,
             Ok(Event::Eof) => return Ok(()),
             Ok(_) => {}
             Err(error) => return Err(damaged_part(part, error)),

@@ -211,6 +211,8 @@ fn built_in(id: u32) -> Option<&'static str> {
         27 | 36 | 50 | 52 | 57 => "yyyy/m",
         28 | 29 | 51 | 53 | 54 | 58 => "m/d",
         32..=35 | 55 | 56 => "h:mm",
+        // Thai digits and dates.
+        59..=62 | 67..=81 => "[$-D07041E]",
         _ => return None,
     })
 }
