@@ -609,19 +609,19 @@ fn import_and_export_commands_have_the_listed_results() {
                 "export out/medfeed.xlsx",
                 1,
                 OnErr,
-                "out/conferences.jsonl exists already",
+                "out/organizations.jsonl exists already",
             ),
             (
                 "export table/Medfeed.XLSX",
                 1,
                 OnErr,
-                "table/conferences.csv exists already",
+                "table/organizations.csv exists already",
             ),
             (
                 "export table/tags.xlsx",
                 1,
                 OnErr,
-                "table/conferences.csv exists already",
+                "table/organizations.csv exists already",
             ),
             ("export table/all.xlsx", 0, Out, "table/all.xlsx: 40 rows"),
             (
