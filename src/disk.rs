@@ -170,7 +170,9 @@ pub fn remedy(error: &io::Error) -> &'static str {
         }
         ErrorKind::AlreadyExists => "; choose another name",
         ErrorKind::ReadOnlyFilesystem => "; the file system is read-only; choose another path",
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "; free some room on the disk",
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+            "; free some room on the disk, or raise the limits of this user"
+        }
         _ => "",
     }
 }
@@ -213,6 +215,10 @@ mod tests {
             ),
             (system(21), "x: Is a directory; name a file"),
             (system(5), "x: Input/output error"),
+            (
+                system(27),
+                "x: File too large; free some room on the disk, or raise the limits of this user",
+            ),
             (
                 tempfile::tempdir_in("/nowhere at all").unwrap_err(),
                 "x: No such file or directory; check the path and its spelling",

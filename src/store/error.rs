@@ -97,7 +97,7 @@ pub enum StoreError {
     Io { path: PathBuf, source: io::Error },
     #[error("the operating system returned no random bytes: {0}")]
     Random(#[from] getrandom::Error),
-    #[error("there is no room left on the disk; nothing was changed. Free some, and run the command again: {}", describe(.0))]
+    #[error("there is no room left on the disk, or for this user (quota, ulimit -f); nothing was changed. Free some, and run the command again: {}", describe(.0))]
     DiskFull(io::Error),
     #[error(
         "the database could not be read or written: {0}; run `medfeed check`, and if it finds damage, restore a backup"
@@ -161,11 +161,11 @@ impl StoreError {
     }
 }
 
-/// Whether the disk is full.
+/// Whether the disk is full, or a limit of the user is reached.
 pub(in crate::store) fn is_full(error: &io::Error) -> bool {
     matches!(
         error.kind(),
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
     )
 }
 

@@ -5,8 +5,8 @@
 
 use medfeed::store::Reader;
 
-use super::faults::Disk;
-use super::site::{Random, Site, cases_and_seed, conferences_of_version, version_of};
+use super::faults::{Disk, roomy_conferences};
+use super::site::{Done, Random, Site, cases_and_seed, conferences_of_version, version_of};
 use crate::harness::counted;
 
 /// The commands that write: their arguments, with the folder's files.
@@ -111,6 +111,26 @@ fn commands_on_a_full_disk_finish_or_refuse() {
     counted(cases, "full disks");
     println!("{refused} commands refused, {done} done");
     assert!(refused > 0, "no disk was too small");
+}
+
+#[test]
+fn an_import_beyond_the_limit_of_file_sizes_is_refused() {
+    let site = Site::with(40);
+    site.license("all", "--dataset conferences");
+    site.write("conferences.jsonl", roomy_conferences(3_000, 1));
+    let command = site.command(["import", "conferences.jsonl", "--json"]);
+    let script = "trap '' XFSZ; ulimit -f 8192; exec \"$@\"";
+    let refused = Done::of(&mut site.in_shell(script, &command));
+    let error = refused.json()["error"].to_string();
+    assert!(
+        refused.code == Some(1) && error.contains("or for this user (quota, ulimit -f)"),
+        "{refused:?}"
+    );
+    for args in READING {
+        let read = site.ends(args);
+        assert_eq!(read.code, Some(0), "{args:?}: {read:?}");
+    }
+    site.check();
 }
 
 /// An import fills the disk. Then no repair finds room, and another server starts with the last commit.
