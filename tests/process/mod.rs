@@ -85,6 +85,7 @@ mod races;
 mod readme;
 mod real_lists;
 mod recipes;
+mod recorded;
 mod relay;
 mod released;
 mod replica_faults;

@@ -92,12 +92,12 @@ fn formats() -> Vec<u32> {
         .collect()
 }
 
-fn unpack(from: &Path, to: &Path) {
+pub fn unpack(from: &Path, to: &Path) {
     let mut packed = GzDecoder::new(File::open(from).expect("a file of the release"));
     io::copy(&mut packed, &mut File::create(to).expect("a file")).expect("a whole file");
 }
 
-fn pack(from: &Path, to: &Path) {
+pub fn pack(from: &Path, to: &Path) {
     let mut packed = GzEncoder::new(File::create(to).expect("a file"), Compression::best());
     io::copy(&mut File::open(from).expect("a file"), &mut packed).expect("it can be read");
     packed.finish().expect("it can be written");
