@@ -9,7 +9,7 @@ use super::site::Site;
 use crate::layers::sources;
 
 /// The manuals of users, each with its maximum number of words.
-pub const MANUALS: [(&str, usize); 12] = [
+pub const MANUALS: [(&str, usize); 13] = [
     ("README.md", 900),
     ("docs/backups.md", 1500),
     ("docs/callers.md", 1500),
@@ -22,6 +22,7 @@ pub const MANUALS: [(&str, usize); 12] = [
     ("docs/recipes.md", 900),
     ("docs/replicas.md", 1600),
     ("docs/upgrading.md", 1500),
+    ("docs/values.md", 600),
 ];
 
 /// Further files with links.
