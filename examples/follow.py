@@ -103,7 +103,7 @@ def told(error):
         text = f"{error.code} {problem['detail']} (request {problem['request_id']})"
         return text, problem["type"].rsplit("/errors/", 1)[-1]
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError, AttributeError):
-        return f"{error.code} {error.reason}", None
+        return f"{error.code} {error.reason}, without the explanation of a medfeed service", None
 
 
 def digest(lines):
@@ -218,7 +218,9 @@ def try_update(base, dataset, key, copy, wait_s=0, verify=False):
 
 
 def shown(error):
-    return f"the copy cannot be written: {error}" if isinstance(error, sqlite3.Error) else error
+    """An error in one line. What a service sends must not control the terminal."""
+    text = f"the copy cannot be written: {error}" if isinstance(error, sqlite3.Error) else str(error)
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 def main():
@@ -234,7 +236,7 @@ def main():
         parser.error("put the API key into the environment variable MEDFEED_KEY")
     if not (key.isascii() and key.isprintable()):  # `http.client` would show the key in its error.
         parser.error("MEDFEED_KEY holds characters that no key has")
-    copy = sqlite3.connect(given.file)
+    copy = sqlite3.connect(os.path.join(os.curdir, given.file))  # SQLite reads a name such as `file:x` as an address.
     tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
     tables = {name for (name,) in copy.execute(tables)}
     if tables not in (set(), {"records", "state"}):

@@ -30,12 +30,13 @@ def get(url, api_key, **params):
     response = requests.Client(raise_for_status=False).get(
         url, params=params, headers={"X-API-Key": api_key}, allow_redirects=False)
     if response.is_redirect:
-        target = response.next.url.split("/v1/")[0]
+        target = response.next.url.split("/v1/")[0].removesuffix("/openapi.json")
         raise RuntimeError(f"{url}: the service redirects to {target}; use that address if you trust it")
     if response.status_code == 410:
         raise Gone(response.json()["detail"])
     if response.status_code != 200:
-        raise RuntimeError(f"{response.url}: {response.status_code} {response.text}")
+        # Quoted: what a service sends must not control the terminal.
+        raise RuntimeError(f"{response.url}: {response.status_code} {response.text[:1000]!r}")
     return response
 
 
@@ -64,9 +65,9 @@ TYPES = {"integer": "bigint", "number": "double", "boolean": "bool", "array": "j
 TIMES = {"date": "date", "date-time": "timestamp"}
 
 
-def columns(url, dataset):
+def columns(url, api_key, dataset):
     """The columns of a dataset, from the service's OpenAPI document: a number stays one if the first load has none or whole ones."""
-    schemas = requests.get(f"{url}/openapi.json").json()["components"]["schemas"]
+    schemas = get(f"{url}/openapi.json", api_key).json()["components"]["schemas"]
 
     def data_type(field):
         field = field.get("anyOf", [field])[0]  # The other one is null.
@@ -102,7 +103,7 @@ def medfeed(url: str = dlt.config.value, api_key: str = dlt.secrets.value, datas
             name=dataset,
             primary_key="id",
             write_disposition="merge",
-            columns=columns(url, dataset),
+            columns=columns(url, api_key, dataset),
         )(url, api_key, dataset)
 
 

@@ -196,6 +196,16 @@ async def check_questions(assistant, exports):
                [len(found), len(shown), shown, differs])
 
 
+    # An optional argument that is null counts as not given.
+    for tool, arguments in [("search_meetings", {}), ("deadlines", {}), ("compare_journals", {"ids": [5, 7]}),
+                            ("what_changed", {"since": "2020-01-01"})]:
+        nulls = dict.fromkeys(assistant.tools[tool].input_schema["properties"]) | arguments
+        answers = [await assistant.ask(tool, **given) for given in (nulls, arguments)]
+        for answer in answers:
+            del answer["as_of"]
+        expect(f"{tool} {nulls}", *answers)
+
+
 def shown_journal(record):
     publishing = record["publishing"]
     names = ("id", "name", "publisher", "impact_factor", "impact_factor_year", "citescore", "sjr", "h_index", "url")

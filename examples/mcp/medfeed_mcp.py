@@ -138,7 +138,7 @@ class Changes(Answer):
 
 
 Id = Annotated[int, Field(ge=1, lt=2**63)]
-Limit = Annotated[int, Field(ge=1, le=100, description="The most items to show")]
+Limit = Annotated[Annotated[int, Field(ge=1, le=100)] | None, Field(description="The most items to show")]
 Text = Annotated[str | None, Field(description="Words, or their beginnings, of names, places and subjects; all must match")]
 Area = Annotated[str | None, Field(description="The name of one therapy area")]
 Since = Annotated[str | None, Field(description="YYYY-MM-DD, or a time such as 2026-03-15T08:00:00Z")]
@@ -156,7 +156,7 @@ def opened(*datasets, seen=None):
         with closing(sqlite3.connect(f"{COPY.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None)) as copy:
             copy.row_factory = sqlite3.Row
             if seen:
-                copy.execute("ATTACH ? AS seen", [str(seen)])
+                copy.execute("ATTACH ? AS seen", [str(seen.absolute())])  # A name such as `file:x` is no address.
             copy.execute("BEGIN IMMEDIATE" if seen else "BEGIN")  # Reads see one state, whatever a pull writes meanwhile.
             number = lambda query: copy.execute(query).fetchone()[0]
             found, version = number("PRAGMA main.application_id"), number("PRAGMA main.user_version")
@@ -304,12 +304,12 @@ def search_meetings(text: Text = None, therapy_area: Area = None, country: str |
         found += unknown
     elif unknown:
         about["notes"].append(f"{len(unknown)} more match whose start is not known")
-    shown = [meeting(record) for record in found[:limit]]
+    shown = [meeting(record) for record in found[:limit or 20]]
     return reply(Meetings(total=len(found), shown=len(shown), meetings=shown, **about))
 
 
 def deadlines(date_from: Day = None, date_to: Day = None, kind: Literal["abstract", "late-breaking"] | None = None,
-              text: Text = None, therapy_area: Area = None, country: str | None = None, confirmed_only: bool = False,
+              text: Text = None, therapy_area: Area = None, country: str | None = None, confirmed_only: bool | None = None,
               limit: Limit = 30) -> Annotated[CallToolResult, Deadlines]:
     """Lists the deadlines of a period for abstracts and late-breaking abstracts, in their order. The period begins today and
     has 90 days, unless date_from and date_to say otherwise."""
@@ -333,7 +333,7 @@ def deadlines(date_from: Day = None, date_to: Day = None, kind: Literal["abstrac
     shown = [Deadline(conference_id=id, name=cut(record["name"]), kind=name, due=dated(record, KINDS[name]),
                       days_left=days(today(), day), meeting_start=dated(record, "start_date"),
                       therapy_areas=areas(record), url=cut(record["url"]))
-             for day, id, name, record in due[:limit]]
+             for day, id, name, record in due[:limit or 30]]
     return reply(Deadlines(total=len(due), shown=len(shown), deadlines=shown, **about))
 
 
@@ -352,7 +352,7 @@ def compare_journals(ids: Annotated[list[Id], Field(max_length=20)] | None = Non
             where, parameters = matching("journals", text)
             order = "ORDER BY impact_factor IS NULL, impact_factor DESC, id"
             listed = [id for id, in copy.execute(f"SELECT id FROM journals WHERE {where} {order}", parameters)]
-        shown = [journal(record_of(copy, "journals", id)) for id in listed[:limit]]
+        shown = [journal(record_of(copy, "journals", id)) for id in listed[:limit or 20]]
     values = [found.model_dump(exclude={"id", "name", "url"}) for found in shown]
     differs = [name for name in (values[0] if values else []) if any(other[name] != values[0][name] for other in values)]
     return reply(Journals(total=len(listed), shown=len(shown), differs=differs, journals=shown, **about))
@@ -372,7 +372,7 @@ def what_changed(since: Since = None, limit: Limit = 30) -> Annotated[CallToolRe
     """Lists changed records. With since: those that were added or changed since then, newest first, but neither removals nor
     earlier dates. Without since: all that differs from the last such call, with earlier dates; changes that are not shown
     come with the next call."""
-    start = None if since is None else since_time(since)
+    start, limit = None if since is None else since_time(since), limit or 30
     with opened("conferences", "journals", seen=None if start else SEEN) as (copy, about):
         if start:
             total, shown = changed_since(copy, about, start, limit)

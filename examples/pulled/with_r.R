@@ -23,7 +23,7 @@ typed <- function(rows) {
 
 # Tables of a copy, all as they stand at one moment: conferences, journals, and whom and what conferences belong to.
 from_sqlite <- function(path) {
-  copy <- DBI::dbConnect(RSQLite::SQLite(), path, flags = RSQLite::SQLITE_RO)
+  copy <- DBI::dbConnect(RSQLite::SQLite(), normalizePath(path), flags = RSQLite::SQLITE_RO)
   on.exit(DBI::dbDisconnect(copy))
   # What is read within a transaction is one state, whatever a pull writes meanwhile.
   DBI::dbWithTransaction(copy, list(

@@ -15,8 +15,9 @@
 # alone: redirects are refused.
 set -eu
 
+# What a service sends must not control the terminal: control characters are shown as %1B.
 fail() {
-    echo "error: $*" >&2
+    printf 'error: %s' "$*" | jq -Rrs 'gsub("(?<char>\\p{C})"; .char | @uri)' >&2
     exit 1
 }
 

@@ -6,7 +6,7 @@ use super::client::PullClient;
 use super::entry::FeedPage;
 use super::error::PullError;
 use super::export::ContentDigest;
-use super::target::{Events, PullTarget};
+use super::target::{Events, Position, PullTarget};
 use crate::model::Dataset;
 
 const MAX_EMPTY_PAGES: u32 = 100;
@@ -99,6 +99,42 @@ impl Pull<'_> {
         Ok(export.content())
     }
 
+    /// Continues the copy of a service that has moved to this address. The sync token and the digest of a dataset prove
+    /// that it is the same service.
+    pub fn follow_move(&mut self) -> Result<(), PullError> {
+        for dataset in Dataset::ALL {
+            let Some(Position {
+                token,
+                other_server: Some(other),
+                ..
+            }) = self.copy.position(dataset)?
+            else {
+                continue;
+            };
+            let server = self.server.server();
+            let fits = match self.server.changes(dataset, &token, 0) {
+                Ok(Some(_)) => {
+                    self.catch_up(dataset, 0, &mut Done::default())?;
+                    self.copy.digest(dataset)? == self.server.export_digest(dataset)?.1
+                }
+                Err(error) if error.is_transient() => return Err(error),
+                _ => false,
+            };
+            if !fits {
+                return Err(PullError::Unusable(format!(
+                    "this is a copy of {other}, not of {server}; give another location with --to, or --reload to replace its \
+                     content by what {server} has"
+                )));
+            }
+            self.copy.set_verified(dataset)?;
+            self.events.note(&format!(
+                "the service has moved from {other} to {server}, which knows the sync token of the copy and has the same \
+                 {dataset}; the copy goes on with their changes from there"
+            ));
+        }
+        Ok(())
+    }
+
     /// Brings the copy up to date, and compares it with the service's export at the same token. Also compares the
     /// derived tables and files with the records. Loads a copy that differs again, and compares it once more.
     pub fn verify(&mut self, dataset: Dataset, done: &mut Done) -> Result<Verdict, PullError> {
@@ -126,7 +162,7 @@ impl Pull<'_> {
             if let Some(left) = self.fault(dataset, &ours, &theirs)? {
                 return Err(PullError::Unusable(format!(
                     "{dataset}: the copy still differs after the export was loaded: {left}; another program may be writing to \
-                     it: stop it, or give another location"
+                     it, or has altered its tables: stop that, or give another location"
                 )));
             }
             self.copy.set_verified(dataset)?;

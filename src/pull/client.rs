@@ -326,7 +326,11 @@ impl PullClient {
         } = problem;
         let server = &self.server;
         let message = match (code.as_str(), detail.as_str()) {
-            ("", "") => format!("{server} answered {status}"),
+            ("", "") => format!(
+                "{server} answered {status}, without the explanation of a medfeed service: something in between may have \
+                 answered, such as a proxy, a firewall, a login page, or a server that expects https{}",
+                self.proxy_advice()
+            ),
             (_, detail) => format!("{server} answered {status}: {detail}"),
         };
         if let Some(address) = location.and_then(|location| self.server.redirected(&location)) {
@@ -359,7 +363,16 @@ impl PullClient {
         }
     }
 
+    /// The proxy in between, as the end of a message; empty if there is none.
+    fn proxy_advice(&self) -> String {
+        if self.server.is_loopback {
+            return String::new();
+        }
+        transport::proxy_advice(&self.server.to_string())
+    }
+
     fn unreachable(&self, error: &transport::Error) -> PullError {
+        let cause = root_cause(error);
         let reason = tls::reason_in(error).unwrap_or_else(|| {
             match (error.is_timeout(), error.is_connect()) {
                 (true, true) => {
@@ -369,14 +382,22 @@ impl PullClient {
                     "timed out: no answer in {} s",
                     self.limits.read_timeout.as_secs()
                 ),
-                (false, true) => format!(
-                    "{}; check the address, the network and the server",
-                    root_cause(error)
-                ),
-                (false, false) => root_cause(error),
+                (false, true) => {
+                    format!("{cause}; check the address, the network and the server")
+                }
+                // A server that expects TLS answers with an alert.
+                (false, false) if cause.starts_with("invalid HTTP") => {
+                    "the server there does not answer in HTTP; if it speaks HTTPS, use an address that begins with https://"
+                        .to_owned()
+                }
+                (false, false) => cause,
             }
         });
-        PullError::failed(format!("{} cannot be reached: {reason}", self.server))
+        let advice = self.proxy_advice();
+        PullError::failed(format!(
+            "{} cannot be reached: {reason}{advice}",
+            self.server
+        ))
     }
 
     fn broken(&self, error: io::Error) -> PullError {

@@ -85,7 +85,8 @@ impl FeedPage {
         }
         let page: Envelope<'_> = serde_json::from_slice(body).map_err(|error| {
             PullError::failed(format!(
-                "the service sent a response that is not a page of the feed ({error})"
+                "the service sent a response that is not a page of the feed ({error}); check the address, and whether \
+                 something in between answered, such as a proxy or a login page"
             ))
         })?;
         if page.data.len() > MAX_ENTRIES {

@@ -51,17 +51,18 @@ pub enum PullError {
     /// The location holds no copy that this program can use, or a damaged one.
     #[error("{0}")]
     Unusable(String),
-    /// The database rejects a statement: its tables are damaged, or an object that others added refuses the write.
+    /// The database rejects a statement: a table or column is missing, or an object that others added refuses the write.
     #[error(
-        "{copy}: the tables are damaged, or not as `medfeed pull` made them ({reason}); {remedy}"
+        "{copy}: its tables are not as `medfeed pull` made them ({reason}); --reload makes what is missing again, and keeps \
+         what others added; if that fails too, {other_location}"
     )]
     Rejected {
         /// The location of the copy.
         copy: String,
         /// The database's message.
         reason: String,
-        /// The advice for damaged tables.
-        remedy: &'static str,
+        /// The advice to name another location.
+        other_location: &'static str,
     },
 }
 
@@ -84,19 +85,6 @@ impl PullError {
         PullError::Unusable(format!(
             "{copy} was written by another version of this program (format {format}; this one knows {known}); use that \
              version, or {other_location}"
-        ))
-    }
-
-    /// The copy is that of another service. `other_location` says how to name another location.
-    pub fn of_another_service(
-        copy: impl Display,
-        other: &str,
-        server: &str,
-        other_location: &str,
-    ) -> PullError {
-        PullError::Unusable(format!(
-            "{copy} is a copy of {other}, not of {server}; {other_location}, or --reload to replace its content by what \
-             {server} has"
         ))
     }
 

@@ -68,6 +68,7 @@ struct DatasetState {
 pub struct FolderCopy {
     folder: PathBuf,
     state: CopyState,
+    server: String,
     /// The datasets to load: their files do not match the state, or the user wants to reload.
     to_load: Vec<Dataset>,
     /// The datasets of the state on the disk, if it is that of another service.
@@ -107,25 +108,18 @@ impl FolderCopy {
         foreign.retain(|dataset| {
             state.server != server && state.datasets.contains_key(dataset.as_str())
         });
-        if state.server != server {
-            // A copy without content is that of no server: its first pull failed.
-            if !reload && !state.datasets.is_empty() {
-                return Err(PullError::of_another_service(
-                    shown,
-                    &state.server,
-                    &server,
-                    OTHER_LOCATION,
-                ));
-            }
+        // A copy without content is that of no server: its first pull failed.
+        if state.server != server && (reload || state.datasets.is_empty()) {
             state = CopyState {
                 format: FORMAT,
-                server,
+                server: server.clone(),
                 datasets: BTreeMap::new(),
             };
         }
         let mut copy = FolderCopy {
             folder: folder.to_owned(),
             state,
+            server,
             to_load: Vec::new(),
             foreign,
             lock,
@@ -337,10 +331,12 @@ impl PullTarget for FolderCopy {
                 .as_deref()
                 .and_then(|text| parse_time(text).ok());
             let verified_at = verified_at.map_or(0, |time| time.unix_s());
+            let held = self.state.server.clone();
             Position {
                 token: state.token.clone(),
                 records: state.records,
                 verified_at,
+                other_server: Some(held).filter(|held| *held != self.server),
             }
         }))
     }
@@ -443,6 +439,7 @@ impl PullTarget for FolderCopy {
     }
 
     fn set_verified(&mut self, dataset: Dataset) -> Result<(), PullError> {
+        self.state.server.clone_from(&self.server);
         if let Some(state) = self.state.datasets.get_mut(dataset.as_str()) {
             state.verified_at = Some(now().to_string());
         }

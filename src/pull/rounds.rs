@@ -231,6 +231,7 @@ impl Pull<'_> {
         wait_s: u64,
         done: &mut Done,
     ) -> Result<Report, PullError> {
+        self.follow_move()?;
         for _ in 0..2 {
             match self.update(dataset, verifies, wait_s, done) {
                 Err(PullError::NotLicensed(_)) if self.copy.records(dataset)?.is_some() => {}

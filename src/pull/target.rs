@@ -21,6 +21,8 @@ pub struct Position {
     pub records: u64,
     /// The Unix time, in seconds, when the copy last equaled the service's content; 0 for never.
     pub verified_at: i64,
+    /// The address of the copy's service, if it is another one.
+    pub other_server: Option<String>,
 }
 
 /// A copy of the datasets of one license. In a database, each method is one transaction of token and rows: after an
@@ -61,7 +63,7 @@ pub trait PullTarget {
     /// Compares all derived tables and files with the records. Returns a description of the first fault.
     fn find_fault(&mut self, dataset: Dataset) -> Result<Option<String>, PullError>;
 
-    /// Saves the time at which the copy equaled the service's content: now.
+    /// Saves the address of the service, and the time at which the copy equaled its content: now.
     fn set_verified(&mut self, dataset: Dataset) -> Result<(), PullError>;
 
     /// Fails if the copy's path was removed or now leads to another file.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use http::Uri;
+use hyper_util::client::proxy::matcher::Matcher;
 pub use reqwest::Error;
 use reqwest::blocking;
 pub use reqwest::blocking::{RequestBuilder, Response};
@@ -28,6 +30,20 @@ pub fn client(tls: ClientConfig, is_local: bool, read_timeout: Duration) -> Resu
         builder = builder.no_proxy();
     }
     builder.build()
+}
+
+/// The proxy of the environment for an address, as the end of a message; empty if there is none.
+pub fn proxy_advice(url: &str) -> String {
+    let uri = url.parse::<Uri>().unwrap_or_default();
+    let proxy = Matcher::from_env().intercept(&uri);
+    proxy.map_or_else(String::new, |proxy| {
+        format!(
+            "; the request goes through the proxy {} of the environment (HTTPS_PROXY, HTTP_PROXY or ALL_PROXY): check that it \
+             is an HTTP proxy (SOCKS is not supported), runs, and may connect to the service; if it asks for a login (407), write \
+             http://user:password@host:port; NO_PROXY excludes a service",
+            proxy.uri()
+        )
+    })
 }
 
 /// Whether a server that cannot be reached at an `http` address expects TLS there.

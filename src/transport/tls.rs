@@ -10,7 +10,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustls_pki_types::pem::{self, PemObject};
+use memchr::memmem;
+use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use tokio_rustls::rustls::client::danger::{
     HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
@@ -22,13 +23,13 @@ use tokio_rustls::rustls::crypto::{
 use tokio_rustls::rustls::server::ParsedCertificate;
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{
-    CertificateError, ConfigBuilder, ConfigSide, DigitallySignedStruct, RootCertStore,
-    SignatureScheme, SupportedProtocolVersion, WantsVerifier, WantsVersions,
+    AlertDescription, CertificateError, ConfigBuilder, ConfigSide, DigitallySignedStruct,
+    RootCertStore, SignatureScheme, SupportedProtocolVersion, WantsVerifier, WantsVersions,
 };
 pub use tokio_rustls::rustls::{ClientConfig, Error, ServerConfig};
 
 use super::cause_of;
-use crate::disk::{describe, describe_at};
+use crate::disk::describe_at;
 
 /// The supported versions, the preferred one first.
 const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS13, &TLS12];
@@ -60,14 +61,6 @@ fn versions<S: ConfigSide>(
     builder.with_protocol_versions(&VERSIONS)
 }
 
-/// Why a PEM file cannot be used.
-pub fn pem_fault(error: pem::Error) -> String {
-    match error {
-        pem::Error::Io(error) => describe(&error),
-        error => error.to_string(),
-    }
-}
-
 /// rustls's error for a server certificate that is marked as an authority's.
 const AUTHORITY: &str = "CaUsedAsEndEntity";
 
@@ -94,7 +87,7 @@ pub fn trust_authorities(ca_file: Option<&Path>) -> Result<ClientConfig, String>
 /// Client settings that accept only the first certificate of a PEM file, whatever its names and dates. They are for the
 /// server of this machine. Returns an error message if there is none.
 pub fn trust_exactly(file: &Path) -> Result<ClientConfig, String> {
-    let certificate = CertificateDer::from_pem_file(file).map_err(pem_fault)?;
+    let certificate = certificates_in(file)?.swap_remove(0);
     client_config(Accepted::Exactly(certificate))
 }
 
@@ -114,13 +107,27 @@ fn client_config(accepted: Accepted) -> Result<ClientConfig, String> {
         .with_no_client_auth())
 }
 
-fn certificates_in(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+/// Reads a PEM file. Rejects byte-order marks, because the block after one would be skipped.
+pub fn read_pem(file: &Path) -> Result<Vec<u8>, String> {
     let pem = fs::read(file).map_err(|error| describe_at(file, &error))?;
+    // UTF-16 begins with one of these two bytes.
+    if pem.first() >= Some(&0xfe) || memmem::find(&pem, "\u{feff}".as_bytes()).is_some() {
+        return Err(format!(
+            "{}: it contains a byte-order mark (BOM), as editors on Windows write it; save the PEM file as UTF-8 without one",
+            file.display()
+        ));
+    }
+    Ok(pem)
+}
+
+/// The certificates in a PEM file, at least one.
+pub fn certificates_in(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let pem = read_pem(file)?;
     let certificates = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
     let certificates = certificates.map_err(|error| format!("{}: {error}", file.display()))?;
     if certificates.is_empty() {
         return Err(format!(
-            "{} contains no certificate; use a PEM file with `BEGIN CERTIFICATE`",
+            "{}: it contains no certificate; it must hold the certificate chain in PEM (`BEGIN CERTIFICATE`)",
             file.display()
         ));
     }
@@ -249,6 +256,16 @@ pub fn tls_error_in<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a Error
 pub fn reason_in(error: &(dyn StdError + 'static)) -> Option<String> {
     match tls_error_in(error)? {
         Error::InvalidCertificate(fault) => Some(reason(fault)),
+        Error::InvalidMessage(_) => Some(
+            "the server there does not speak TLS; check the port, or use an address that begins with http:// if it has no \
+             HTTPS"
+                .to_owned(),
+        ),
+        Error::AlertReceived(AlertDescription::HandshakeFailure) => Some(
+            "it and this program have no TLS algorithm in common; keys of certificates must be RSA, ECDSA on P-256 or P-384 (not \
+             P-521), or Ed25519"
+                .to_owned(),
+        ),
         _ => None,
     }
 }

@@ -203,6 +203,68 @@ fn a_failure_is_one_line_and_changes_nothing() {
 }
 
 #[test]
+fn what_a_service_says_does_not_control_the_terminal() {
+    let problem = |detail: &str| {
+        Reply::new(
+            401,
+            format!(
+                r#"{{"type":"http://x/errors/invalid_api_key","status":401,"detail":"{detail}","request_id":"r"}}"#
+            ),
+        )
+    };
+    // (the detail as JSON, as Python shows it, as the shell shows it)
+    let cases = [
+        ("red \\u001b[31m", r"red \x1b[31m", "red %1B[31m"),
+        (
+            "title \\u009d0;x\\u0007",
+            r"title \x9d0;x\x07",
+            "title %C2%9D0;x%07",
+        ),
+        ("back\\bwards\\r", r"back\x08wards\r", "back%08wards%0D"),
+        ("two\\nlines", r"two\nlines", "two%0Alines"),
+        ("mirrored \\u202e", r"mirrored \u202e", "mirrored %E2%80%AE"),
+        ("déjà vu 東京", "déjà vu 東京", "déjà vu 東京"),
+    ];
+    for follower in installed() {
+        for (detail, by_python, by_shell) in cases {
+            let site = Site::new();
+            let service = answering(vec![problem(detail)]);
+            let copy = follower.copy(&site, &service.url(), "mfk_x");
+            let mut command = copy.command("journals", &[]);
+            let done = Done::of(
+                command
+                    .env("PYTHONIOENCODING", "utf-8")
+                    .env("LC_ALL", "C.UTF-8"),
+            );
+            let expected = if follower == Python {
+                by_python
+            } else {
+                by_shell
+            };
+            let is_told = done.stderr.contains(&format!("401 {expected} (request r)"));
+            assert!(is_told && done.code == Some(1), "{follower:?}: {done:?}");
+            let text = done.stderr.trim_end();
+            assert!(!text.contains(char::is_control), "{follower:?}: {done:?}");
+        }
+    }
+}
+
+#[test]
+fn a_name_that_sqlite_takes_for_an_address_is_a_file_name() {
+    if !Python.is_installed() {
+        return;
+    }
+    for name in ["file:a.sqlite", "file:b?mode=memory", ":memory:"] {
+        let site = Site::new();
+        let mut copy = Python.copy(&site, &answering(vec![export()]).url(), "mfk_x");
+        copy.file = name.into();
+        assert_eq!(copy.update(), "1 records loaded", "{name}");
+        copy.file = site.path(name);
+        assert_eq!(copy.records(), ["{\"id\":7}"], "{name}");
+    }
+}
+
+#[test]
 fn the_key_is_sent_to_no_other_host() {
     for follower in installed() {
         let site = Site::new();

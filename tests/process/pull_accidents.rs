@@ -1,7 +1,7 @@
 //! Failures of `medfeed pull`: each has its message and exit code, and the copy stays as it was.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -161,7 +161,13 @@ fn objects_of_others_that_refuse_a_write_are_named() {
     pulled.pull("");
     pulled.import("conferences.jsonl", conferences_of_version(300, 1));
     // (statements, their undoing, the parts of the message)
-    let cases: [(&str, &str, &[&str]); 6] = [
+    let cases: [(&str, &str, &[&str]); 7] = [
+        (
+            "DELETE FROM therapy_areas; ALTER TABLE therapy_areas ADD COLUMN mine NOT NULL;
+             CREATE TRIGGER harmless AFTER UPDATE ON conferences BEGIN SELECT 1; END",
+            "ALTER TABLE therapy_areas DROP COLUMN mine; DROP TRIGGER harmless",
+            &["the NOT NULL of the column `mine` of the table `therapy_areas` refuses what the service sends"],
+        ),
         (
             "CREATE TRIGGER guard BEFORE UPDATE ON conferences WHEN new.id = 77 BEGIN SELECT RAISE(ABORT, 'not mine'); END",
             "DROP TRIGGER guard",
@@ -314,6 +320,7 @@ fn files_that_are_no_copy_of_this_service_stay_untouched() {
 fn wrong_addresses_and_foreign_services_are_reported() {
     let pulled = Pulled::with(300);
     let page = Scripted::new(|_, _| Reply::new(200, "<html>"));
+    let walled = Scripted::new(|_, _| Reply::new(403, "<html>Forbidden by policy</html>"));
     let cases = [
         ("feed.example.org".to_owned(), "write it as https://", 2),
         ("https://key@feed.example.org".to_owned(), "MEDFEED_KEY", 2),
@@ -323,6 +330,11 @@ fn wrong_addresses_and_foreign_services_are_reported() {
             2,
         ),
         (page.url(), "check that a medfeed service answers there", 1),
+        (
+            walled.url(),
+            "answered 403 Forbidden, without the explanation of a medfeed service: something in between may have answered",
+            3,
+        ),
     ];
     for (url, message, code) in cases {
         let done = pulled.run_at(&url, "--dataset journals");
@@ -652,6 +664,172 @@ fn tables_of_another_layout_are_made_anew_from_the_records() {
     }
 }
 
+#[test]
+fn a_reload_makes_missing_tables_and_columns_again() {
+    let pulled = Pulled::with(300);
+    pulled.pull("");
+    pulled.tamper(
+        "CREATE VIEW mine AS SELECT name, city FROM conferences; CREATE INDEX by_url ON conferences (url);
+         CREATE TABLE notes (id INTEGER REFERENCES conferences, text); INSERT INTO notes VALUES (7, 'a note');
+         ALTER TABLE conferences ADD COLUMN score DEFAULT 5; UPDATE conferences SET score = 9 WHERE id = 7",
+    );
+    let before = pulled.content("conferences");
+    // (statements, the part of the message)
+    let cases = [
+        ("ALTER TABLE conferences DROP COLUMN venue", "venue"),
+        ("ALTER TABLE tags DROP COLUMN category", "category"),
+        ("ALTER TABLE journals RENAME COLUMN h_index TO h", "h_index"),
+        (
+            "DROP TABLE conference_therapy_areas",
+            "conference_therapy_areas",
+        ),
+        ("DROP TABLE journals", "journals"),
+        ("DROP TABLE therapy_areas", "therapy_areas"),
+        ("DROP TABLE sync", "sync"),
+        (
+            "DROP VIEW dates_to_confirm; ALTER TABLE conferences DROP COLUMN json",
+            "json",
+        ),
+    ];
+    for (sql, part) in cases {
+        pulled.tamper(sql);
+        let done = pulled.run("");
+        assert!(
+            done.code == Some(4)
+                && done.stderr.contains(part)
+                && done.stderr.contains("--reload makes what is missing again"),
+            "{sql}: {done:?}"
+        );
+        pulled.pull("--reload");
+        let done = pulled.pull("--verify");
+        assert_eq!(
+            done.stdout.matches("equal to").count(),
+            2,
+            "{sql}: {done:?}"
+        );
+        assert!(!done.stdout.contains("repaired"), "{sql}: {done:?}");
+        assert_eq!(pulled.content("conferences"), before, "{sql}");
+        assert_eq!(pulled.column("SELECT count(*) FROM mine"), ["300"], "{sql}");
+        let kept = "SELECT text || score FROM notes JOIN conferences USING (id)";
+        assert_eq!(pulled.column(kept), ["a note9"], "{sql}");
+        let index = "SELECT name FROM sqlite_schema WHERE name IN ('by_url', 'dates_to_confirm') ORDER BY name";
+        assert_eq!(
+            pulled.column(index),
+            ["by_url", "dates_to_confirm"],
+            "{sql}"
+        );
+    }
+    // The full-text index is missed by the next change.
+    pulled.tamper("DROP TABLE conferences_search");
+    pulled.import("conferences.jsonl", conferences_of_version(3, 1));
+    let done = pulled.run("");
+    assert!(
+        done.code == Some(4) && done.stderr.contains("conferences_search"),
+        "{done:?}"
+    );
+    pulled.pull("--reload");
+    let found = "SELECT count(*) FROM conferences_search('version')";
+    assert_eq!(pulled.column(found), ["300"]);
+    // The next pull loads a dataset that a reload has left out.
+    pulled.tamper("ALTER TABLE conferences DROP COLUMN venue");
+    pulled.pull("--reload --dataset journals");
+    let done = pulled.pull("");
+    assert!(
+        done.stdout.contains("conferences: 300 records loaded"),
+        "{done:?}"
+    );
+    pulled.assert_equal("conferences");
+    // Without `copy`, the tables are made anew.
+    pulled.tamper("DROP TABLE copy");
+    let done = pulled.run("");
+    assert!(
+        done.code == Some(4) && done.stderr.contains("no such table: copy"),
+        "{done:?}"
+    );
+    pulled.pull("--reload");
+    pulled.assert_equal("conferences");
+}
+
+#[test]
+fn the_copy_of_a_service_that_has_moved_goes_on() {
+    let cluster = Cluster::shared();
+    let mut pulled = Pulled::with(300);
+    let moved = pulled.site.serve();
+    let stranger = Pulled::with(300);
+    let old = pulled.url();
+    let new = moved.url();
+    for (place, version) in pulled.places(cluster.as_ref()).into_iter().zip(1..) {
+        pulled.copy = place;
+        pulled.pull("");
+        let told = format!("the service has moved from {old} to {new}");
+        // Nothing new, and once only.
+        for count in [1, 0] {
+            let done = pulled.run_at(&new, "");
+            assert_eq!(done.code, Some(0), "{done:?}");
+            assert_eq!(done.stderr.matches(&told).count(), count, "{done:?}");
+            assert!(done.stdout.contains("conferences: nothing new"), "{done:?}");
+        }
+        // Back again, with changes.
+        pulled.import("conferences.jsonl", conferences_of_version(5, version));
+        let done = pulled.run_at(&old, "");
+        assert_eq!(done.code, Some(0), "{done:?}");
+        let back = format!("the service has moved from {new} to {old}");
+        assert_eq!(done.stderr.matches(&back).count(), 1, "{done:?}");
+        assert!(!done.stdout.contains("loaded"), "{done:?}");
+        pulled.assert_equal("conferences");
+        // Another service, with its own key and with that of this one.
+        let before = pulled.content("conferences");
+        for key in [&stranger.key, &pulled.key] {
+            let done = Done::of(pulled.command(&stranger.url(), "").env("MEDFEED_KEY", key));
+            let refusal = format!("is a copy of {old}, not of {}", stranger.url());
+            assert!(
+                done.code == Some(4) && done.stderr.contains(&refusal),
+                "{done:?}"
+            );
+            assert_eq!(pulled.content("conferences"), before);
+        }
+        // The token fits, but not the content.
+        if pulled.copy.is_dir() {
+            continue;
+        }
+        pulled.tamper("DELETE FROM conference_therapy_areas; DELETE FROM conferences WHERE id = 9");
+        let done = pulled.run_at(&new, "");
+        assert!(
+            done.code == Some(4) && done.stderr.contains("is a copy of"),
+            "{done:?}"
+        );
+        pulled.pull("--verify");
+        pulled.assert_equal("conferences");
+    }
+}
+
+#[test]
+fn a_scheme_that_does_not_fit_the_port_is_named() {
+    let pair = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let secure = pulled_over_tls(&pair.cert, &pair.signing_key);
+    let plain = Pulled::with(5);
+    let [to_secure, to_plain] = [&secure, &plain].map(|pulled| pulled.server.address);
+    let page = Scripted::new(|_, _| Reply::new(400, "<html>a plain request"));
+    let cases = [
+        (
+            &secure,
+            format!("http://{to_secure}"),
+            "if it speaks HTTPS, use an address that begins with https://",
+        ),
+        (
+            &plain,
+            format!("https://{to_plain}"),
+            "the server there does not speak TLS; check the port, or use an address that begins with http://",
+        ),
+        (&plain, page.url(), "or a server that expects https"),
+    ];
+    for (pulled, url, expected) in cases {
+        let (line, mut pull) = first_line(pulled.command(&url, "--dataset journals"));
+        assert!(line.contains(expected), "{url}: {line}");
+        pull.kill();
+    }
+}
+
 /// A service over HTTPS, whose certificate is in `own.pem`.
 fn pulled_over_tls(certificate: &rcgen::Certificate, pair: &rcgen::KeyPair) -> Pulled {
     let (site, key) = Site::open(10);
@@ -757,6 +935,112 @@ fn proxies_of_the_environment_are_used_for_other_machines() {
             .read_line(&mut line)
             .unwrap();
         assert_eq!(line.trim_end(), expected, "{variable}");
+        pull.kill();
+    }
+}
+
+#[test]
+fn a_proxy_that_does_not_help_is_named() {
+    let site = Site::new();
+    let pair = rcgen::generate_simple_self_signed(["feed.example.org".to_owned()]).unwrap();
+    site.write("cert.pem", pair.cert.pem());
+    let answering = |head: &'static str| {
+        let proxy = Scripted::raw("127.0.0.1", move |_, _, stream| {
+            stream.write_all(head.as_bytes())
+        });
+        proxy.url().replace("http://", "")
+    };
+    let login = "HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n";
+    let refusal = "HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n";
+    let dead = || "127.0.0.1:1".to_owned();
+    // (the variable, the scheme and address of the proxy, the address of the service, parts of the message)
+    let cases = [
+        (
+            "HTTPS_PROXY",
+            "http://",
+            dead(),
+            "https://feed.example.org",
+            "refused",
+        ),
+        (
+            "ALL_PROXY",
+            "http://",
+            dead(),
+            "https://feed.example.org",
+            "refused",
+        ),
+        (
+            "HTTP_PROXY",
+            "http://",
+            dead(),
+            "http://feed.example.org",
+            "refused",
+        ),
+        (
+            "https_proxy",
+            "http://",
+            answering(login),
+            "https://feed.example.org",
+            "login (407)",
+        ),
+        (
+            "HTTPS_PROXY",
+            "http://me:secret@",
+            answering(refusal),
+            "https://feed.example.org",
+            "unsuccessful",
+        ),
+        (
+            "http_proxy",
+            "http://",
+            answering(login),
+            "http://feed.example.org",
+            "answered 407",
+        ),
+        (
+            "http_proxy",
+            "http://",
+            answering(refusal),
+            "http://feed.example.org",
+            "answered 403",
+        ),
+        (
+            "ALL_PROXY",
+            "socks5://",
+            dead(),
+            "https://feed.example.org",
+            "SOCKS is not supported",
+        ),
+        (
+            "HTTP_PROXY",
+            "socks5h://",
+            dead(),
+            "http://feed.example.org",
+            "SOCKS is not supported",
+        ),
+    ];
+    for (variable, scheme, address, url, expected) in cases {
+        let mut command = site.command([
+            "pull",
+            url,
+            "--to",
+            "copy.sqlite",
+            "--ca-file",
+            "cert.pem",
+            "--plain-http",
+        ]);
+        for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"] {
+            command.env_remove(name).env_remove(name.to_lowercase());
+        }
+        command
+            .env("MEDFEED_KEY", "mfk_secret")
+            .env(variable, format!("{scheme}{address}"));
+        let (line, mut pull) = first_line(command);
+        let what = format!("{variable} {scheme}{address} {url}: {line}");
+        assert!(line.contains(expected), "{what}");
+        assert!(line.contains(&address), "{what}");
+        assert!(line.contains(&variable.to_uppercase()), "{what}");
+        assert!(!line.contains("secret"), "{what}");
         pull.kill();
     }
 }

@@ -1,6 +1,7 @@
 //! The locations of copies of `medfeed pull`: the accepted paths, the readers of the files, and objects of others at
 //! the same path.
 
+use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
@@ -63,12 +64,57 @@ fn only_known_forms_of_a_location_are_accepted() {
             && !done.stderr.contains("secret"),
         "{done:?}"
     );
-    // A name that SQLite could take for an address is a file name.
-    assert_eq!(
-        pull_to(&pulled, "file:d.db?mode=memory&x=.db", "").code,
-        Some(0)
-    );
-    assert!(pulled.site.path("file:d.db?mode=memory&x=.db").exists());
+}
+
+#[test]
+fn a_name_that_sqlite_takes_for_an_address_is_a_file_name() {
+    let pulled = Pulled::with(20);
+    let files = || {
+        let names = fs::read_dir(pulled.site.folder()).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        // The server writes beside its database.
+        let names = names.filter(|name| !name.starts_with("feed.redb"));
+        names.collect::<BTreeSet<String>>()
+    };
+    for to in [
+        "file:d.db?mode=memory&x=.db",
+        "file:e.sqlite",
+        "file:%66.sqlite",
+        "file:g.db#h.db",
+        "file::memory:?cache=shared&x=.sqlite",
+        "file:i.sqlite?mode=ro&immutable=1.sqlite",
+        ":memory:.db",
+        "FILE:j.sqlite",
+        "k?mode=memory.sqlite3",
+    ] {
+        let before = files();
+        let done = pull_to(&pulled, to, "");
+        assert_eq!(
+            done.stdout, "conferences: 20 records loaded\n",
+            "{to}: {done:?}"
+        );
+        assert_eq!(mode(&pulled.site.path(to)), 0o600, "{to}");
+        let held = super::pulled::read(&pulled.site.path(to), "conferences").unwrap();
+        assert_eq!(held.map(|content| content.records), Some(20), "{to}");
+        let made = files();
+        let made: Vec<&String> = made.difference(&before).collect();
+        assert!(
+            made.iter().all(|name| name.starts_with(to)),
+            "{to}: {made:?}"
+        );
+        let again = pull_to(&pulled, to, "").stdout;
+        assert_eq!(again, "conferences: nothing new, 20 records\n", "{to}");
+    }
+    // An existing copy may have any name.
+    for (from, to) in [
+        ("file:e.sqlite", ":memory:"),
+        (":memory:.db", "file:l?vfs=none"),
+    ] {
+        fs::rename(pulled.site.path(from), pulled.site.path(to)).unwrap();
+        let done = pull_to(&pulled, to, "--verify").stdout;
+        let expected = "conferences: nothing new, 20 records; equal to the service's\n";
+        assert_eq!(done, expected, "{to}");
+    }
 }
 
 #[test]

@@ -202,13 +202,79 @@ fn tables_of_another_layout_in_postgresql_are_made_anew() {
             .count(),
         2
     );
-    pulled.tamper("DROP TABLE conference_tags");
-    pulled.import("conferences.jsonl", conferences_of_version(3, 9));
-    let done = pulled.run("");
-    assert!(
-        done.code == Some(4) && done.stderr.contains("drop the schema"),
-        "{done:?}"
-    );
+}
+
+#[test]
+fn a_reload_makes_missing_tables_and_columns_again_in_postgresql() {
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
+    let pulled = Pulled::in_postgres(&cluster, site_with_both(RECORDS));
+    pulled.pull("");
+    let reader = format!("reader_of_{}", pulled.database());
+    pulled.tamper(&format!(
+        "CREATE ROLE {reader}; GRANT SELECT ON ALL TABLES IN SCHEMA medfeed TO {reader};
+         CREATE VIEW public.mine AS SELECT name, url FROM conferences;
+         CREATE TABLE public.notes (id bigint REFERENCES conferences, text text); INSERT INTO public.notes VALUES (7, 'a note');
+         CREATE INDEX by_url ON conferences (url);
+         ALTER TABLE conferences ADD COLUMN score int DEFAULT 5; UPDATE conferences SET score = 9 WHERE id = 7"
+    ));
+    let before = held(&pulled.copy, "conferences").unwrap();
+    // (statements, the part of the message)
+    let cases = [
+        (
+            "ALTER TABLE conferences DROP COLUMN venue CASCADE",
+            "\"venue\"",
+        ),
+        ("ALTER TABLE organizations DROP COLUMN abbv", "\"abbv\""),
+        (
+            "ALTER TABLE conferences DROP COLUMN city CASCADE",
+            "\"city\"",
+        ),
+        (
+            "ALTER TABLE journals RENAME COLUMN h_index TO h",
+            "\"h_index\"",
+        ),
+        ("DROP TABLE conference_tags", "\"conference_tags\""),
+        ("DROP TABLE journals CASCADE", "\"journals\""),
+        ("DROP TABLE therapy_areas CASCADE", "\"therapy_areas\""),
+        ("DROP TABLE sync CASCADE", "\"sync\""),
+        ("ALTER TABLE conferences DROP COLUMN json", "\"json\""),
+    ];
+    for (sql, part) in cases {
+        pulled.tamper(sql);
+        let done = pulled.run("");
+        assert!(
+            done.code == Some(4)
+                && done.stderr.contains(part)
+                && done.stderr.contains("--reload makes what is missing again"),
+            "{sql}: {done:?}"
+        );
+        pulled.pull("--reload");
+        let done = pulled.pull("--verify");
+        assert_eq!(
+            done.stdout.matches("equal to").count(),
+            2,
+            "{sql}: {done:?}"
+        );
+        assert!(!done.stdout.contains("repaired"), "{sql}: {done:?}");
+        let found = held(&pulled.copy, "conferences").unwrap();
+        assert_eq!(found.lines, before.lines, "{sql}");
+        let kept = format!(
+            "SELECT concat_ws(' ', text, score, (SELECT count(*) FROM public.mine), to_regclass('by_url'),
+                 has_table_privilege('{reader}', 'medfeed.conferences', 'SELECT'),
+                 (SELECT count(*) FROM pg_constraint WHERE conrelid = 'public.notes'::regclass AND contype = 'f'),
+                 (SELECT count(*) > 0 FROM conferences WHERE search @@ websearch_to_tsquery('simple', 'conference')),
+                 (SELECT count(*) FROM pg_views WHERE schemaname = 'medfeed'))
+             FROM public.notes JOIN conferences USING (id)"
+        );
+        assert_eq!(
+            pulled.column(&kept),
+            ["a note 9 520 by_url t 1 t 6"],
+            "{sql}"
+        );
+    }
+    pulled.tamper(&format!("DROP OWNED BY {reader}; DROP ROLE {reader}"));
 }
 
 #[test]
@@ -251,7 +317,15 @@ fn objects_of_others_that_refuse_a_write_are_named_in_postgresql() {
     let edits = conferences_of_version(300, 1) + "{\"id\":520,\"deleted\":true}\n";
     pulled.import("conferences.jsonl", edits);
     // (statements, their undoing, the part of the message)
-    let cases: [(&str, &str, &[&str]); 8] = [
+    let cases: [(&str, &str, &[&str]); 9] = [
+        (
+            "ALTER TABLE conferences ADD COLUMN mine text NOT NULL DEFAULT 'x';
+             ALTER TABLE conferences ALTER COLUMN mine DROP DEFAULT;
+             CREATE FUNCTION public.watch() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$;
+             CREATE TRIGGER harmless BEFORE UPDATE ON conferences FOR EACH ROW EXECUTE FUNCTION public.watch()",
+            "ALTER TABLE conferences DROP COLUMN mine; DROP TRIGGER harmless ON conferences; DROP FUNCTION public.watch",
+            &["the NOT NULL of the column `mine` of the table `conferences` refuses what the service sends"],
+        ),
         (
             "CREATE TABLE public.notes (conference bigint, CONSTRAINT noted FOREIGN KEY (conference) REFERENCES conferences);
              INSERT INTO public.notes VALUES (520)",

@@ -193,6 +193,50 @@ fn a_refusal_of_postgresql_is_reported_and_leaves_the_copy() {
 }
 
 #[test]
+fn a_database_in_which_nothing_can_be_written_says_why() {
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
+    let pulled = Pulled::in_postgres(&cluster, site_with_both(RECORDS));
+    pulled.pull("");
+    let database = pulled.database();
+    let role = format!("narrow_{database}");
+    pulled.tamper(&format!(
+        "CREATE ROLE {role} LOGIN SUPERUSER; ALTER ROLE {role} SET default_transaction_read_only = on"
+    ));
+    let shown = pulled.copy.display().to_string();
+    let cases = [
+        (shown.replace(USER, &role), "comes from: user;"),
+        (
+            format!("{shown}&options=-c%20default_transaction_read_only%3Don"),
+            "comes from: client;",
+        ),
+    ];
+    for (to, expected) in cases {
+        let done = pulled.run_to(&to, ("X", ""), "");
+        assert!(
+            done.code == Some(1)
+                && done.stderr.contains("default_transaction_read_only")
+                && done.stderr.contains(expected)
+                && !done.stderr.contains("primary server"),
+            "{to}: {done:?}"
+        );
+    }
+    pulled.tamper(&format!(
+        "ALTER DATABASE {database} SET default_transaction_read_only = on"
+    ));
+    let done = pulled.run("");
+    assert!(
+        done.code == Some(1) && done.stderr.contains("comes from: database;"),
+        "{done:?}"
+    );
+    pulled.tamper(&format!(
+        "BEGIN READ WRITE; ALTER DATABASE {database} RESET default_transaction_read_only; DROP ROLE {role}; COMMIT"
+    ));
+    pulled.pull("");
+}
+
+#[test]
 fn connections_to_postgresql_are_refused_with_advice() {
     let Some(cluster) = Cluster::shared() else {
         return;

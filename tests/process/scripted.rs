@@ -292,6 +292,7 @@ impl PullTarget for MemoryCopy {
             token: held.token.clone(),
             records: held.records.len() as u64 + held.miscount,
             verified_at: held.verified_at,
+            other_server: None,
         }))
     }
 

@@ -58,7 +58,7 @@ pub(in crate::cli) struct PullArgs {
     /// Compare the copy with the service, and repair it; --follow does this once a day
     #[arg(long)]
     verify: bool,
-    /// Load everything again; this also replaces a copy of another service
+    /// Load everything again; this also replaces a copy of another service, and makes missing tables and columns again
     #[arg(long)]
     reload: bool,
 }

@@ -18,7 +18,7 @@ use super::error::PullError;
 use super::sql::SqlCopy;
 use super::sql::database::Database;
 use super::sql::rows::{list, listed};
-use super::sql::schema::{self, FORMAT, value_of};
+use super::sql::schema::{FORMAT, create, value_of};
 use super::sql::tables::{DatasetTables, Records, Row, SqlTable, Type, searched};
 use crate::model::Dataset;
 use crate::model::time::parse_time;
@@ -69,11 +69,16 @@ impl Database for Session {
         UNION ALL SELECT 'unique index', relname::text, indrelid::regclass::text FROM pg_index
             JOIN pg_class i ON i.oid = indexrelid WHERE indisunique AND NOT indisprimary
             AND relnamespace = current_schema()::regnamespace AND strpos($1::text, relname::text) > 0
-            AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE conindid = indexrelid)";
+            AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE conindid = indexrelid)
+        UNION ALL SELECT 'NOT NULL of the column', attname::text, attrelid::regclass::text FROM pg_attribute
+            JOIN pg_class t ON t.oid = attrelid WHERE attnotnull AND NOT atthasdef AND attidentity = '' AND attnum > 0
+            AND relkind = 'r' AND relnamespace = current_schema()::regnamespace AND relname NOT IN ('copy', 'sync')
+            AND attname <> 'json' AND strpos(split_part($1::text, ': ', 1), attname::text) > 0
+            AND NOT EXISTS (SELECT 1 FROM pg_index WHERE indrelid = attrelid AND indisprimary AND attnum = ANY (indkey))";
 
     fn common() -> String {
         format!(
-            "{COMMON}INSERT INTO copy VALUES ('made by', 'medfeed pull'), ('format', '{FORMAT}');"
+            "{COMMON}INSERT INTO copy VALUES ('made by', 'medfeed pull'), ('format', '{FORMAT}');\n"
         )
     }
 
@@ -170,7 +175,7 @@ impl Database for Session {
                 if objects.is_none() {
                     session.batch(&format!("CREATE SCHEMA \"{name}\""))?;
                 }
-                schema::create(session)
+                create(session)
             })?;
             return Ok(session);
         }
@@ -194,7 +199,6 @@ impl Database for Session {
                 Session::OTHER_LOCATION,
             ));
         }
-        schema::renew(&mut session)?;
         Ok(session)
     }
 

@@ -81,13 +81,19 @@ impl Session {
     }
 
     fn check_server(&mut self) -> Result<(), PullError> {
-        let query = "SELECT current_setting('server_version_num')::bigint, current_setting('server_version'), \
-                     current_setting('server_encoding')";
+        let query = "SELECT current_setting('server_version_num')::bigint, current_setting('server_version'),
+            current_setting('server_encoding'), (SELECT CASE WHEN pg_is_in_recovery()
+                    THEN 'it is a standby server, which is read-only; give the address of the primary server'
+                    ELSE 'new transactions are read-only by the setting default_transaction_read_only, which comes from: '
+                        || source || '; give a role and a database that may write, or have the setting taken back, such as by '
+                        || '`ALTER ROLE ' || current_user || ' RESET default_transaction_read_only`' END FROM pg_settings
+                WHERE name = 'default_transaction_read_only' AND current_setting('transaction_read_only') = 'on')";
         let row = self.query(query, &[])?.pop().unwrap_or_default();
         let [
             Cell::Integer(number),
             Cell::Text(version),
             Cell::Text(encoding),
+            read_only,
         ] = &row[..]
         else {
             return Err(PullError::failed(format!(
@@ -100,6 +106,9 @@ impl Session {
                 "{} is PostgreSQL {version}; a copy needs PostgreSQL 13 or newer",
                 self.shown
             )));
+        }
+        if let Cell::Text(reason) = read_only {
+            return Err(PullError::Unwritable(format!("{}: {reason}", self.shown)));
         }
         if encoding != "UTF8" {
             return Err(PullError::Unusable(format!(
@@ -167,7 +176,7 @@ fn failure(shown: &str, error: &Error) -> PullError {
              name it with ?schema=name"
         )),
         SqlState::READ_ONLY_SQL_TRANSACTION => PullError::Unwritable(format!(
-            "{shown}: {message}; the server is read-only; give the address of the primary server"
+            "{shown}: {message}; the server is read-only; give the address of the primary server, or a role that may write"
         )),
         SqlState::LOCK_NOT_AVAILABLE => PullError::Unwritable(format!(
             "{shown}: another session holds a lock on the copy's tables ({message}); end it, or run again later"
@@ -189,7 +198,7 @@ fn failure(shown: &str, error: &Error) -> PullError {
         _ => PullError::Rejected {
             copy: shown.to_owned(),
             reason: message,
-            remedy: "drop the schema, and the next pull makes a new copy",
+            other_location: Session::OTHER_LOCATION,
         },
     }
 }

@@ -20,7 +20,7 @@ use crate::pull::server_url::ServerUrl;
 use crate::pull::target::{Changes, Events, Position, PullTarget, tombstone};
 use database::{Database, Reader};
 use rows::{RecordWriter, list, listed, sweep};
-use schema::value_of;
+use schema::{find_missing, renew, repair};
 use tables::{DatasetTables, Type};
 
 pub mod check;
@@ -30,6 +30,10 @@ pub mod schema;
 pub mod tables;
 
 const PROGRESS_EVERY: u64 = 1000;
+
+/// Saves the address of the service.
+const SET_SERVER: &str = "INSERT INTO copy (name, value) VALUES ('server', $1)
+    ON CONFLICT (name) DO UPDATE SET value = excluded.value";
 
 /// A copy in a database. After a lost connection the next call connects again.
 #[derive(Debug)]
@@ -75,17 +79,11 @@ impl<D: Database> SqlCopy<D> {
 
     fn connect(&self) -> Result<D, PullError> {
         let mut database = D::open(&self.address)?;
-        let (held, server) = (value_of(&mut database, "server")?, &self.server);
-        // A reload may replace the content of another service.
-        let is_replaced = self.to_reload.len() == Dataset::ALL.len();
-        if let Some(other) = held.filter(|held| held != server && !is_replaced) {
-            return Err(PullError::of_another_service(
-                database.shown(),
-                &other,
-                server,
-                D::OTHER_LOCATION,
-            ));
+        if self.to_reload.len() == Dataset::ALL.len() && find_missing(&mut database).is_err() {
+            repair(&mut database)?;
         }
+        renew(&mut database)?;
+        find_missing(&mut database)?;
         Ok(database)
     }
 }
@@ -93,14 +91,24 @@ impl<D: Database> SqlCopy<D> {
 impl<D: Database> PullTarget for SqlCopy<D> {
     fn position(&mut self, dataset: Dataset) -> Result<Option<Position>, PullError> {
         let is_reloaded = self.to_reload.contains(&dataset);
+        let server = Cell::from(self.server.as_str());
         let (database, _) = self.connected()?;
         let verified_at = D::read("verified_at", Type::Time);
-        let query = format!("SELECT token, records, {verified_at} FROM sync WHERE dataset = $1");
+        let query = format!(
+            "SELECT token, records, {verified_at}, (SELECT value FROM copy WHERE name = 'server' AND value <> $2) FROM sync \
+             WHERE dataset = $1"
+        );
         let row = database
-            .query(&query, &[dataset.as_str().into()])?
+            .query(&query, &[dataset.as_str().into(), server])?
             .pop()
             .unwrap_or_default();
-        let [Cell::Text(token), Cell::Integer(records), verified_at] = &row[..] else {
+        let [
+            Cell::Text(token),
+            Cell::Integer(records),
+            verified_at,
+            other,
+        ] = &row[..]
+        else {
             return Ok(None);
         };
         let verified_at = str::from_utf8(verified_at.bytes())
@@ -111,8 +119,14 @@ impl<D: Database> PullTarget for SqlCopy<D> {
             token: token.clone(),
             records: records.unsigned_abs(),
             verified_at,
+            other_server: if let Cell::Text(other) = other {
+                Some(other.clone())
+            } else {
+                None
+            },
         };
-        Ok(Some(position).filter(|_| !is_reloaded))
+        // A repair empties the token.
+        Ok(Some(position).filter(|position| !is_reloaded && !position.token.is_empty()))
     }
 
     fn records(&mut self, dataset: Dataset) -> Result<Option<u64>, PullError> {
@@ -163,9 +177,9 @@ impl<D: Database> PullTarget for SqlCopy<D> {
         database.in_transaction(|database| {
             remove_other_service(database, tables, dataset, &server)?;
             let records = Cell::Integer(load(database, &tables[dataset], export, events)?);
-            let note = "INSERT INTO copy VALUES ('server', $1) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
-            database.query(note, &[server])?;
-            let save = "INSERT INTO sync VALUES ($1, $2, $3, $4, $4, $4, $4) ON CONFLICT (dataset) DO UPDATE SET
+            database.query(SET_SERVER, &[server])?;
+            let save = "INSERT INTO sync (dataset, token, records, loaded_at, changed_at, checked_at, verified_at)
+                VALUES ($1, $2, $3, $4, $4, $4, $4) ON CONFLICT (dataset) DO UPDATE SET
                 token = excluded.token, records = excluded.records, loaded_at = excluded.loaded_at,
                 changed_at = excluded.changed_at, checked_at = excluded.checked_at, verified_at = excluded.verified_at";
             let (name, token) = (dataset.as_str().into(), export.announced.token.as_str().into());
@@ -210,7 +224,9 @@ impl<D: Database> PullTarget for SqlCopy<D> {
     }
 
     fn set_verified(&mut self, dataset: Dataset) -> Result<(), PullError> {
+        let server = Cell::from(self.server.as_str());
         let (database, _) = self.connected()?;
+        database.query(SET_SERVER, &[server])?;
         let note = "UPDATE sync SET verified_at = $1 WHERE dataset = $2";
         database
             .query(note, &[now().to_string().into(), dataset.as_str().into()])

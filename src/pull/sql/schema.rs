@@ -59,6 +59,41 @@ pub fn create<D: Database>(database: &mut D) -> Result<(), PullError> {
     ))
 }
 
+/// Fails if a table or a column is missing.
+pub fn find_missing<D: Database>(database: &mut D) -> Result<(), PullError> {
+    let mut probes = "SELECT name, value FROM copy LIMIT 0;
+        SELECT dataset, token, records, loaded_at, changed_at, checked_at, verified_at FROM sync LIMIT 0;"
+        .to_owned();
+    for tables in Dataset::ALL.map(DatasetTables::new) {
+        for table in tables.all() {
+            probes += &format!("SELECT {} FROM {} LIMIT 0;", table.names(), table.name);
+        }
+    }
+    database.batch(&probes)
+}
+
+/// Makes missing tables and columns again, with their indexes and views. The others stay, with all that hangs on them.
+/// The next pull loads everything.
+pub fn repair<D: Database>(database: &mut D) -> Result<(), PullError> {
+    let mut ddl = String::new();
+    for tables in Dataset::ALL.map(DatasetTables::new) {
+        for table in tables.all() {
+            for (column, kind) in table.values() {
+                let kind = D::type_name(*kind);
+                ddl += &format!("ALTER TABLE {} ADD COLUMN {column} {kind};\n", table.name);
+            }
+        }
+        let column = D::search(tables.dataset).0.replacen(',', "", 1);
+        ddl += &format!("ALTER TABLE {} ADD COLUMN {column};\n", tables.dataset);
+    }
+    ddl += &(D::common() + &derived::<D>());
+    for statement in ddl.split(";\n") {
+        // Most fail, because what they make is there.
+        let _ = database.batch(statement);
+    }
+    database.batch("UPDATE sync SET token = ''")
+}
+
 /// Returns a value of the table `copy`.
 pub fn value_of<D: Database>(database: &mut D, name: &str) -> Result<Option<String>, PullError> {
     // The table may belong to another program, with other types.

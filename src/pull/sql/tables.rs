@@ -229,6 +229,12 @@ pub struct LinkTable {
 }
 
 impl DatasetTables {
+    /// The tables, with those of linked rows.
+    pub fn all(&self) -> impl Iterator<Item = &SqlTable> {
+        let links = self.links.iter();
+        once(&self.records).chain(links.flat_map(|links| [&links.pairs, &links.kind.rows]))
+    }
+
     /// The tables of a dataset.
     pub fn new(dataset: Dataset) -> DatasetTables {
         let columns = columns(dataset);

@@ -237,7 +237,8 @@ pub fn has_copy(path: &Path) -> Result<bool, PullError> {
         }
     }
     let read = || -> rusqlite::Result<(i32, i32, i64)> {
-        let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        let connection =
+            Connection::open_with_flags(plain_name(path), OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
         let number =
             |pragma: &str| connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get(0));
@@ -263,13 +264,18 @@ pub fn has_copy(path: &Path) -> Result<bool, PullError> {
     }
 }
 
+/// A path that SQLite takes for a file name. It reads names that begin with `file:` as addresses, whatever the flags,
+/// because its build allows them everywhere; and `:memory:` as no file.
+fn plain_name(path: &Path) -> PathBuf {
+    Path::new(".").join(path)
+}
+
 /// Opens or creates the database.
 pub fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    // No `SQLITE_OPEN_URI`: `file:x.db` is a file name.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
+    let connection = Connection::open_with_flags(plain_name(path), flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(64);
     // WAL does not block readers. A power cut can lose the newest transactions, but only whole ones.
@@ -282,6 +288,10 @@ pub fn connect(path: &Path) -> rusqlite::Result<Connection> {
 
 /// Maps an error of SQLite.
 pub fn failure(path: &Path, error: &Error) -> PullError {
+    // It would show the whole statement.
+    if let Error::SqlInputError { error, msg, .. } = error {
+        return failure(path, &Error::SqliteFailure(*error, Some(msg.clone())));
+    }
     let path = path.display();
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => PullError::Unwritable(format!(
@@ -305,7 +315,7 @@ pub fn failure(path: &Path, error: &Error) -> PullError {
         Some(ErrorCode::ConstraintViolation | ErrorCode::Unknown) => PullError::Rejected {
             copy: path.to_string(),
             reason: error.to_string(),
-            remedy: "move the file away, and the next pull makes a new copy",
+            other_location: SqliteFile::OTHER_LOCATION,
         },
         _ => PullError::Unusable(format!(
             "{path}: the copy is damaged ({error}); move it away, and the next pull makes a new one"
@@ -354,12 +364,12 @@ mod tests {
             ),
             (ffi::SQLITE_NOTADB, false, 4, "is not a copy"),
             (ffi::SQLITE_CORRUPT, false, 4, "the copy is damaged"),
-            (ffi::SQLITE_ERROR, false, 4, "the tables are damaged"),
+            (ffi::SQLITE_ERROR, false, 4, "its tables are not as"),
             (
                 ffi::SQLITE_CONSTRAINT_TRIGGER,
                 false,
                 4,
-                "the tables are damaged",
+                "its tables are not as",
             ),
         ];
         for (code, is_transient, exit_code, part) in cases {

@@ -12,7 +12,7 @@ use super::error::PullError;
 use super::files::{lock, make_file};
 use super::sql::SqlCopy;
 use super::sql::database::Database;
-use super::sql::schema::{self, FORMAT};
+use super::sql::schema::{FORMAT, create};
 use super::sql::tables::{DatasetTables, Records, Row, SqlTable, Type, searched};
 use crate::disk::describe_at;
 use crate::model::Dataset;
@@ -53,7 +53,9 @@ impl Database for SqliteFile {
         UNION ALL SELECT 'unique index', name, tbl_name FROM sqlite_schema WHERE sql LIKE 'CREATE UNIQUE INDEX%'
             AND $1 LIKE 'UNIQUE %' AND (instr($1, tbl_name || '.') OR instr($1, name))
         UNION ALL SELECT 'check', substr($1, 26), name FROM sqlite_schema WHERE type = 'table'
-            AND $1 LIKE 'CHECK constraint failed: %' AND instr(sql, substr($1, 26))";
+            AND $1 LIKE 'CHECK constraint failed: %' AND instr(sql, substr($1, 26))
+        UNION ALL SELECT 'NOT NULL of the column', substr($1, instr($1, '.') + 1), substr($1, 29, instr($1, '.') - 29)
+            WHERE $1 LIKE 'NOT NULL constraint failed: %.%'";
 
     fn common() -> String {
         format!(
@@ -116,10 +118,8 @@ impl Database for SqliteFile {
             identity: identity(path)?,
             lock,
         };
-        if is_there {
-            schema::renew(&mut file)?
-        } else {
-            file.in_transaction(schema::create)?
+        if !is_there {
+            file.in_transaction(create)?;
         }
         Ok(file)
     }
@@ -170,6 +170,8 @@ impl Database for SqliteFile {
     }
 
     fn rebuild_search(&mut self, dataset: Dataset) -> Result<(), PullError> {
+        // Fails if the index is there.
+        let _ = self.batch(&Self::search(dataset).1);
         self.batch(&format!(
             "INSERT INTO {dataset}_search ({dataset}_search) VALUES ('rebuild')"
         ))

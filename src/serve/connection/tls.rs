@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use arc_swap::ArcSwap;
+use memchr::memmem;
 use parking_lot::Mutex;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
@@ -16,7 +17,7 @@ use x509_cert::time::Time;
 
 use crate::model::Timestamp;
 use crate::model::time::now;
-use crate::transport::tls::{self, ServerConfig, pem_fault};
+use crate::transport::tls::{self, ServerConfig};
 
 /// The certificate and key in use.
 #[derive(Debug)]
@@ -139,33 +140,38 @@ fn stamp(certificate: &Path, key: &Path) -> Stamp {
 }
 
 fn load_config(certificate: &Path, key: &Path) -> Result<(ServerConfig, Option<Validity>), String> {
-    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(certificate)
-        .and_then(Iterator::collect)
-        .map_err(|error| unusable_chain(certificate, &pem_fault(error)))?;
-    let own = chain
-        .first()
-        .ok_or_else(|| unusable_chain(certificate, "it holds no certificate"))?;
-    let validity = read_validity(own);
-    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| {
+    let chain = tls::certificates_in(certificate)?;
+    let validity = read_validity(&chain[0]);
+    let pem = tls::read_pem(key)?;
+    let private = PrivateKeyDer::from_pem_slice(&pem).map_err(|error| {
+        let advice = if memmem::find(&pem, b"ENCRYPTED").is_some() {
+            "the key is encrypted; write it without a passphrase (openssl pkey -in key.pem -out plain.pem); "
+        } else {
+            ""
+        };
         format!(
-            "{}: {}; it must hold one private key in PEM",
-            key.display(),
-            pem_fault(error)
+            "{}: {advice}{error}; it must hold one private key in PEM",
+            key.display()
         )
     })?;
-    let config = tls::server_config(chain, private).map_err(|error| {
+    let config = tls::server_config(chain.clone(), private.clone_key()).map_err(|error| {
+        let owner = chain.into_iter().position(|certificate| {
+            tls::server_config(vec![certificate], private.clone_key()).is_ok()
+        });
+        let reason = match owner {
+            Some(at) => format!(
+                "the key belongs to certificate {} of the file, not to the first one; the order must be the server's own \
+                 certificate, then the authority that signed it, and so on",
+                at + 1
+            ),
+            None => format!(
+                "{error}; supported are keys for RSA with 2048 to 4096 bits, ECDSA on P-256 and P-384 (not P-521), and Ed25519"
+            ),
+        };
         let (certificate, key) = (certificate.display(), key.display());
-        format!("the certificate {certificate} and the key {key} cannot be used together: {error}")
+        format!("the certificate {certificate} and the key {key} cannot be used together: {reason}")
     })?;
     Ok((config, validity))
-}
-
-/// The message about a file that has no usable certificate chain.
-pub fn unusable_chain(file: &Path, reason: &str) -> String {
-    format!(
-        "{}: {reason}; it must hold the certificate chain in PEM, the server's own first",
-        file.display()
-    )
 }
 
 /// Reads the validity of a certificate; `None` if it has an unusual form.
@@ -262,10 +268,10 @@ mod tests {
             (
                 &one[1],
                 &one[1],
-                "it holds no certificate; it must hold the certificate chain",
+                "contains no certificate; it must hold the certificate chain",
             ),
             (&one[0], &one[0], "it must hold one private key"),
-            (&empty[0], &one[1], "it holds no certificate"),
+            (&empty[0], &one[1], "contains no certificate"),
             (&one[0], &empty[1], "it must hold one private key"),
         ];
         for (at, (certificate, key, expected)) in cases.into_iter().enumerate() {

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use http::StatusCode;
 
-use crate::serve::connection::tls::unusable_chain;
 use crate::transport::http as transport;
 use crate::transport::root_cause;
 use crate::transport::tls::{self, Error as TlsError};
@@ -32,10 +31,7 @@ impl Probe {
     pub fn ask(&self) -> Result<(), String> {
         let address = reachable(self.address);
         let (scheme, tls) = match &self.certificate {
-            Some(file) => (
-                "https",
-                tls::trust_exactly(file).map_err(|reason| unusable_chain(file, &reason)),
-            ),
+            Some(file) => ("https", tls::trust_exactly(file)),
             None => ("http", tls::trust_nothing()),
         };
         let (tls, url) = (tls?, format!("{scheme}://{address}{}", self.path));
