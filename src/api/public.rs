@@ -11,12 +11,13 @@ use super::conditional::ETag;
 use super::problem::{Code, Problem};
 use super::representation::Representation;
 use super::response::{Response, prefers_html};
+use super::service::Settings;
 use crate::api::browsers::is_own;
 use crate::api::request::Request;
 use crate::contract::parameters::NoParameters;
 use crate::contract::{CONTRACT, DatasetBody, Query, Route, StatusBody};
 use crate::docs;
-use crate::explorer::{self, Demo};
+use crate::explorer;
 use crate::model::{PerDataset, Timestamp};
 use crate::store::Snapshot;
 
@@ -43,9 +44,10 @@ pub(super) fn status(
 pub(super) fn explorer_page(
     request: &Request,
     route: &Route,
-    demo: Option<&Demo>,
+    settings: &Settings,
     answers: &AnswerCache,
 ) -> Result<Arc<CachedAnswer>, Problem> {
+    let demo = settings.demo.as_deref();
     if let Some(demo) = demo.filter(|_| route.path == explorer::DEMO_PATH) {
         if !is_own(&request.headers, &[]) {
             return Err(Problem::invalid_request(
@@ -59,7 +61,11 @@ pub(super) fn explorer_page(
         )));
     }
     cached_page(route, answers, || {
-        let asset = explorer::find(&route.path, demo.is_some()).ok_or_else(|| {
+        let found = match route.path.as_str() {
+            "/" => Some(explorer::page(demo.is_some(), settings.contact.as_deref())),
+            path => explorer::find(path, demo.is_some()),
+        };
+        let asset = found.ok_or_else(|| {
             Problem::new(
                 Code::NotFound,
                 "There is no such page. The explorer is at `/`.",
@@ -75,13 +81,14 @@ pub(super) fn explorer_page(
     })
 }
 
-/// The answer for a path of the documentation, cached. `public_url` is the base URL in its text.
+/// The answer for a path of the documentation, cached.
 pub(super) fn docs_page(
     route: &Route,
-    public_url: &str,
+    settings: &Settings,
     answers: &AnswerCache,
 ) -> Result<Arc<CachedAnswer>, Problem> {
     cached_page(route, answers, || {
+        let public_url = &settings.public_url;
         let missing = || {
             Problem::new(
                 Code::NotFound,
@@ -89,7 +96,13 @@ pub(super) fn docs_page(
             )
         };
         Ok(of_docs(
-            docs::find_page(&CONTRACT, &route.path, public_url).ok_or_else(missing)?,
+            docs::find_page(
+                &CONTRACT,
+                &route.path,
+                public_url,
+                settings.contact.as_deref(),
+            )
+            .ok_or_else(missing)?,
         ))
     })
 }
@@ -112,11 +125,15 @@ fn cached_page(
 }
 
 /// The response for an unknown path outside `/v1`, instead of a problem: an HTML page for browsers.
-pub(super) fn page_instead(request: &Request, request_id: &str) -> Option<Response> {
+pub(super) fn page_instead(
+    request: &Request,
+    settings: &Settings,
+    request_id: &str,
+) -> Option<Response> {
     if !prefers_html(&request.headers) {
         return None;
     }
-    let page = of_docs(docs::not_found(request.path()));
+    let page = of_docs(docs::not_found(request.path(), settings.contact.as_deref()));
     let page = Response::new(&page, request, request_id, None).ok()?;
     Some(Response {
         status: StatusCode::NOT_FOUND,

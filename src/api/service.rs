@@ -41,6 +41,8 @@ pub struct Settings {
     pub public_url: String,
     /// The base URL of error pages: `{docs_url}/errors/<code>`.
     pub docs_url: String,
+    /// The URL where callers reach the operator.
+    pub contact: Option<String>,
     /// The capacity of the answer cache, in bytes.
     pub answer_cache_bytes: u64,
     pub cors: Cors,
@@ -55,6 +57,7 @@ impl Settings {
         Settings {
             docs_url,
             public_url,
+            contact: None,
             answer_cache_bytes: answers::DEFAULT_MAX_BYTES,
             cors: Cors::default(),
             demo: None,
@@ -217,7 +220,7 @@ impl Service {
                 && request.is_reading()
                 && !is_under_v1(request.path());
             let page = is_page
-                .then(|| public::page_instead(request, request_id))
+                .then(|| public::page_instead(request, &self.settings, request_id))
                 .flatten();
             let docs_url = &self.settings.docs_url;
             page.unwrap_or_else(|| {
@@ -352,13 +355,11 @@ impl Service {
         }
         match route.endpoint.resource {
             Resource::Docs => {
-                let url = &self.settings.public_url;
-                let page = public::docs_page(&route, url, &self.answers)?;
+                let page = public::docs_page(&route, &self.settings, &self.answers)?;
                 return Ok(CheckedRequest::Answered(page));
             }
             Resource::Explorer => {
-                let demo = self.settings.demo.as_deref();
-                let page = public::explorer_page(request, &route, demo, &self.answers)?;
+                let page = public::explorer_page(request, &route, &self.settings, &self.answers)?;
                 return Ok(CheckedRequest::Answered(page));
             }
             Resource::Status => {

@@ -144,6 +144,19 @@ pub(in crate::cli) fn parse_public_url(text: &str) -> Result<String, String> {
     }
 }
 
+/// Parses a contact: a mail address, or the URL of a page. Returns its URL.
+pub(in crate::cli) fn parse_contact(text: &str) -> Result<String, String> {
+    let address = text.strip_prefix("mailto:").unwrap_or(text);
+    let is_known = |letter: char| letter.is_ascii_alphanumeric() || "@._+-".contains(letter);
+    let parts: Vec<&str> = address.split('@').collect();
+    if parts.len() == 2 && !parts.contains(&"") && address.chars().all(is_known) {
+        return Ok(format!("mailto:{address}"));
+    }
+    parse_url(text).map_err(|_| {
+        "write a mail address, such as data@example.org, or the URL of a page without query, such as https://example.org/contact".to_owned()
+    })
+}
+
 /// Parses a year, or a range of years that includes its end.
 pub(in crate::cli) fn parse_years(text: &str) -> Result<std::ops::RangeInclusive<u16>, String> {
     let rule = || "write a year from 1900 to 2100, or a range such as 2024..2027".to_owned();
@@ -197,6 +210,29 @@ mod tests {
                 ),
             }
         }
+    }
+
+    #[test]
+    fn contacts_are_mail_addresses_or_pages() {
+        let cases = [
+            ("feed@data.example", Ok("mailto:feed@data.example")),
+            ("mailto:a.b+c@x-y.example", Ok("mailto:a.b+c@x-y.example")),
+            ("http://example.org/help", Ok("http://example.org/help")),
+            ("https://example.org/a&b/", Ok("https://example.org/a&b")),
+            ("", Err("write a mail address")),
+            ("example.org", Err("write a mail address")),
+            ("@example.org", Err("write a mail address")),
+            ("feed@", Err("write a mail address")),
+            ("a@b@c", Err("write a mail address")),
+            ("a b@example.org", Err("write a mail address")),
+            ("feed@example.org?cc=x", Err("write a mail address")),
+            ("mailto:https://example.org", Err("write a mail address")),
+            ("javascript:alert(1)", Err("write a mail address")),
+            ("ftp://example.org", Err("write a mail address")),
+            ("https://", Err("write a mail address")),
+            ("https://x/\"><script>", Err("write a mail address")),
+        ];
+        check(parse_contact, &cases);
     }
 
     #[test]

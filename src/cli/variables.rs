@@ -106,6 +106,7 @@ mod tests {
         "ca-file",
         "cache-bytes",
         "change-delay",
+        "contact",
         "cors-origin",
         "create",
         "db",

@@ -317,7 +317,12 @@ impl Contract {
         ];
         let of_file = of_file.into_iter().filter(|_| endpoint.resource.is_file());
         let errors = self.codes_of(endpoint).map(|info| info.status);
-        [StatusCode::OK]
+        let of_every = [
+            StatusCode::OK,
+            StatusCode::URI_TOO_LONG,
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+        ];
+        of_every
             .into_iter()
             .chain(revalidated)
             .chain(of_file)

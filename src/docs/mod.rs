@@ -11,6 +11,8 @@ pub mod openapi;
 pub mod pages;
 pub mod samples;
 
+use serde_json::json;
+
 use crate::contract::Contract;
 
 /// The `Content-Security-Policy` of the pages. It allows only inline styles, images of this server, and its one script.
@@ -30,19 +32,32 @@ pub struct DocsPage {
 }
 
 impl DocsPage {
-    fn html(text: String) -> DocsPage {
+    fn html(text: &str, contact: Option<&str>) -> DocsPage {
         DocsPage {
             content_type: "text/html; charset=utf-8",
-            body: text.into_bytes(),
+            body: pages::with_contact(text, contact).into_bytes(),
         }
     }
 }
 
-/// Returns the document at a path, if there is one. `public_url` is the server's address without a slash at the end.
-pub fn find_page(contract: &Contract, path: &str, public_url: &str) -> Option<DocsPage> {
+/// Returns the document at a path, if there is one. `public_url` is the server's address without a slash at the end,
+/// `contact` the URL of its operator.
+pub fn find_page(
+    contract: &Contract,
+    path: &str,
+    public_url: &str,
+    contact: Option<&str>,
+) -> Option<DocsPage> {
+    let html = |text: String| DocsPage::html(&text, contact);
     match path {
         "/openapi.json" => {
-            let document = openapi::document(contract, public_url);
+            let mut document = openapi::document(contract, public_url);
+            if let Some(url) = contact {
+                document["info"]["contact"] = match url.strip_prefix("mailto:") {
+                    Some(address) => json!({ "email": address }),
+                    None => json!({ "url": url }),
+                };
+            }
             Some(DocsPage {
                 content_type: "application/json",
                 body: format!("{document:#}\n").into_bytes(),
@@ -56,19 +71,19 @@ pub fn find_page(contract: &Contract, path: &str, public_url: &str) -> Option<Do
             content_type: "text/x-python; charset=utf-8",
             body: pages::CLIENT.as_bytes().to_vec(),
         }),
-        "/docs" => Some(DocsPage::html(pages::reference(contract, public_url))),
-        "/docs/errors" => Some(DocsPage::html(pages::error_index(contract))),
+        "/docs" => Some(html(pages::reference(contract, public_url))),
+        "/docs/errors" => Some(html(pages::error_index(contract))),
         _ => {
             let name = path.strip_prefix("/docs/errors/")?;
             let info = contract.codes.iter().find(|info| info.name == name)?;
-            Some(DocsPage::html(pages::error(contract, info, public_url)))
+            Some(html(pages::error(contract, info, public_url)))
         }
     }
 }
 
 /// Returns the page for browsers that request a missing page.
-pub fn not_found(path: &str) -> DocsPage {
-    DocsPage::html(pages::not_found(path))
+pub fn not_found(path: &str, contact: Option<&str>) -> DocsPage {
+    DocsPage::html(&pages::not_found(path), contact)
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@ use crate::contract::{
 const PUBLIC_URL: &str = "https://feed.example.org";
 
 fn text(contract: &Contract, path: &str) -> String {
-    let page = find_page(contract, path, PUBLIC_URL).unwrap_or_else(|| panic!("{path} is missing"));
+    let page =
+        find_page(contract, path, PUBLIC_URL, None).unwrap_or_else(|| panic!("{path} is missing"));
     String::from_utf8(page.body).unwrap()
 }
 
@@ -49,7 +50,11 @@ fn other_paths_are_not_found() {
         "/v1",
         "/openapi.json/",
     ] {
-        assert_eq!(find_page(&CONTRACT, path, PUBLIC_URL), None, "{path:?}");
+        assert_eq!(
+            find_page(&CONTRACT, path, PUBLIC_URL, None),
+            None,
+            "{path:?}"
+        );
     }
 }
 
@@ -167,7 +172,7 @@ fn declared_parameters_are_documented() {
     for (path, piece) in cases {
         let (page, without) = (
             text(&contract, path),
-            find_page(&CONTRACT, path, PUBLIC_URL),
+            find_page(&CONTRACT, path, PUBLIC_URL, None),
         );
         assert!(page.contains(piece), "{piece} is missing in {path}: {page}");
         let without = without

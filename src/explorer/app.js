@@ -135,9 +135,11 @@ function App({demo, why, kept}) {
 		<main id="main" tabindex="-1" class="frame">${key || isDemo ? html`${isUnkept && html`<p class="problem" role="alert">This browser keeps nothing on this computer. The key is gone when you close or reload the page.</p>`}<div key=${key}>${key && html`<${Paper} />`}${view(at, demo)}</div>` : html`<${KeyForm} why=${refused} />
 			${demo && html`<p>Or a key of the demo: ${demo.licenses.map(license => html`<button class="quiet" onClick=${() => setKey(license.key)}>${license.name}</button> `)}</p>`}`}</main>
 		<footer><div class="frame">
-			<a href="docs">Documentation</a><a href="openapi.json">OpenAPI</a>
+			<a href="docs">Documentation</a><a href="openapi.json">OpenAPI</a>${contact && html`<a href=${contact}>Contact</a>`}
 		</div></footer><//>`;
 }
+
+const contact = document.querySelector('meta[name=medfeed-contact]')?.content;
 
 readDemo().then(async demo => {
 	const kept = demo ? null : await openKeep();

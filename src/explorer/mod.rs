@@ -135,17 +135,7 @@ pub fn find(path: &str, in_demo: bool) -> Option<Asset> {
         });
     }
     let (content_type, text) = match path {
-        "/" => (
-            HTML,
-            PAGE.replace(
-                "{{demo}}",
-                if in_demo {
-                    DEMO_PATH.trim_start_matches('/')
-                } else {
-                    ""
-                },
-            ),
-        ),
+        "/" => return Some(page(in_demo, None)),
         "/explorer/filters.js" => (SCRIPT, filters()),
         "/explorer/regions.js" => (SCRIPT, regions()),
         WORKER_PATH => (SCRIPT, worker()),
@@ -158,6 +148,23 @@ pub fn find(path: &str, in_demo: bool) -> Option<Asset> {
         content_type,
         body: text.into_bytes(),
     })
+}
+
+/// The page at `/`. `contact` is the URL of the operator.
+pub fn page(in_demo: bool, contact: Option<&str>) -> Asset {
+    let demo = if in_demo {
+        DEMO_PATH.trim_start_matches('/')
+    } else {
+        ""
+    };
+    let contact = quick_xml::escape::escape(contact.unwrap_or_default());
+    let text = PAGE
+        .replace("{{demo}}", demo)
+        .replace("{{contact}}", &contact);
+    Asset {
+        content_type: HTML,
+        body: text.into_bytes(),
+    }
 }
 
 /// A script without indentation and without comments on lines of their own, which are a sixth of what the page loads.

@@ -6,7 +6,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::client::{ask, connect, connect_from, is_closed, read_answer, read_head};
+use super::client::{Client, ask, connect, connect_from, is_closed, read_answer, read_head};
 use super::limited::{command, serve};
 use super::monitoring::{scrape, start_watched};
 use super::restarts::large_site;
@@ -696,6 +696,35 @@ fn connections_leave_open_files_for_the_database() {
     assert!(log.contains(warning), "{log}");
     let log = start(command(&site, "connections=40", "")).stop_and_read();
     assert!(!log.contains("open files"), "{log}");
+}
+
+#[test]
+fn a_server_that_may_open_few_files_answers_and_warns_once() {
+    let (site, key) = Site::open(3);
+    for files in [40, 52] {
+        let script = format!("ulimit -n {files}; exec \"$@\"");
+        let inner = site.serve_command("--admin-listen 127.0.0.1:0 --log info");
+        let (server, admin) = start_watched(&site, site.in_shell(&script, &inner));
+        // More than the files. Those of operators have no limit of their own.
+        let mut held: Vec<_> = (0..12).map(|_| connect(admin.address()).unwrap()).collect();
+        held.extend((0..24).map(|number| {
+            let source = IpAddr::from([127, 0, 5, 1 + number % 6]);
+            connect_from(source, server.address, None).unwrap()
+        }));
+        for round in 0..5 {
+            let begun = Instant::now();
+            let answer = Client::new(server.address, None).get("/v1/status");
+            assert_eq!(answer.status, 200, "{files} {round}");
+            assert_eq!(server.client(&key).get("/v1/conferences/1").status, 200);
+            let took = begun.elapsed();
+            assert!(took < SOON, "{files} {round}: {took:?}");
+        }
+        drop(held);
+        let log = server.stop_and_read();
+        let warnings = ["could not be accepted", "all connection slots are taken"]
+            .map(|text| log.matches(text).count());
+        assert_eq!(warnings, [0, 1], "{log}");
+    }
 }
 
 #[test]

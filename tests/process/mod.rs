@@ -23,6 +23,7 @@ pub mod client;
 mod clocks;
 mod commands;
 mod compaction;
+mod contacts;
 mod curating;
 mod damage;
 mod damaged_commands;

@@ -269,6 +269,10 @@ fn a_socket_that_was_passed_is_served() {
         }
         let server = activate(&site, &listener);
         assert_eq!(server.address, address);
+        let ignored = format!(
+            "--listen (MEDFEED_LISTEN) 192.0.2.1:1 is ignored: systemd passed a socket that listens on {address}"
+        );
+        server.wait_for_log(&ignored);
         for connection in &mut queued {
             let answer = read_answer(connection, false)
                 .unwrap_or_else(|error| panic!("round {round}: {error}"));

@@ -260,6 +260,11 @@ const VALUES: &[Wrong<'_>] = &[
         "such as https://feed.example.org",
     ),
     (
+        "serve --contact example.org",
+        2,
+        "write a mail address, such as data@example.org",
+    ),
+    (
         "serve --trusted-proxy proxy.local",
         2,
         "write an address or a CIDR",

@@ -19,8 +19,8 @@ use crate::api::answers::DEFAULT_MAX_BYTES;
 use crate::api::browsers::{Cors, Origin};
 use crate::bucket::BucketUrl;
 use crate::cli::arguments::{
-    parse_duration, parse_filter, parse_interval, parse_listen, parse_public_url, parse_text,
-    parse_url,
+    parse_contact, parse_duration, parse_filter, parse_interval, parse_listen, parse_public_url,
+    parse_text, parse_url,
 };
 use crate::cli::common::{Common, open_log, require_folder};
 use crate::cli::output::print_line;
@@ -45,10 +45,9 @@ pub(in crate::cli) const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ServeArgs {
     /// The address to listen on. A port alone means 127.0.0.1, port 0 picks a free port. A socket passed by systemd
-    /// takes precedence
-    #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN,
-          value_parser = parse_listen)]
-    listen: SocketAddr,
+    /// takes precedence [default: 127.0.0.1:8080]
+    #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_listen)]
+    listen: Option<SocketAddr>,
     /// The certificate chain for HTTPS, in PEM; reloaded when it changes, or on SIGHUP
     #[arg(
         long,
@@ -77,6 +76,10 @@ pub(in crate::cli) struct ServeArgs {
     /// The URL of the documentation; its error pages are URL/errors/CODE [default: this server's, PUBLIC_URL/docs]
     #[arg(long, env = "MEDFEED_DOCS_URL", value_name = "URL", value_parser = parse_url)]
     docs_url: Option<String>,
+    /// Where customers reach the operator: a mail address, or the URL of a page. The documentation, the OpenAPI document
+    /// and the page at / show it
+    #[arg(long, env = "MEDFEED_CONTACT", value_name = "MAIL|URL", value_parser = parse_contact)]
+    contact: Option<String>,
     /// Trust the proxy with this address or CIDR to name the caller's address; repeatable
     #[arg(long, env = "MEDFEED_TRUSTED_PROXY", value_name = "CIDR", value_parser = parse_network)]
     trusted_proxy: Vec<IpNet>,
@@ -278,9 +281,16 @@ pub(in crate::cli) fn run(
         _ => None,
     };
     let activated = listen::activated().context("the socket passed by systemd cannot be used")?;
+    let default = parse_listen(DEFAULT_LISTEN).map_err(anyhow::Error::msg)?;
+    let asked = args.listen.unwrap_or(default);
     let listening = activated
         .as_ref()
-        .map_or(Ok(args.listen), std::net::TcpListener::local_addr)?;
+        .map_or(Ok(asked), std::net::TcpListener::local_addr)?;
+    if args.listen.is_some() && asked != listening {
+        tracing::warn!(
+            "--listen (MEDFEED_LISTEN) {asked} is ignored: systemd passed a socket that listens on {listening}; change ListenStream of the socket unit instead"
+        );
+    }
     for address in [
         Some(listening).filter(|_| tls.is_none()),
         args.admin.admin_listen,
@@ -328,13 +338,15 @@ pub(in crate::cli) fn run(
         let own_socket = activated.is_none();
         let listener = match activated {
             Some(listener) => listener,
-            None => listen::bind(args.listen, args.reuse_port)
-                .map_err(|error| cannot_listen(args.listen, error))?,
+            None => {
+                listen::bind(asked, args.reuse_port).map_err(|error| cannot_listen(asked, error))?
+            }
         };
         let scheme = if tls.is_some() { "https" } else { "http" };
         let url = format!("{scheme}://{}", listener.local_addr()?);
         let mut settings = Settings::of(args.public_url.as_deref().unwrap_or(&url));
         settings.answer_cache_bytes = args.cache_bytes;
+        settings.contact = args.contact;
         settings.cors = Cors {
             origins: args.cors_origin,
         };

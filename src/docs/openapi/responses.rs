@@ -119,11 +119,14 @@ pub fn headers() -> Value {
 
 /// Returns the document's responses, except 200 and 400, which differ between endpoints.
 pub fn all(contract: &Contract) -> Value {
-    let mut beyond = problem(
-        StatusCode::BAD_REQUEST,
-        [Code::InvalidRequest.info()].into_iter(),
-    );
-    beyond["description"] = json!("The range lies beyond the end of the file");
+    let invalid = |description: &str| {
+        let codes = [Code::InvalidRequest.info()].into_iter();
+        let mut response = problem(StatusCode::BAD_REQUEST, codes);
+        response["description"] = json!(description);
+        response["headers"] = object([("X-Request-Id", component("headers", "X-Request-Id"))]);
+        response
+    };
+    let mut beyond = invalid("The range lies beyond the end of the file");
     beyond["headers"] = header_refs(&[&FILE_HEADERS[..], &["Content-Range"]].concat());
     let statuses = contract
         .codes
@@ -139,6 +142,14 @@ pub fn all(contract: &Contract) -> Value {
     let others = [
         (StatusCode::NOT_MODIFIED, not_modified(&["ETag"])),
         (StatusCode::RANGE_NOT_SATISFIABLE, beyond),
+        (
+            StatusCode::URI_TOO_LONG,
+            invalid("Path and query have more than 4,096 bytes; the connection is closed"),
+        ),
+        (
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            invalid("There are more than 64 headers or 16 KiB of them; the connection is closed"),
+        ),
     ];
     object(
         others

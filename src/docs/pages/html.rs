@@ -56,7 +56,7 @@ pub fn frame(title: &str, root: &str, body: &str) -> String {
          <link rel=\"icon\" href=\"{root}favicon.svg\">\n\
          <title>{title}</title>\n<style>\n{STYLE}</style>\n<script src=\"{root}docs/page.js\" defer></script>\n</head>\n<body>\n\
          <header><a class=\"home\" href=\"{root}\">medfeed</a> <a href=\"{root}docs\">Guide and reference</a> \
-         <a href=\"{root}docs/errors\">Errors</a> <a href=\"{root}openapi.json\">OpenAPI</a></header>\n\
+         <a href=\"{root}docs/errors\">Errors</a> <a href=\"{root}openapi.json\">OpenAPI</a>{{{{contact}}}}</header>\n\
          {body}</body>\n</html>\n"
     )
 }

@@ -107,6 +107,15 @@ pub fn error(contract: &Contract, info: &CodeInfo, public_url: &str) -> String {
     frame(&format!("medfeed: {}", info.name), "../../", &body)
 }
 
+/// A page that names the operator's contact, a URL.
+pub fn with_contact(page: &str, contact: Option<&str>) -> String {
+    let link = contact.map(|url| {
+        let text = url.strip_prefix("mailto:").unwrap_or(url);
+        format!(" <a href=\"{}\">Contact: {}</a>", escape(url), escape(text))
+    });
+    fill(page, &[("contact", link.unwrap_or_default())])
+}
+
 /// The page for browsers that request a missing page.
 pub fn not_found(path: &str) -> String {
     // The links lead to the root of the server, however deep the path is.

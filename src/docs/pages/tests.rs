@@ -141,7 +141,7 @@ fn every_link_of_the_docs_has_a_target() {
                     // The explorer serves the start page and the icon.
                     let is_explorer = found == "/" || found == "/favicon.svg";
                     assert!(
-                        is_explorer || find_page(&CONTRACT, &found, PUBLIC_URL).is_some(),
+                        is_explorer || find_page(&CONTRACT, &found, PUBLIC_URL, None).is_some(),
                         "{target} in {path}"
                     )
                 }

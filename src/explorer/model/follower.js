@@ -152,6 +152,9 @@ export const usesCopy = ({name, status}) => name !== 'too-many' && (name !== 're
 /** Whether a state or an answer says that the license does not have a dataset. */
 export const isUnlicensed = ({problem}) => /\/dataset_not_licensed$/.test(problem?.type);
 
+/** Whether a state says that the key may not be used from this computer's address. */
+export const isElsewhere = ({name, problem}) => name === 'refused' && /\/ip_not_allowed$/.test(problem?.type);
+
 /** Why a request failed, as the API words it. Others, such as a gateway, may answer without a reason. */
 export const reasonOf = problem => String(problem?.detail ?? 'The server gave no answer that can be read. Check that it runs, and try again.');
 
@@ -163,6 +166,6 @@ export const describe = ({name, records, total, problem, isLoaded, isAlone, coun
 	kept: `As of ${moment(asOf)}. Looking for changes …`,
 	current: 'Current',
 	offline: `${isAlone ? 'This computer has no network.' : problem?.detail ?? 'The server gives no answer that can be read.'} ${isLoaded ? `You see the last known records${asOf ? ` (as of ${moment(asOf)})` : ''}, and the page` : 'The page'} tries again.`,
-	refused: `The server refuses the key: ${reasonOf(problem)}`,
+	refused: isElsewhere({name, problem}) ? `This key may not be used from here. Use the network that it was issued for, or ask the operator to allow this one. The page tries again every minute. The server says: ${reasonOf(problem)}` : `The server refuses the key: ${reasonOf(problem)}`,
 	'too-many': `${number(count)} records are too many for a copy in the browser. The page asks the server instead.`,
 })[name];

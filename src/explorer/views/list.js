@@ -1,7 +1,7 @@
 // The list of a dataset: one question, answered from the page's copy.
 import {html, useEffect, useMemo, useRef, useState} from '../preact.js';
 import {KINDS, todayOf} from '../model/deadlines.js';
-import {isUnlicensed, usesCopy} from '../model/follower.js';
+import {describe, isElsewhere, isUnlicensed, usesCopy} from '../model/follower.js';
 import {filtersOf, firstQuestion, format, hasKey, isNarrowed, parse, requestOf, titleOf, toggleComing, unknownOf} from '../model/question.js';
 import {isReversed} from '../model/ranges.js';
 import {asksForDeadlines, isComing, periodOf, select} from '../model/select.js';
@@ -27,6 +27,7 @@ const TYPED_MS = 300;
 export function List({dataset, at}) {
 	const kept = useCopy(dataset);
 	if (isUnlicensed(kept.state)) return html`<${Title}>${DATASETS[dataset][0]}<//><${Unlicensed} dataset=${dataset} />`;
+	if (isElsewhere(kept.state)) return html`<${Title}>${DATASETS[dataset][0]}<//><p class="problem" role="alert">${describe(kept.state)}</p>`;
 	if (!usesCopy(kept.state)) return html`<${Asked} dataset=${dataset} params=${at.params} state=${kept.state} />`;
 	return html`<${Title}>${DATASETS[dataset][0]}<//><${Standing} kept=${kept}><${News} dataset=${dataset} kept=${kept} /><//>
 		${kept.isReady && html`<${Answered} dataset=${dataset} at=${at} kept=${kept} />`}`;

@@ -347,16 +347,23 @@ impl Connections {
     /// trusted proxies, has no limit per address.
     pub fn enter(self: &Arc<Self>, network: Option<IpAddr>) -> Result<Slot, Full> {
         let mut table = self.table.lock();
-        let is_own = |connection: &Connection| connection.network == network;
-        let of_address = table.open.iter().filter(|one| is_own(one)).count();
-        let limit = if network.is_some() && of_address >= self.limits.connections_per_address {
+        let limit = if network.is_some()
+            && table.count_of(network) >= self.limits.connections_per_address
+        {
             ConnectionLimit::Address
         } else if table.open.len() >= self.limits.connections {
             ConnectionLimit::Total
         } else {
             return Ok(self.add(&mut table, network));
         };
-        table.log(limit, network, of_address);
+        drop(table);
+        Err(self.make_room(limit, network))
+    }
+
+    /// Closes a connection because a limit is reached, which may be that of open files.
+    pub fn make_room(&self, limit: ConnectionLimit, network: Option<IpAddr>) -> Full {
+        let mut table = self.table.lock();
+        table.log(limit, network);
         let counts = table.count_by_owner();
         let own = counts.get(&network.map(Owner::Address)).copied();
         let own = own.unwrap_or_default();
@@ -366,12 +373,12 @@ impl Connections {
         let grace = self.limits.long_poll_grace;
         let is_closed = table.close_first(|connection, state| {
             let order = state.closing_order(&counts, own, grace)?;
-            (!is_among_own || is_own(connection)).then_some(order)
+            (!is_among_own || connection.network == network).then_some(order)
         });
-        Err(Full {
+        Full {
             limit,
             is_refused: is_among_own && !is_closed,
-        })
+        }
     }
 
     /// Returns a slot regardless of the limits, for connections in the listener's queue when the server stops.
@@ -476,7 +483,12 @@ impl Table {
         self.open.retain(|open| !Arc::ptr_eq(open, connection));
     }
 
-    fn log(&mut self, limit: ConnectionLimit, network: Option<IpAddr>, of_address: usize) {
+    fn count_of(&self, network: Option<IpAddr>) -> usize {
+        let own = self.open.iter().filter(|one| one.network == network);
+        own.count()
+    }
+
+    fn log(&mut self, limit: ConnectionLimit, network: Option<IpAddr>) {
         let now = Instant::now();
         let last = self.reached.insert(limit, now);
         if last.is_some_and(|last| now.saturating_duration_since(last) < QUIET_TIME) {
@@ -491,7 +503,7 @@ impl Table {
             ),
             ConnectionLimit::Address => tracing::warn!(
                 address = network.map(tracing::field::display),
-                connections = of_address,
+                connections = self.count_of(network),
                 "an address has reached its connection limit: its idle, unfinished and slow connections are closed for \
                  its new ones; if it is a proxy, name it with --trusted-proxy"
             ),

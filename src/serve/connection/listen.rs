@@ -14,8 +14,12 @@ use tokio::runtime::{Builder, Handle};
 /// The length of the listener's queue of connections that are not accepted yet.
 const BACKLOG: i32 = 1024;
 
-/// Open files that are reserved for other uses than connections, such as the database.
-const RESERVED_FILES: u64 = 64;
+/// The open files that are reserved for other uses than connections, such as the database and the log.
+const RESERVED_FILES: usize = 32;
+/// The same for each runtime.
+const FILES_PER_PROCESSOR: usize = 4;
+/// The connections that are allowed, however few files may be open.
+const MIN_CONNECTIONS: usize = 8;
 
 /// Listens on an address. With `share`, an older server may keep listening on the same address (`SO_REUSEPORT`).
 /// Without it, a second server fails to start.
@@ -94,15 +98,16 @@ pub fn raise_file_limit(wanted: usize) -> usize {
         Err(_) => limit.current,
     };
     let Some(files) = files else { return wanted };
-    usize::try_from(room_for_connections(files))
-        .unwrap_or(usize::MAX)
-        .min(wanted)
+    let processors = available_parallelism().map_or(1, |count| count.get());
+    let files = usize::try_from(files).unwrap_or(usize::MAX);
+    room_for_connections(files, processors).min(wanted)
 }
 
-/// The number of connections of a process that may open so many files. A limit near or below the reserve still leaves
-/// half for connections.
-fn room_for_connections(files: u64) -> u64 {
-    files.saturating_sub(RESERVED_FILES).max(files / 2)
+/// The number of connections of a process that may open so many files.
+fn room_for_connections(files: usize, processors: usize) -> usize {
+    files
+        .saturating_sub(RESERVED_FILES + FILES_PER_PROCESSOR * processors)
+        .max(MIN_CONNECTIONS)
 }
 
 /// The running threads. They end with the process.
@@ -144,17 +149,20 @@ mod tests {
     #[test]
     fn some_open_files_are_reserved_for_other_uses() {
         let cases = [
-            (0, 0),
-            (2, 1),
-            (64, 32),
-            (127, 63),
-            (128, 64),
-            (129, 65),
-            (1024, 960),
-            (u64::MAX, u64::MAX - 64),
+            (0, 2, 8),
+            (40, 2, 8),
+            (48, 2, 8),
+            (49, 2, 9),
+            (80, 2, 40),
+            (80, 16, 8),
+            (1024, 2, 984),
+            (1024, 8, 960),
+            (1024, 64, 736),
+            (usize::MAX, 8, usize::MAX - 64),
         ];
-        for (files, room) in cases {
-            assert_eq!(room_for_connections(files), room, "{files}");
+        for (files, processors, room) in cases {
+            let found = room_for_connections(files, processors);
+            assert_eq!(found, room, "{files} files, {processors} processors");
         }
     }
 }

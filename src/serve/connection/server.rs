@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::api::Service;
+use crate::api::observe::ConnectionLimit;
 use crate::model::key::network_of;
 use crate::serve::connection::address::TrustedProxies;
 use crate::serve::connection::dispatch::Dispatcher;
@@ -29,7 +30,7 @@ use crate::serve::connection::listen::{Workers, drop_new, prepare};
 use crate::serve::connection::permits::Permits;
 use crate::serve::connection::tls::Tls;
 
-/// The pause after a failure to accept, such as too many open files. In the meantime connections may end.
+/// The pause after a failure to accept, such as too many open files. In the meantime a connection ends.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// A server that is ready to run.
@@ -130,7 +131,8 @@ impl Acceptor {
                     self.accepted = stream.into_std().ok().map(|stream| (stream, peer))
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
+                    tracing::debug!(%error, "a connection could not be accepted");
+                    self.slots.make_room(ConnectionLimit::Total, None);
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }

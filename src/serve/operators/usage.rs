@@ -25,10 +25,12 @@ use crate::serve::watching::background::BackgroundTask;
 use crate::serve::watching::watcher::Watcher;
 use crate::store::file::draft::Draft;
 use crate::store::file::metadata::{folder_of, resolve};
-use crate::store::{CommitPoint, Snapshot};
+use crate::store::{CommitPoint, Snapshot, StoredCommit};
 use crate::view::View;
 
 const WRITE_EVERY: Duration = Duration::from_secs(3);
+/// The commits in which a restore is looked for.
+const MAX_COMMITS: usize = 10_000;
 
 /// The usage of a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,7 +83,7 @@ impl FeedSeen {
             let new = (newest_seq > self.witness.seq).then_some(newest_at);
             self.behind_since.or(new)
         } else {
-            let restored_at = newest.restored_since(self.at).ok()??;
+            let restored_at = self.find_restore(newest)?;
             Some(self.behind_since.unwrap_or(restored_at))
         };
         Some(since.map_or(0, |since| {
@@ -95,6 +97,13 @@ impl FeedSeen {
         newest.holds(seq, &lineage).unwrap_or(false)
     }
 
+    /// The time of the first restore since the key asked.
+    fn find_restore(&self, newest: &Snapshot) -> Option<Timestamp> {
+        let before = newest.seq_before(self.at).ok()?;
+        let mut newest_first = newest.list_commits(before, MAX_COMMITS).ok()?.into_iter();
+        Some(newest_first.rfind(StoredCommit::is_restore)?.time)
+    }
+
     /// The time of the first entry after the state that a key has, or of the restore that ended its token.
     fn find_behind_since(
         &self,
@@ -104,7 +113,7 @@ impl FeedSeen {
     ) -> Option<Timestamp> {
         let view = View::open(newest, newest.find_license(key.license)?, dataset).ok()?;
         if !self.is_of_history(newest) {
-            return newest.restored_since(self.at).ok()?;
+            return self.find_restore(newest);
         }
         let entry = view
             .feed_after(self.witness.seq, 1)
@@ -275,10 +284,7 @@ impl Usage {
         let at = now();
         let mut recorded = self.recorded.lock();
         recorded.dirty = true;
-        let used = match recorded.uses.get_mut(&key.id) {
-            Some(used) => used,
-            None => recorded.uses.entry(key.id.clone()).or_default(),
-        };
+        let used = recorded.uses.entry(key.id.clone()).or_default();
         if let Some(code) = refusal {
             let code = code.as_str().to_owned();
             used.last_refusal = Some(Refusal { at, code });

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use redb::ReadableTable;
 
-use crate::model::{Dataset, Id, RecordFields, Timestamp};
+use crate::model::{Dataset, Id, RecordFields};
 use crate::store::StoreError;
 use crate::store::format::feed::FeedEntry;
 use crate::store::format::rows::{StoredCommit, read_id, unseal_commit};
@@ -13,9 +13,6 @@ use crate::store::read::snapshot::Snapshot;
 
 /// The beginning of the description of a restore.
 pub(in crate::store) const RESTORED: &str = "restored from a backup";
-
-/// The commits in which a restore is looked for.
-const MAX_COMMITS: usize = 10_000;
 
 impl StoredCommit {
     /// Whether a restore created this commit.
@@ -37,22 +34,6 @@ impl Snapshot {
             unseal_commit(seq.value(), bytes.value())
         })
         .collect()
-    }
-
-    /// The time of the first restore since a time, among the last commits.
-    pub fn restored_since(&self, time: Timestamp) -> Result<Option<Timestamp>, StoreError> {
-        let mut restored_at = None;
-        for entry in self.commits.range(0..)?.rev().take(MAX_COMMITS) {
-            let (seq, bytes) = entry?;
-            let commit = unseal_commit(seq.value(), bytes.value())?;
-            if commit.time < time {
-                break;
-            }
-            if commit.is_restore() {
-                restored_at = Some(commit.time);
-            }
-        }
-        Ok(restored_at)
     }
 
     /// The seq of the last change of a record, if it exists.
