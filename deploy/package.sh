@@ -78,7 +78,12 @@ if [ "$(id -u)" = 0 ] && command -v debootstrap > /dev/null && command -v system
     # A unit that is not told where to publish does not start.
     [ ! -e "$root/etc/systemd/system/multi-user.target.wants/medfeed-publish.service" ] || fail "publishing is enabled"
     as_service /usr/bin/env MEDFEED_PUBLISH_URL=file:///var/lib/medfeed/bucket medfeed publish --once >&2
-    chroot "$root" systemd-analyze verify medfeed.service medfeed.socket medfeed-publish.service || fail "systemd does not take the units"
+    # The nightly backup is off, too. Its commands work.
+    [ ! -e "$root/etc/systemd/system/timers.target.wants/medfeed-backup.timer" ] || fail "the backup is enabled"
+    as_service /bin/sh -ec "mkdir /var/lib/medfeed/backups && cd /var/lib/medfeed/backups
+        $(sed -n 's/^ExecStart=//p' "$root/usr/lib/systemd/system/medfeed-backup.service" | sed 's/\$\$/$/g; s/%%/%/g')" >&2
+    chroot "$root" systemd-analyze verify medfeed.service medfeed.socket medfeed-publish.service \
+        medfeed-backup.service medfeed-backup.timer || fail "systemd does not take the units"
     chroot "$root" dpkg --purge medfeed >&2
     [ -e "$root/var/lib/medfeed/medfeed.redb" ] || fail "removing the package removed the database"
     tried="installed, run and removed in a small Debian"

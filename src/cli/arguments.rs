@@ -35,6 +35,15 @@ where
     PossibleValuesParser::new(words).try_map(|word| word.parse::<T>())
 }
 
+/// Parses the value of a switch, which comes from its variable. An unclear value must not switch anything on.
+pub(in crate::cli) fn parse_switch(text: &str) -> Result<bool, &'static str> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "1" | "yes" | "on" => Ok(true),
+        "false" | "0" | "no" | "off" => Ok(false),
+        _ => Err("write true, 1, yes or on, or false, 0, no or off, without quotes and blanks"),
+    }
+}
+
 /// Parses a duration: a number and a unit, or several (`1h 30m`).
 pub(in crate::cli) fn parse_duration(text: &str) -> Result<Duration, String> {
     let read = humantime::parse_duration(text)
@@ -179,6 +188,14 @@ pub(in crate::cli) fn parse_text(text: &str) -> Result<String, String> {
     }
 }
 
+/// Parses a note for the history.
+pub(in crate::cli) fn parse_note(text: &str) -> Result<String, String> {
+    match text.chars().count() {
+        0..=500 => parse_plain_text(text),
+        chars => Err(format!("it has {chars} characters; write at most 500")),
+    }
+}
+
 /// Parses a text that is not empty and contains no control characters.
 pub(in crate::cli) fn parse_plain_text(text: &str) -> Result<String, String> {
     if text.contains(steers) {
@@ -233,6 +250,46 @@ mod tests {
             ("https://x/\"><script>", Err("write a mail address")),
         ];
         check(parse_contact, &cases);
+    }
+
+    #[test]
+    fn switches_are_read() {
+        for text in ["true", "TRUE", "1", "yes", "Yes", "on", "oN"] {
+            assert_eq!(parse_switch(text), Ok(true), "{text:?}");
+        }
+        for text in ["false", "False", "0", "no", "NO", "off", "OFF"] {
+            assert_eq!(parse_switch(text), Ok(false), "{text:?}");
+        }
+        for text in [
+            "", " ", "\"true\"", "'false'", "off\r", " no", "yes ", "y", "n", "t", "f", "2", "00",
+            "-1", "enabled", "disabled", "none", "null", "maybe", "ＯＮ", "truee",
+        ] {
+            assert!(parse_switch(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn notes_are_read() {
+        let long = "é".repeat(500);
+        check(
+            parse_note,
+            &[
+                (
+                    "agreed with Dr. Ito on 3 May",
+                    Ok("agreed with Dr. Ito on 3 May"),
+                ),
+                (long.as_str(), Ok(long.as_str())),
+                (
+                    &format!("{long}!"),
+                    Err("501 characters; write at most 500"),
+                ),
+                ("", Err("it is empty")),
+                ("a\nb", Err("one line of plain text")),
+                ("a\tb", Err("one line of plain text")),
+                ("\u{202e}a", Err("one line of plain text")),
+                ("\u{7f}", Err("one line of plain text")),
+            ],
+        );
     }
 
     #[test]

@@ -7,19 +7,19 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
-use clap::builder::{FalseyValueParser, TypedValueParser};
-use clap::{Args, Command};
+use clap::Args;
 use serde::Serialize;
 
 use crate::bucket::{Bucket, BucketUrl, SealKey};
-use crate::cli::arguments::{parse_duration, path_parser};
-use crate::cli::output::{counted, note, print_json, print_text, warn};
+use crate::cli::arguments::{parse_duration, parse_switch, path_parser};
+use crate::cli::output::{can_ask, confirm, counted, note, print_json, print_text, warn};
 use crate::model::Head;
 use crate::model::printable::{Printable, ShellWord};
+use crate::model::time::{DAY_S, now};
 use crate::replicate::replica::LogReader;
 use crate::store::file::metadata::resolve;
 use crate::store::replication::PublishedNote;
-use crate::store::{CLOCK_TOLERANCE_S, Edit, Reader, StoreError, Writer};
+use crate::store::{CLOCK_TOLERANCE_S, CommitPoint, Edit, Reader, StoreError, Writer};
 
 /// The exit code of a command that succeeded, but whose change is not published yet.
 pub(in crate::cli) const NOT_PUBLISHED: u8 = 3;
@@ -30,6 +30,8 @@ pub(in crate::cli) const EXIT_FENCED: u8 = 4;
 const REVOKE_PUBLISH_WAIT: Duration = Duration::from_secs(30);
 /// The usual time that a running publisher needs for a commit.
 const USUAL_PUBLISH_TIME: Duration = Duration::from_secs(2);
+/// The days since the last commit from which a commit needs a yes. A yearly list does not, also in a leap year.
+const UNLIKELY_PAUSE_DAYS: i64 = 366;
 /// The time between two checks whether a commit is published.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -42,8 +44,12 @@ pub(in crate::cli) struct Common {
           value_parser = path_parser())]
     pub db: PathBuf,
     /// Print one JSON object on standard output, for scripts
-    #[arg(long, global = true, env = "MEDFEED_JSON", value_parser = FalseyValueParser::new())]
+    #[arg(long, global = true, env = "MEDFEED_JSON", value_parser = parse_switch)]
     pub json: bool,
+    /// Do not ask: each question counts as answered with yes. Without it and without a terminal, a command that must
+    /// ask is refused
+    #[arg(long, global = true)]
+    pub yes: bool,
     /// How long to wait while another process writes, such as 30s or 5m
     #[arg(long, global = true, env = "MEDFEED_WAIT", value_name = "TIME", default_value = "30s",
           value_parser = parse_duration)]
@@ -67,10 +73,8 @@ pub(in crate::cli) enum AccessChange {
 
 /// Whether a command line asks for JSON, also if it is wrong.
 pub(in crate::cli) fn asks_for_json(arguments: &[OsString]) -> bool {
-    let is_set =
-        |value: OsString| FalseyValueParser::new().parse_ref(&Command::default(), None, &value);
     arguments.iter().any(|argument| argument == "--json")
-        || std::env::var_os("MEDFEED_JSON").is_some_and(|value| is_set(value).unwrap_or(false))
+        || std::env::var("MEDFEED_JSON").is_ok_and(|value| parse_switch(&value) == Ok(true))
 }
 
 /// Returns an error if the folder of a file does not exist.
@@ -99,6 +103,25 @@ pub(in crate::cli) fn open_log(
         .transpose()
         .map_err(|error| anyhow!(error))?;
     Ok(LogReader::new(Bucket::open(url, seal)?))
+}
+
+/// Describes the pause since the last commit if it has so many days. Then the clock may be ahead.
+fn describe_pause(last: CommitPoint, min_days: i64) -> Option<String> {
+    let clock = now();
+    let days = (clock.unix_s() - last.time.unix_s()) / DAY_S;
+    (last.seq > 0 && days >= min_days).then(|| {
+        format!(
+            "the clock shows {clock}, {days} days after the last commit, which is of {}. If it is ahead, later commits get no \
+             earlier time. Is the clock right?",
+            last.time
+        )
+    })
+}
+
+/// Warns of a commit after an unusual pause.
+pub(in crate::cli) fn warn_of_pause(last: CommitPoint) {
+    let pause = describe_pause(last, 30);
+    pause.iter().for_each(|pause| warn(pause));
 }
 
 /// Whether a commit is published.
@@ -265,8 +288,27 @@ impl Common {
         Reader::open(&self.db)
     }
 
-    /// Commits an edit with its description for the history.
-    pub fn commit(&self, mut edit: Edit<'_>, what: impl Into<String>) -> Result<(), StoreError> {
+    /// Asks on a terminal if the clock seems to be far ahead. The writer's lock must be free: no other command waits for
+    /// the user.
+    pub fn confirm_clock(&self) -> anyhow::Result<()> {
+        // Opening the writer reports errors.
+        let last = self.open_reader().map(|reader| reader.newest().commit());
+        match describe_pause(last.unwrap_or_default(), UNLIKELY_PAUSE_DAYS) {
+            Some(question) if can_ask() => confirm(&question, self.yes, "changed"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Commits an edit with its description for the history. Without a terminal, a clock that seems to be far ahead needs
+    /// `--yes`. On a terminal, [`Common::confirm_clock`] has asked before.
+    pub fn commit(&self, mut edit: Edit<'_>, what: impl Into<String>) -> anyhow::Result<()> {
+        if !edit.is_empty() {
+            let last = edit.base_commit();
+            if let Some(question) = describe_pause(last, UNLIKELY_PAUSE_DAYS) {
+                confirm(&question, self.yes || can_ask(), "changed")?;
+            }
+            warn_of_pause(last);
+        }
         let behind_s = edit.clock_behind_s();
         if behind_s > CLOCK_TOLERANCE_S {
             warn(&format!(

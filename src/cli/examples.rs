@@ -111,7 +111,11 @@ pub(in crate::cli) const EXAMPLES: &[Examples] = &[
     ),
     (
         "log",
-        &["medfeed log --limit 5", "medfeed log conferences 17"],
+        &[
+            "medfeed log --limit 5",
+            "medfeed log conferences 17",
+            "medfeed log --license acme",
+        ],
     ),
     (
         "check",

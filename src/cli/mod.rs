@@ -150,10 +150,11 @@ fn program() -> clap::Command {
 impl Cli {
     /// Parses the arguments. Also returns the name of the command, such as `license set`.
     fn parse_named(arguments: &[OsString]) -> Result<(Cli, String), clap::Error> {
-        let mut program = program();
+        let mut program = variables::split_lists(program(), arguments);
         let matches = program
-            .try_get_matches_from_mut(arguments)
-            .map_err(|error| variables::name_variable(error, arguments))?;
+            .clone()
+            .try_get_matches_from(arguments)
+            .map_err(|error| variables::name_variable(error, &program, arguments))?;
         let (mut names, mut leaf) = (Vec::new(), &matches);
         while let Some((name, matches)) = leaf.subcommand() {
             names.push(name);

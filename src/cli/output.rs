@@ -85,6 +85,11 @@ pub(in crate::cli) fn can_ask() -> bool {
     stdin().is_terminal() && rustix::io::ioctl_fionread(stdin()).is_ok_and(|waiting| waiting == 0)
 }
 
+/// Whether standard error is a terminal that understands escape sequences.
+pub(in crate::cli) fn can_draw() -> bool {
+    stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|kind| kind != "dumb")
+}
+
 /// Asks on a terminal, unless `yes` is set. Returns an error if the answer is not `y` or `yes`, or if there is no
 /// terminal. `done` names the refused action in that error, such as `removed`.
 pub(in crate::cli) fn confirm(question: &str, yes: bool, done: &str) -> anyhow::Result<()> {

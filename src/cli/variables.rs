@@ -1,49 +1,76 @@
-//! `MEDFEED_` variables: an invalid value names its variable, and a variable that belongs to no option is warned of.
+//! `MEDFEED_` variables. A wrong value names its variable, commas separate the values of a list, and a variable that
+//! belongs to no option is warned of.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
-use clap::Command;
-use clap::builder::StyledStr;
+use clap::builder::{Resettable, StyledStr};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgAction, Command};
 
 use crate::cli::output::warn;
 use crate::model::fold::nearest;
 
-/// Adds to the error of an invalid value the variable that it comes from.
-pub(in crate::cli) fn name_variable(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
-    if error.kind() != ErrorKind::ValueValidation {
-        return error;
-    }
-    let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else {
+/// Lets commas separate the values in the variable of a list option. On the command line, the option is repeated.
+pub(in crate::cli) fn split_lists(program: Command, arguments: &[OsString]) -> Command {
+    change_arguments(program, &|argument| {
+        let option = format!("--{}", argument.get_long().unwrap_or_default());
+        let is_given = arguments
+            .iter()
+            .any(|given| given.to_string_lossy().starts_with(&option));
+        let is_list = matches!(argument.get_action(), ArgAction::Append);
+        match argument.get_env() {
+            Some(_) if is_list && !is_given => argument.value_delimiter(','),
+            _ => argument,
+        }
+    })
+}
+
+/// Names the variable that an error comes from: the one without which the error would be about another argument.
+pub(in crate::cli) fn name_variable(
+    mut error: clap::Error,
+    program: &Command,
+    arguments: &[OsString],
+) -> clap::Error {
+    let cause = variables(program).into_iter().find(|name| {
+        let others = change_arguments(program.clone(), &|argument| match argument.get_env() {
+            Some(variable) if variable == name.as_str() => argument.env(Resettable::Reset),
+            _ => argument,
+        });
+        let other = others.try_get_matches_from(arguments).err();
+        other.is_none_or(|other| {
+            other.get(ContextKind::InvalidArg) != error.get(ContextKind::InvalidArg)
+        })
+    });
+    let Some(name) = cause else {
         return error;
     };
-    let option = argument.split(' ').next().unwrap_or_default().to_owned();
-    let is_given = arguments
-        .iter()
-        .any(|given| given.to_string_lossy().starts_with(&option));
-    if !is_given && option.starts_with("--") {
-        let name = option
-            .trim_start_matches('-')
-            .to_ascii_uppercase()
-            .replace('-', "_");
-        let remedy =
-            format!("the value comes from the variable `{PREFIX}{name}`; correct or unset it");
-        error.insert(
-            ContextKind::Suggested,
-            ContextValue::StyledStrs(vec![StyledStr::from(remedy)]),
-        );
+    if std::env::var_os(&name).is_some_and(|value| value.is_empty()) {
+        let message = format!("the variable `{name}` is empty; give it a value, or unset it\n");
+        return clap::Error::raw(ErrorKind::InvalidValue, message);
     }
+    let remedy = format!("this comes from the variable `{name}`; correct or unset it");
+    error.insert(
+        ContextKind::Suggested,
+        ContextValue::StyledStrs(vec![StyledStr::from(remedy)]),
+    );
     error
+}
+
+/// Changes the arguments of a command and of those below it.
+fn change_arguments(command: Command, change: &dyn Fn(Arg) -> Arg) -> Command {
+    command
+        .mut_args(change)
+        .mut_subcommands(|below| change_arguments(below, change))
 }
 
 const PREFIX: &str = "MEDFEED_";
 
-/// Variables that belong to no option: the URL of `publish`, the key of `pull` and of curl commands, the host name in
-/// deploy/, and settings of tests and benchmarks.
+/// Variables that belong to no option: the key of `pull` and of curl commands, the host name in
+/// deploy/, the program of the examples' checks, and settings of tests and benchmarks.
 const OTHERS: [&str; 10] = [
-    "PUBLISH_URL",
     "KEY",
+    "BIN",
     "HOST",
     "REAL_DATA",
     "STATIC_TARGET",
@@ -56,11 +83,9 @@ const OTHERS: [&str; 10] = [
 
 /// The variables of a command and of those below it.
 fn variables(command: &Command) -> BTreeSet<String> {
-    let own = command
-        .get_arguments()
-        .filter_map(|argument| argument.get_env());
-    let own = own.map(|variable| variable.to_string_lossy().into_owned());
-    own.chain(command.get_subcommands().flat_map(variables))
+    let own = command.get_arguments().filter_map(Arg::get_env);
+    own.map(|variable| variable.to_string_lossy().into_owned())
+        .chain(command.get_subcommands().flat_map(variables))
         .collect()
 }
 
@@ -97,64 +122,215 @@ fn unknown(program: &Command, names: impl Iterator<Item = OsString>) -> BTreeSet
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::path::{Path, PathBuf};
+
     use super::*;
 
-    /// The options that have a variable: those that configure, and none that selects what one call does.
-    const WITH_VARIABLE: &[&str] = &[
-        "admin-host",
-        "admin-listen",
-        "ca-file",
-        "cache-bytes",
-        "change-delay",
-        "contact",
-        "cors-origin",
-        "create",
-        "db",
-        "docs-url",
-        "drain-timeout",
-        "every",
-        "forwarded-header",
-        "from",
-        "heartbeat",
-        "json",
-        "keep",
-        "key-file",
-        "listen",
-        "log",
-        "log-format",
-        "max-staleness",
-        "plain-http",
-        "poll",
-        "public-url",
-        "publish-wait",
-        "reuse-port",
-        "seal-key",
-        "state-every",
-        "tls-cert",
-        "tls-key",
-        "trusted-proxy",
-        "wait",
+    /// Each variable, the commands that read it, and its one meaning for all of them. Options that select or permit what
+    /// one call does have none.
+    const MEANINGS: &[(&str, &str, &str)] = &[
+        (
+            "ADMIN_HOST",
+            "publish serve",
+            "a name of this program's own monitoring listener",
+        ),
+        (
+            "ADMIN_LISTEN",
+            "health publish serve",
+            "the address of the monitoring listener",
+        ),
+        ("CACHE_BYTES", "serve", "the memory of the answer cache"),
+        ("CA_FILE", "pull", "the trusted certificates"),
+        ("CHANGE_DELAY", "serve", "how long commits are held back"),
+        ("CONTACT", "serve", "where customers reach the operator"),
+        ("CORS_ORIGIN", "serve", "the allowed origins"),
+        ("CREATE", "serve", "whether a server creates its database"),
+        ("DB", "all", "the database file"),
+        ("DOCS_URL", "serve", "the URL of the documentation"),
+        (
+            "DRAIN_TIMEOUT",
+            "serve",
+            "how long open requests may take at the end",
+        ),
+        (
+            "EVERY",
+            "publish",
+            "the shortest time between two entries of the log",
+        ),
+        ("FORWARDED_HEADER", "serve", "the header of trusted proxies"),
+        ("FROM", "serve", "the bucket that a replica follows"),
+        ("HEARTBEAT", "publish", "how often the heartbeat is written"),
+        ("JSON", "all", "whether the output is JSON"),
+        ("KEEP", "publish", "how long objects are kept"),
+        ("KEY_FILE", "pull", "the file with the API key"),
+        (
+            "LISTEN",
+            "demo health serve",
+            "the address of the API's listener",
+        ),
+        ("LOG", "demo publish serve", "the log level"),
+        ("LOG_FORMAT", "demo publish serve", "the format of the log"),
+        ("MAX_STALENESS", "serve", "when a replica stops answering"),
+        (
+            "PLAIN_HTTP",
+            "publish serve",
+            "whether this program's own listeners may speak plain HTTP",
+        ),
+        ("POLL", "serve", "how often a replica polls"),
+        ("PUBLIC_URL", "serve", "the URL that callers see"),
+        (
+            "PUBLISH_URL",
+            "publish",
+            "the bucket that is published into",
+        ),
+        ("PUBLISH_WAIT", "all", "how long to wait for the bucket"),
+        ("REUSE_PORT", "serve", "whether servers share an address"),
+        (
+            "SEAL_KEY",
+            "backup check promote publish serve",
+            "the file with the bucket's seal key",
+        ),
+        (
+            "STATE_EVERY",
+            "publish",
+            "how often a whole state is written",
+        ),
+        ("TLS_CERT", "health serve", "the server's certificate"),
+        ("TLS_KEY", "serve", "the server's private key"),
+        ("TRUSTED_PROXY", "serve", "the trusted proxies"),
+        ("WAIT", "all", "how long to wait for another writer"),
     ];
 
-    /// The options that have a variable, which must be named after the option.
-    fn with_variable(command: &Command) -> BTreeSet<String> {
-        let own = command.get_arguments().filter_map(|argument| {
-            let (option, variable) = (argument.get_long()?, argument.get_env()?);
-            let expected = format!("{PREFIX}{}", option.to_ascii_uppercase().replace('-', "_"));
-            assert_eq!(variable.to_str(), Some(expected.as_str()));
-            Some(option.to_owned())
-        });
-        own.chain(command.get_subcommands().flat_map(with_variable))
-            .collect()
+    /// Collects the commands that read each variable. A variable is named after its option.
+    fn readers(command: &Command, path: &str, found: &mut BTreeMap<String, BTreeSet<String>>) {
+        for argument in command.get_arguments() {
+            let Some(variable) = argument.get_env() else {
+                continue;
+            };
+            let name = variable.to_str().unwrap().strip_prefix(PREFIX).unwrap();
+            if let Some(option) = argument.get_long() {
+                assert_eq!(name, option.to_ascii_uppercase().replace('-', "_"));
+            }
+            let reader = if path.is_empty() { "all" } else { path };
+            found
+                .entry(name.to_owned())
+                .or_default()
+                .insert(reader.to_owned());
+        }
+        for below in command.get_subcommands() {
+            let path = format!("{path} {}", below.get_name());
+            readers(below, path.trim_start(), found);
+        }
     }
 
     #[test]
-    fn only_options_that_configure_have_a_variable() {
-        let found = with_variable(&crate::cli::program());
-        assert_eq!(
-            found.iter().map(String::as_str).collect::<Vec<_>>(),
-            WITH_VARIABLE
+    fn a_variable_has_one_meaning() {
+        let mut found = BTreeMap::new();
+        readers(&crate::cli::program(), "", &mut found);
+        let found = found
+            .into_iter()
+            .map(|(name, readers)| (name, Vec::from_iter(readers).join(" ")));
+        let expected = MEANINGS
+            .iter()
+            .map(|(name, readers, _)| ((*name).to_owned(), (*readers).to_owned()));
+        assert_eq!(Vec::from_iter(found), Vec::from_iter(expected));
+    }
+
+    /// Switches and lists are the options whose values come from a variable in another form than on the command line.
+    #[test]
+    fn switches_and_lists_with_a_variable_are_known() {
+        fn forms(command: &Command, found: &mut BTreeSet<String>) {
+            for argument in command.get_arguments().filter(|of| of.get_env().is_some()) {
+                let form = match argument.get_action() {
+                    ArgAction::Set => continue,
+                    ArgAction::SetTrue => "switch",
+                    ArgAction::Append => "list",
+                    other => panic!("{argument}: {other:?}"),
+                };
+                found.insert(format!("{form} {}", argument.get_long().unwrap()));
+            }
+            command
+                .get_subcommands()
+                .for_each(|below| forms(below, found));
+        }
+        let mut found = BTreeSet::new();
+        forms(&crate::cli::program(), &mut found);
+        let expected = [
+            "list admin-host",
+            "list cors-origin",
+            "list trusted-proxy",
+            "switch create",
+            "switch json",
+            "switch plain-http",
+            "switch reuse-port",
+        ];
+        assert_eq!(Vec::from_iter(found), expected);
+    }
+
+    #[test]
+    fn commas_separate_only_in_variables() {
+        // (the option, its given arguments, whether commas separate)
+        let cases = [
+            ("trusted-proxy", "serve", true),
+            ("trusted-proxy", "serve --trusted-proxy 10.0.0.1", false),
+            ("trusted-proxy", "serve --trusted-proxy=10.0.0.1", false),
+            ("trusted-proxy", "serve --cors-origin *", true),
+            ("cors-origin", "serve --cors-origin *", false),
+            ("admin-host", "serve --admin-listen :9090", true),
+            ("tls-cert", "serve", false),
+            ("listen", "serve", false),
+        ];
+        for (option, line, expected) in cases {
+            let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let program = split_lists(crate::cli::program(), &arguments);
+            let serve = program.find_subcommand("serve").unwrap();
+            let found = serve
+                .get_arguments()
+                .find(|argument| argument.get_long() == Some(option));
+            let splits = found.unwrap().get_value_delimiter().is_some();
+            assert_eq!(splits, expected, "{option}: {line}");
+        }
+        let import = split_lists(crate::cli::program(), &[]);
+        let import = import.find_subcommand("import").unwrap();
+        assert!(
+            import
+                .get_arguments()
+                .all(|argument| argument.get_value_delimiter().is_none())
         );
+    }
+
+    /// The files that users copy, or run by hand.
+    #[test]
+    fn variables_in_manuals_examples_and_units_draw_no_warning() {
+        fn texts(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    texts(&path, found);
+                } else if let Ok(text) = std::fs::read_to_string(&path) {
+                    found.push((path, text));
+                }
+            }
+        }
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut found = Vec::new();
+        for folder in ["examples", "deploy", "docs"] {
+            texts(&root.join(folder), &mut found);
+        }
+        let program = crate::cli::program();
+        let mut count = 0;
+        for (path, text) in found {
+            let is_in_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+            for word in text.split(|letter| !is_in_name(letter)) {
+                if word.len() > PREFIX.len() && word.starts_with(PREFIX) {
+                    let warnings = unknown(&program, [OsString::from(word)].into_iter());
+                    assert_eq!(warnings, BTreeSet::new(), "{}", path.display());
+                    count += 1;
+                }
+            }
+        }
+        assert!(count > 40, "{count}");
     }
 
     #[test]

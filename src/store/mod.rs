@@ -26,6 +26,6 @@ mod write_tx;
 
 pub use error::StoreError;
 pub use file::open::{Reader, Writer};
-pub use format::rows::{CLOCK_TOLERANCE_S, CommitPoint, StoredCommit};
+pub use format::rows::{CLOCK_TOLERANCE_S, CommitPoint, ImportCounts, RowCounts, StoredCommit};
 pub use read::snapshot::Snapshot;
 pub use write::edit::{Batch, Edit};

@@ -66,6 +66,8 @@ pub struct LicenseDifference {
 pub struct Restoration {
     new: Draft,
     differences: RestoreDifferences,
+    /// The backup's last commit, with the time of the replaced database's if that is later.
+    pub last_commit: CommitPoint,
     /// The file that is replaced, if there is one.
     replaced: Option<FileIdentity>,
     /// Its lock, held until after the rename. `None` if it cannot be read.
@@ -88,11 +90,12 @@ struct CarriedOver {
 
 impl Restoration {
     /// Copies and checks the backup, renews its lineages, carries revocations over, and adds a commit that describes
-    /// the restore. Does not change the database yet.
+    /// the restore, with the user's note. Does not change the database yet.
     pub fn prepare(
         target: &Path,
         backup: &Path,
         wait: Duration,
+        note: Option<String>,
     ) -> Result<Restoration, StoreError> {
         let target = &resolve(target);
         if FileIdentity::of_path(backup)
@@ -144,7 +147,7 @@ impl Restoration {
         let (jump, committed) = kept.origin.map_or((None, Timestamp::EPOCH), |(_, head)| {
             (Some(head.seq), kept.committed)
         });
-        put_empty_commit(&tx, jump, committed, &what)?;
+        put_empty_commit(&tx, jump, committed, &what, note)?;
         tx.commit()?;
         if kept.origin.is_some() {
             writer.mark_published()?;
@@ -152,6 +155,10 @@ impl Restoration {
         Ok(Restoration {
             new,
             differences,
+            last_commit: CommitPoint {
+                time: restored.time.max(kept.committed),
+                ..restored
+            },
             replaced: lock
                 .as_ref()
                 .map(|lock| lock.file.stamp.identity)

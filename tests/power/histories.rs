@@ -314,7 +314,8 @@ pub fn replaced(site: &mut Site, random: &mut Random) {
             _ if site.at(BACKUP).exists() => {
                 site.writer = None;
                 let restoration =
-                    Restoration::prepare(&site.path(), &site.at(BACKUP), Duration::ZERO).unwrap();
+                    Restoration::prepare(&site.path(), &site.at(BACKUP), Duration::ZERO, None)
+                        .unwrap();
                 restoration.finish().unwrap();
             }
             _ => continue,

@@ -1,13 +1,15 @@
 //! The files for containers in `deploy`: the program knows their variables, and their commands run with them.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
 
 use super::manuals;
 use super::monitoring::admin_address;
 use super::operators_page::get_from;
 use super::origin::url_of;
-use super::site::{SOON, Site, conferences_of_version, wait_until};
+use super::site::{Done, SOON, Site, conferences_of_version, wait_until};
 use crate::layers::all_sources;
 
 fn read(name: &str) -> String {
@@ -73,6 +75,8 @@ fn every_variable_is_one_of_the_program() {
         "compose.yaml",
         "compose.replicas.yaml",
         "medfeed.service",
+        "medfeed-publish.service",
+        "medfeed-backup.service",
     ] {
         let text = read(name);
         let words = text.split(|letter: char| !(letter.is_ascii_uppercase() || letter == '_'));
@@ -198,7 +202,11 @@ fn composed_replicas_follow_the_composed_publisher() {
 
 #[test]
 fn the_units_hide_no_file_that_the_program_reads() {
-    for unit in ["medfeed.service", "medfeed-publish.service"] {
+    for unit in [
+        "medfeed.service",
+        "medfeed-publish.service",
+        "medfeed-backup.service",
+    ] {
         assert!(read(unit).contains("\nProcSubset=pid\n"), "{unit}");
     }
     let sources: String = all_sources().into_values().collect();
@@ -212,6 +220,99 @@ fn the_units_hide_no_file_that_the_program_reads() {
     assert!(
         names.iter().all(|name| name.starts_with("self/")),
         "{names:?}"
+    );
+}
+
+/// The commands of a unit, as systemd gives them to the system.
+fn commands_of(unit: &str) -> Vec<String> {
+    let text = read(unit);
+    let commands = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("ExecStart="));
+    commands
+        .map(|line| line.replace("$$", "$").replace("%%", "%"))
+        .collect()
+}
+
+#[test]
+fn the_nightly_backup_keeps_seven_checked_copies() {
+    let site = Site::with(3);
+    let backups = site.path("backups");
+    fs::create_dir(&backups).unwrap();
+    // `medfeed` of this build, and a `date` of the test.
+    let programs = site.path("programs");
+    fs::create_dir(&programs).unwrap();
+    symlink(env!("CARGO_BIN_EXE_medfeed"), programs.join("medfeed")).unwrap();
+    let date = site.write(
+        "programs/date",
+        "#!/bin/sh\nexec /bin/date -d \"$TODAY\" \"$@\"\n",
+    );
+    fs::set_permissions(date, PermissionsExt::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/bin:/bin", programs.display());
+    let night = |day: u32| -> bool {
+        commands_of("medfeed-backup.service").iter().all(|line| {
+            let mut command = site.command_of("/bin/sh");
+            command
+                .args(["-c", line])
+                .current_dir(&backups)
+                .env("PATH", &path)
+                .env("TODAY", format!("2027-03-{day:02}"));
+            Done::of(&mut command).code == Some(0)
+        })
+    };
+    let copies = || {
+        let entries = fs::read_dir(&backups).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    };
+    for day in 1..=12 {
+        site.import(
+            "conferences.jsonl",
+            conferences_of_version(3, u64::from(day)),
+        );
+        assert!(night(day), "night {day}");
+        assert_eq!(
+            copies().len(),
+            usize::min(usize::try_from(day).unwrap(), 7),
+            "{:?}",
+            copies()
+        );
+    }
+    let all = copies();
+    assert_eq!(
+        all,
+        (1..=7)
+            .map(|day| format!("feed-{day}.redb"))
+            .collect::<Vec<_>>()
+    );
+    // 12 March 2027 is a Friday, the fifth day of the week.
+    let newest = site.json(["check", "--db", "backups/feed-5.redb"]);
+    let committed = &site.json(["log", "--limit", "1"])["commits"][0];
+    assert_eq!(newest["findings"], serde_json::json!([]), "{newest}");
+    let copied = &site.json(["log", "--limit", "1", "--db", "backups/feed-5.redb"])["commits"][0];
+    assert_eq!(copied, committed);
+    // A night without a backup changes no copy.
+    fs::rename(site.db(), site.path("away.redb")).unwrap();
+    assert!(!night(13));
+    assert_eq!(copies(), all);
+}
+
+#[test]
+fn every_unit_is_in_the_package() {
+    let package = manuals::read("Cargo.toml");
+    for unit in [
+        "medfeed-publish.service",
+        "medfeed-backup.service",
+        "medfeed-backup.timer",
+    ] {
+        let asset = format!("[\"deploy/{unit}\", \"usr/lib/systemd/system/\", \"644\"]");
+        assert!(package.contains(&asset), "{unit}");
+    }
+    assert!(read("medfeed-backup.timer").contains("\n[Timer]\nOnCalendar="));
+    assert!(
+        manuals::read("docs/backups.md").contains("systemctl enable --now medfeed-backup.timer")
     );
 }
 

@@ -40,7 +40,9 @@ const FURTHER: [&str; 7] = [
 const MAX_SENTENCE: usize = 30;
 
 /// Options in the manuals that belong to other programs.
-const FOREIGN_OPTIONS: [&str; 6] = [
+const FOREIGN_OPTIONS: [&str; 8] = [
+    "--now",
+    "--exclude",
     "--release",
     "--profile",
     "--path",

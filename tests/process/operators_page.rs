@@ -9,7 +9,7 @@ use medfeed::serve::operators::usage::{FeedSeen, KeyUse, Uses};
 use medfeed::store::Writer;
 
 use super::client::{Answer, Client, ask, connect};
-use super::monitoring::{scrape, serve_watched};
+use super::monitoring::{scrape, serve_watched, start_watched};
 use super::site::{SOON, Site, conferences_of_version, wait_for};
 
 fn page(admin: &mut Client) -> String {
@@ -204,6 +204,44 @@ fn the_page_is_shown_only_under_its_own_names() {
         script.header("content-type"),
         Some("text/javascript; charset=utf-8")
     );
+    server.stop();
+}
+
+#[test]
+fn the_variable_of_a_list_has_several_values() {
+    const ORIGINS: [&str; 2] = ["https://one.example", "http://localhost:3000"];
+    let site = Site::with(3);
+    let key = site.open_key();
+    let mut command = site.serve_command("--log info --admin-listen 127.0.0.1:0");
+    command
+        .env("MEDFEED_ADMIN_HOST", "feed-1.internal , feed-2.internal")
+        .env("MEDFEED_CORS_ORIGIN", ORIGINS.join(",  "))
+        .env("MEDFEED_TRUSTED_PROXY", " 10.9.0.0/16,127.0.0.1/32")
+        // One value alone, as before.
+        .env("MEDFEED_PUBLIC_URL", "https://feed.example.org");
+    let (server, admin) = start_watched(&site, command);
+    let names = [
+        ("feed-1.internal", 200),
+        ("feed-2.internal", 200),
+        ("feed-1.internal,feed-2.internal", 421),
+        ("feed-3.internal", 421),
+    ];
+    for (name, status) in names {
+        let answer = get_from(admin.address(), name, "/readyz");
+        assert_eq!(answer.status, status, "{name}");
+    }
+    for origin in ORIGINS {
+        let client = Client::new(server.address, Some(&key));
+        let answer = client.with_header("Origin", origin).get("/v1/conferences");
+        let allowed = answer.header("access-control-allow-origin");
+        assert_eq!((answer.status, allowed), (200, Some(origin)));
+    }
+    let narrow = site.key("all", &["--allow-ip", "198.51.100.7"]).1;
+    let proxied = Client::new(server.address, Some(&narrow));
+    let answer = proxied
+        .with_header("X-Forwarded-For", "198.51.100.7, 10.9.8.7")
+        .get("/v1/conferences");
+    assert_eq!(answer.status, 200);
     server.stop();
 }
 

@@ -530,6 +530,52 @@ fn a_database_that_cannot_be_read_is_replaced_only_with_yes() {
     );
 }
 
+/// Whether the file is gone or damaged, the same words say that revocations are lost.
+#[test]
+fn a_restore_without_the_revocations_says_so() {
+    const WORDS: &str = "keys that were revoked since the backup would work again";
+    let site = Site::with(4);
+    site.license("all", "--dataset conferences");
+    let (id, key) = site.key("all", &[]);
+    site.backup("backup.redb");
+    site.json(["key", "revoke", &id]);
+    let whole = fs::read(site.db()).unwrap();
+    // (what became of the file, its content, whether its revocations are lost)
+    let cases: [(&str, Option<&[u8]>, bool); 4] = [
+        ("gone", None, true),
+        ("garbage", Some(b"\x00\x01garbage"), true),
+        ("half", Some(&whole[..whole.len() / 3]), true),
+        ("whole", Some(&whole), false),
+    ];
+    for (what, content, is_lost) in cases {
+        for json in [false, true] {
+            let _ = fs::remove_file(site.db());
+            if let Some(content) = content {
+                fs::write(site.db(), content).unwrap();
+            }
+            let restore = |options: &str| {
+                let line = format!("restore backup.redb {options}");
+                let json = json.then_some("--json");
+                site.run(line.split_whitespace().chain(json))
+            };
+            let refused = restore("");
+            let told = format!("{}{}", refused.stdout, refused.stderr);
+            assert_eq!(refused.code, Some(1), "{what}: {refused:?}");
+            assert!(told.contains("--yes"), "{what}: {told}");
+            assert_eq!(told.contains(WORDS), is_lost, "{what}: {told}");
+            assert_eq!(site.db().exists(), content.is_some(), "{what}");
+            let done = restore("--yes");
+            assert_eq!(done.code, Some(0), "{what}: {done:?}");
+            assert_eq!(done.stderr.contains(WORDS), is_lost, "{what}: {done:?}");
+            let status = if is_lost { "active" } else { "revoked" };
+            assert_eq!(status_of(&site, &id), status, "{what}");
+        }
+    }
+    assert!(key.starts_with("mfk_"));
+    let manual = super::manuals::read("docs/backups.md").replace("\n  ", " ");
+    assert!(manual.contains(WORDS));
+}
+
 #[test]
 fn a_lost_file_is_restored_as_the_database_that_its_note_names() {
     let site = Site::with(9);

@@ -278,10 +278,12 @@ impl Site {
     /// Imports a file.
     pub fn import(&self, name: &str, content: impl AsRef<[u8]>) -> Value {
         let file = self.write(name, content);
+        // A file of a release may be more than a year old.
         self.json([
             OsStr::new("import"),
             file.as_os_str(),
             OsStr::new("--create"),
+            OsStr::new("--yes"),
         ])
     }
 

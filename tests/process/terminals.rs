@@ -249,6 +249,21 @@ impl Terminal {
         Terminal::start_command(site, &format!("{} {line}", env!("CARGO_BIN_EXE_medfeed")))
     }
 
+    /// Starts a command with its own variables on a terminal.
+    pub fn start_command_of(site: &Site, inner: &std::process::Command) -> Option<Terminal> {
+        let variables = inner
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?)));
+        let variables = variables.map(|(name, value)| {
+            let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
+            format!("{name}='{value}' ")
+        });
+        let words = std::iter::once(inner.get_program()).chain(inner.get_args());
+        let words = words.map(|word| format!("'{}' ", word.to_string_lossy()));
+        let line: String = variables.chain(words).collect();
+        Terminal::start_command(site, &line)
+    }
+
     /// Starts a shell command on a terminal.
     fn start_command(site: &Site, line: &str) -> Option<Terminal> {
         if !std::process::Command::new("script")
@@ -392,6 +407,54 @@ fn only_a_yes_on_a_terminal_continues_a_command() {
         let (ended, told) = terminal.end();
         assert_eq!(ended, Some(code), "{line}, {answer:?}: {told}");
         assert!(told.contains(expected), "{line}, {answer:?}: {told}");
+    }
+    // The question about a file that is gone says what is lost with it.
+    for (answer, code) in [("n\n", 1), ("y\n", 0)] {
+        let Some(mut terminal) = Terminal::start(&site, "restore backup.redb --db gone.redb")
+        else {
+            return;
+        };
+        terminal.wait_for("revoked since the backup would work again");
+        terminal.wait_for("Create gone.redb? [y/N]");
+        terminal.answer(answer);
+        let (ended, told) = terminal.end();
+        assert_eq!(ended, Some(code), "{told}");
+        assert_eq!(site.path("gone.redb").exists(), code == 0);
+    }
+}
+
+#[test]
+fn a_dumb_terminal_gets_no_escape_sequences() {
+    let site = Site::new();
+    site.write(
+        "rows/conferences.jsonl",
+        format!("{{\"id\":1,\"name\":\"A\",{STATUSES}}}\n"),
+    );
+    // (the command, a text that it shows)
+    let cases = [
+        ("import rows --create", "Committed."),
+        ("serve --listen 127.0.0.1:0 --log info", "INFO"),
+        ("demo --listen 127.0.0.1:0 --log info --quiet-data", "INFO"),
+        ("serve --lisen 127.0.0.1:0", "error:"),
+    ];
+    for (line, shown) in cases {
+        for (kind, has_escapes) in [("xterm", true), ("dumb", false)] {
+            let program = env!("CARGO_BIN_EXE_medfeed");
+            let command = format!("TERM={kind} exec {program} {line} --db {kind}.redb");
+            let Some(mut terminal) = Terminal::start_command(&site, &command) else {
+                return;
+            };
+            terminal.wait_for(shown);
+            let told = terminal.shown();
+            assert_eq!(
+                told.contains('\x1b'),
+                has_escapes,
+                "{kind}: {line}: {told:?}"
+            );
+            // Ctrl-C stops a server.
+            terminal.answer("\x03");
+            terminal.end();
+        }
     }
 }
 

@@ -625,19 +625,193 @@ fn a_user_without_permission_gets_the_owner_in_the_error() {
     }
 }
 
+/// Runs a command with variables.
+fn run_with(site: &Site, variables: &[(&str, &str)], line: &str) -> Done {
+    let mut command = site.command(line.split_whitespace());
+    command.envs(variables.iter().copied());
+    // A server that starts nevertheless ends the test.
+    Done::of(&mut site.in_shell("exec timeout 20 \"$@\"", &command))
+}
+
 #[test]
 fn a_wrong_value_of_a_variable_names_the_variable() {
-    let site = Site::new();
-    let done = site
-        .command(["compact"])
-        .env("MEDFEED_WAIT", "soon")
-        .output()
-        .unwrap();
-    let told = String::from_utf8_lossy(&done.stderr);
-    assert!(
-        done.status.code() == Some(2) && told.contains("the variable `MEDFEED_WAIT`"),
-        "{told}"
-    );
+    let site = site();
+    // (the variable, its value, the command, a part of the message)
+    let cases: &[(&str, &str, &str, &str)] = &[
+        ("WAIT", "soon", "compact", "write a number and a unit"),
+        (
+            "LOG",
+            "loud",
+            "serve --log-format json",
+            "write error, warn",
+        ),
+        (
+            "LOG_FORMAT",
+            "yaml",
+            "serve --log warn",
+            "[possible values: pretty, json]",
+        ),
+        (
+            "PUBLISH_URL",
+            "/srv/feed",
+            "publish",
+            "write it as file:///srv/feed",
+        ),
+        ("LISTEN", "localhost", "demo", "an address of this machine"),
+        ("CACHE_BYTES", "64M", "serve", "'64M'"),
+        ("TLS_CERT", "chain.pem", "serve", "--tls-key <FILE>"),
+        ("TLS_KEY", "key.pem", "serve", "--tls-cert <FILE>"),
+        ("DB", "-", "license list", "is no stream"),
+        (
+            "EVERY",
+            "often",
+            "publish file:///tmp/feed",
+            "write a number and a unit",
+        ),
+        (
+            "FORWARDED_HEADER",
+            "X-Real-IP",
+            "serve",
+            "[possible values: x-forwarded-for, forwarded]",
+        ),
+        // Switches.
+        ("JSON", "\"no\"", "license list", "write true, 1, yes or on"),
+        ("JSON", "off\r", "license list", "off\\r"),
+        ("JSON", "0 ", "key list", "without quotes and blanks"),
+        ("CREATE", "disabled", "serve", "write true, 1, yes or on"),
+        ("PLAIN_HTTP", "none", "serve", "write true, 1, yes or on"),
+        (
+            "PLAIN_HTTP",
+            "'0'",
+            "publish file:///tmp/feed",
+            "write true, 1, yes or on",
+        ),
+        ("REUSE_PORT", "perhaps", "serve", "write true, 1, yes or on"),
+        ("REUSE_PORT", "y", "serve", "write true, 1, yes or on"),
+        // Lists.
+        ("TRUSTED_PROXY", "10.0.0.0/8,proxy", "serve", "'proxy'"),
+        (
+            "TRUSTED_PROXY",
+            "10.0.0.1,,10.0.0.2",
+            "serve",
+            "write an address or a CIDR",
+        ),
+        (
+            "TRUSTED_PROXY",
+            "10.0.0.1, ",
+            "serve",
+            "write an address or a CIDR",
+        ),
+        (
+            "CORS_ORIGIN",
+            "https://a.example,b.example",
+            "serve",
+            "'b.example'",
+        ),
+        (
+            "CORS_ORIGIN",
+            ",https://a.example",
+            "serve",
+            "write scheme://host",
+        ),
+        ("ADMIN_HOST", "a.example,,b.example", "serve", "it is empty"),
+        (
+            "ADMIN_HOST",
+            "a.example ,",
+            "publish file:///tmp/feed",
+            "it is empty",
+        ),
+        // Empty ones.
+        ("WAIT", "", "compact", "is empty"),
+        ("DB", "", "license list", "is empty"),
+        ("JSON", "", "license list", "is empty"),
+        ("CREATE", "", "serve", "is empty"),
+        ("TLS_CERT", "", "serve", "is empty"),
+        ("SEAL_KEY", "", "publish file:///tmp/feed", "is empty"),
+        ("TRUSTED_PROXY", "", "serve", "is empty"),
+        ("ADMIN_HOST", "", "serve", "is empty"),
+        ("PUBLISH_URL", "", "publish", "is empty"),
+        ("LOG_FORMAT", "", "serve", "is empty"),
+        (
+            "KEY",
+            "",
+            "pull https://192.0.2.1 --to copy.db",
+            "is empty or not set",
+        ),
+        (
+            "KEY_FILE",
+            "",
+            "pull http://127.0.0.1:1 --to copy.db",
+            "is empty",
+        ),
+    ];
+    for (name, value, line, part) in cases {
+        let name = format!("MEDFEED_{name}");
+        let done = run_with(&site, &[("MEDFEED_LOG", "warn"), (&name, value)], line);
+        let told = &done.stderr;
+        assert_eq!(done.code, Some(2), "{name}={value:?} {line}: {done:?}");
+        assert!(
+            told.contains(&format!("the variable `{name}`")) && told.contains(part),
+            "{name}={value:?} {line}: {told}"
+        );
+        if value.is_empty() {
+            assert!(
+                !told.contains("for '--"),
+                "an option that nobody gave: {told}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_wrong_argument_is_not_the_fault_of_a_variable() {
+    let site = site();
+    let variables = [
+        ("MEDFEED_WAIT", "5s"),
+        ("MEDFEED_LOG", "warn"),
+        ("MEDFEED_TRUSTED_PROXY", "10.0.0.1 , 10.0.0.2"),
+        ("MEDFEED_PLAIN_HTTP", "Off"),
+    ];
+    let lines = [
+        "serve --log loud",
+        "serve --trusted-proxy 10.0.0.1,10.0.0.2",
+        "serve --trusted-proxy=",
+        "compact --wait soon",
+        "serve --tls-cert chain.pem",
+        "publish --once",
+        "serve --nothing",
+        "",
+    ];
+    for line in lines {
+        let done = run_with(&site, &variables, line);
+        assert_eq!(done.code, Some(2), "{line}: {done:?}");
+        assert!(!done.stderr.contains("variable"), "{line}: {done:?}");
+    }
+}
+
+#[test]
+fn variables_of_servers_permit_nothing_to_pull() {
+    let site = site();
+    for (name, value) in [
+        ("PLAIN_HTTP", "true"),
+        ("PLAIN_HTTP", "maybe"),
+        ("EVERY", "soon"),
+    ] {
+        let name = format!("MEDFEED_{name}");
+        let variables = [(name.as_str(), value), ("MEDFEED_KEY", "mfk_x")];
+        let done = run_with(&site, &variables, "pull http://192.0.2.1 --to copy.sqlite");
+        assert_eq!(done.code, Some(2), "{name}={value}: {done:?}");
+        let refused = "the key must not travel in plain text";
+        assert!(done.stderr.contains(refused), "{name}={value}: {done:?}");
+    }
+    // A server's own listener.
+    for (value, is_allowed) in [("ON", true), ("0", false)] {
+        let variables = [("MEDFEED_PLAIN_HTTP", value), ("MEDFEED_LOG", "off")];
+        let done = run_with(&site, &variables, "serve --listen 0.0.0.0:0 --db none.redb");
+        assert_eq!(done.code, Some(1), "{value}: {done:?}");
+        let is_refused = done.stderr.contains("accept plain HTTP with --plain-http");
+        assert_eq!(is_refused, !is_allowed, "{value}: {done:?}");
+    }
 }
 
 #[test]

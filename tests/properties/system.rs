@@ -161,7 +161,8 @@ impl System {
             return false;
         };
         self.writer = None;
-        let restoration = Restoration::prepare(&self.path(), &self.backup_path(), Duration::ZERO);
+        let restoration =
+            Restoration::prepare(&self.path(), &self.backup_path(), Duration::ZERO, None);
         restoration
             .and_then(Restoration::finish)
             .expect("the backup is restored");

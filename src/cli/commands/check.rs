@@ -169,6 +169,7 @@ mod tests {
     #[test]
     fn a_check_counts_the_findings_that_it_does_not_list() {
         let common = Common {
+            yes: false,
             db: "a.redb".into(),
             json: false,
             wait: Duration::ZERO,

@@ -12,20 +12,23 @@ use indicatif::ProgressBar;
 use serde_json::json;
 use strum::VariantNames;
 
-use crate::cli::arguments::one_of;
+use crate::cli::arguments::{one_of, parse_note};
 use crate::cli::change::Changes;
 use crate::cli::common::{AccessChange, Common, require_folder};
-use crate::cli::output::{can_ask, confirm, counted, list_findings, note, print_error, print_json};
+use crate::cli::output::{
+    can_ask, can_draw, confirm, counted, list_findings, note, print_error, print_json,
+};
 use crate::import::lint::lint_database;
 use crate::import::{
     self, ColumnMapping, DateOrder, DecimalSign, FileFormat, Finding, FindingGroup, Given,
     ImportRows, MergeOptions, Merged, ReadOptions, Refusal, RowKind, Source, SourceOptions, Word,
     group, read_recipe,
 };
+use crate::model::Head;
 use crate::model::printable::Printable;
-use crate::model::{Dataset, Head};
+use crate::store::RowCounts;
 use crate::store::file::fill::NoDatabase;
-use crate::store::write::edit::{BatchOutcome, LicenseEffect, RowCounts};
+use crate::store::write::edit::{BatchOutcome, LicenseEffect};
 
 /// The files to read, and how.
 #[derive(Debug, Args)]
@@ -184,17 +187,20 @@ pub(in crate::cli) struct ImportArgs {
     /// Only show what would change
     #[arg(long)]
     dry_run: bool,
-    /// Refuse the import if there is a warning
-    #[arg(long, conflicts_with = "yes")]
-    strict: bool,
-    /// Commit with warnings without asking. Without a terminal, import never asks
+    /// Refuse the import if there is a warning, also with --yes
     #[arg(long)]
-    yes: bool,
+    strict: bool,
+    /// Store a note for `medfeed log`, such as the source of the list: one line of at most 500 characters
+    #[arg(long, value_name = "TEXT", value_parser = parse_note)]
+    note: Option<String>,
 }
 
 pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<ExitCode> {
     common.require_db(args.create, args.dry_run)?;
-    let is_shown = !common.json && stderr().is_terminal();
+    if !args.dry_run {
+        common.confirm_clock()?;
+    }
+    let is_shown = !common.json && can_draw();
     let bar = if is_shown {
         ProgressBar::new_spinner()
     } else {
@@ -256,7 +262,7 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
             common.open_writer()?
         };
         let mut edit = writer.begin()?;
-        if edit.base_head() != head {
+        if edit.base_commit().head() != head {
             // Another command has committed, or has replaced the file.
             show_step(&bar, "checking the rows again");
             merged = match import::merge(rows.clone(), &edit.base()?, &options) {
@@ -272,6 +278,7 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
             .then(|| Changes::of(&edit.base()?, &edit, &merged.batch))
             .transpose()?;
         if !args.dry_run {
+            edit.set_note(args.note.clone());
             common.commit(edit, args.describe(&sources))?;
         }
         break (merged, outcome, changes);
@@ -297,15 +304,16 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
     text.push_str(&describe(&outcome, changes.as_ref(), merged.warnings.len()));
     let mut json = json!({
         "committed": !args.dry_run,
-        "datasets": outcome.datasets,
-        "organizations": outcome.organizations,
-        "tags": outcome.tags,
+        "datasets": outcome.rows.datasets,
+        "organizations": outcome.rows.organizations,
+        "tags": outcome.rows.tags,
         "licenses": outcome.licenses,
         "warning_count": merged.warnings.len(),
         "warnings": merged.warnings,
         "notes": merged.notes,
         "fixes": merged.fixes,
         "assigned": merged.assigned,
+        "note": args.note,
     });
     if let Some(Changes {
         changes,
@@ -326,7 +334,7 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
 impl ImportArgs {
     /// Whether the import asks before it commits with warnings.
     fn asks(&self, common: &Common) -> bool {
-        !self.yes && !self.dry_run && !common.json && can_ask() && stderr().is_terminal()
+        !common.yes && !self.dry_run && !common.json && can_ask() && stderr().is_terminal()
     }
 
     /// The description for the history.
@@ -429,14 +437,11 @@ fn print_warnings(common: &Common, warnings: &[Finding], all: bool) {
 /// Describes the changes of an import, or of a dry run.
 fn describe(outcome: &BatchOutcome, changes: Option<&Changes>, warnings: usize) -> String {
     let mut text = String::new();
-    let rows = Dataset::ALL
-        .into_iter()
-        .map(|dataset| (dataset.as_str(), outcome.datasets[dataset]))
-        .chain([
-            ("organizations", outcome.organizations),
-            ("tags", outcome.tags),
-        ]);
-    for (name, counts) in rows.filter(|(_, counts)| *counts != RowCounts::default()) {
+    let rows = outcome.rows.named();
+    for (name, counts) in rows {
+        if counts == RowCounts::default() {
+            continue;
+        }
         let RowCounts {
             added,
             changed,
@@ -467,14 +472,7 @@ fn describe(outcome: &BatchOutcome, changes: Option<&Changes>, warnings: usize) 
             text.extend(changes.map(|changes| changes.describe_license(license, *dataset)));
         }
     }
-    let all = outcome
-        .datasets
-        .values()
-        .copied()
-        .chain([outcome.organizations, outcome.tags]);
-    let nothing_new = all.fold(0, |sum, counts| {
-        sum + counts.added + counts.changed + counts.removed
-    }) == 0;
+    let nothing_new = rows.iter().all(|(_, counts)| counts.differing() == 0);
     let warned = match warnings {
         0 => ".".to_owned(),
         count => format!(", with {}.", counted(count, "warning")),
@@ -533,18 +531,19 @@ pub(in crate::cli) fn lint(common: &Common, args: &ReadArgs) -> anyhow::Result<E
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Dataset;
+    use crate::store::ImportCounts;
 
     #[test]
     fn an_import_prints_committed_only_if_something_is_new() {
         let none = RowCounts::default();
         let outcome = |at: usize, counts: RowCounts| {
             let mut outcome = BatchOutcome::default();
-            let BatchOutcome {
+            let ImportCounts {
                 datasets,
                 organizations,
                 tags,
-                ..
-            } = &mut outcome;
+            } = &mut outcome.rows;
             *[
                 &mut datasets.conferences,
                 &mut datasets.journals,

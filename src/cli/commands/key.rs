@@ -112,6 +112,9 @@ fn usage(used: &KeyUse, lag_s: impl Fn(Dataset, &FeedSeen) -> Option<u64>) -> (V
 }
 
 pub(in crate::cli) fn run(common: &Common, command: KeyCommand) -> anyhow::Result<ExitCode> {
+    if !matches!(command, KeyCommand::List) {
+        common.confirm_clock()?;
+    }
     match command {
         KeyCommand::Create(args) => common.await_publication(create(common, args)?),
         KeyCommand::List => list(common),

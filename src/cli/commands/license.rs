@@ -8,7 +8,7 @@ use anyhow::{anyhow, bail};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use crate::cli::arguments::{parse_plain_text, parse_text, parse_years};
+use crate::cli::arguments::{parse_note, parse_plain_text, parse_text, parse_years};
 use crate::cli::common::{AccessChange, Common};
 use crate::cli::output::{confirm, counted, table};
 use crate::model::country::same_country;
@@ -36,9 +36,6 @@ pub(in crate::cli) enum LicenseCommand {
     Remove {
         /// The name of the license
         name: String,
-        /// Do not ask
-        #[arg(long)]
-        yes: bool,
     },
     /// Explain why a license shows a record, or does not
     Explain {
@@ -80,10 +77,9 @@ pub(in crate::cli) struct SetArgs {
     /// Only show what would change
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask when many records leave, or about a therapy area or country that no conference has and that looks
-    /// misspelt
-    #[arg(long)]
-    yes: bool,
+    /// Store a note for `medfeed log`, such as the reason: one line of at most 500 characters
+    #[arg(long, value_name = "TEXT", value_parser = parse_note)]
+    note: Option<String>,
 }
 
 impl SetArgs {
@@ -111,8 +107,15 @@ pub(in crate::cli) fn run(common: &Common, command: LicenseCommand) -> anyhow::R
         LicenseCommand::Set(args) => {
             common.require_db(args.create, args.dry_run)?;
             // Asks before the writer's lock is taken, so that no other command waits for the user.
-            let warnings =
-                check_values(common, &args.name, &args.scope(), args.yes || args.dry_run)?;
+            if !args.dry_run {
+                common.confirm_clock()?;
+            }
+            let warnings = check_values(
+                common,
+                &args.name,
+                &args.scope(),
+                common.yes || args.dry_run,
+            )?;
             match set(common, &args, warnings, &[])? {
                 Some(access) => common.await_publication(access),
                 None => Ok(ExitCode::SUCCESS),
@@ -120,9 +123,7 @@ pub(in crate::cli) fn run(common: &Common, command: LicenseCommand) -> anyhow::R
         }
         LicenseCommand::List => list(common),
         LicenseCommand::Show { name } => show(common, &name),
-        LicenseCommand::Remove { name, yes } => {
-            common.await_publication(remove(common, &name, yes)?)
-        }
+        LicenseCommand::Remove { name } => common.await_publication(remove(common, &name)?),
         LicenseCommand::Explain { name, dataset, id } => explain(common, &name, dataset, id),
     }
 }
@@ -199,7 +200,7 @@ fn set(
     }
     let what = format!("license set {}: {}", args.name, scope_in_words(&scope));
     let change = edit.set_license(&args.name, scope, args.rate_limit)?;
-    if !args.yes && !args.dry_run && !change.losses.is_empty() && change.losses != accepted {
+    if !common.yes && !args.dry_run && !change.losses.is_empty() && change.losses != accepted {
         drop(edit);
         drop(writer);
         let question = format!(
@@ -214,6 +215,7 @@ fn set(
     let tokens_end = change.scope_changed && !change.created;
     let text = describe(&args.name, &change, args.dry_run);
     if !args.dry_run {
+        edit.set_note(args.note.clone());
         common.commit(edit, what)?;
     }
     let is_narrower = change.effects.iter().any(|effect| effect.leaving > 0);
@@ -221,6 +223,7 @@ fn set(
     json["committed"] = json!(!args.dry_run);
     json["tokens_end"] = json!(tokens_end);
     json["license"] = json!(license);
+    json["note"] = json!(args.note);
     json["warnings"] = json!(warnings);
     common.result(&json, text)?;
     let access = if is_narrower {
@@ -373,11 +376,12 @@ fn show(common: &Common, name: &str) -> anyhow::Result<ExitCode> {
     )
 }
 
-fn remove(common: &Common, name: &str, yes: bool) -> anyhow::Result<AccessChange> {
+fn remove(common: &Common, name: &str) -> anyhow::Result<AccessChange> {
     let question = format!("Remove license `{}` and revoke its keys?", Printable(name));
     find_license(common.open_reader()?.newest(), name)?;
     // Asks before the writer's lock is taken, so that no other command waits for the user.
-    confirm(&question, yes, "removed")?;
+    confirm(&question, common.yes, "removed")?;
+    common.confirm_clock()?;
     let writer = common.open_writer()?;
     let mut edit = writer.begin()?;
     let revoked_keys = edit.remove_license(name)?;

@@ -22,7 +22,7 @@ use crate::model::time::parse_time;
 use crate::model::{
     ConferenceFields, Dataset, Id, JournalFields, RecordFields, Timestamp, json as record_json,
 };
-use crate::store::{Snapshot, StoreError, StoredCommit};
+use crate::store::{ImportCounts, RowCounts, Snapshot, StoreError, StoredCommit};
 
 /// The most records of a commit that the text names.
 const MAX_NAMED: usize = 3;
@@ -36,6 +36,9 @@ pub(in crate::cli) struct CommitLogArgs {
     dataset: Option<Dataset>,
     /// The record's id
     id: Option<Id>,
+    /// Show only commits that changed this license or its keys
+    #[arg(long, value_name = "NAME")]
+    license: Option<String>,
     /// The most commits to show, newest first
     #[arg(long, value_name = "N", default_value = "20")]
     limit: usize,
@@ -47,17 +50,28 @@ pub(in crate::cli) struct CommitLogArgs {
     until: Option<Timestamp>,
 }
 
-/// A commit in JSON.
-fn commit_json(
-    StoredCommit {
-        last_seq,
-        time,
-        who,
-        what,
-        ..
-    }: &StoredCommit,
-) -> Value {
-    json!({ "seq": last_seq, "time": time.to_string(), "who": who, "what": what })
+/// A commit in JSON. That of an import has the counts of `medfeed import --json`.
+fn commit_json(commit: &StoredCommit) -> Value {
+    let counts = json!(commit.imported);
+    json!({
+        "seq": commit.last_seq,
+        "time": commit.time.to_string(),
+        "who": commit.who,
+        "what": commit.what,
+        "note": commit.note,
+        "datasets": counts["datasets"],
+        "organizations": counts["organizations"],
+        "tags": counts["tags"],
+    })
+}
+
+/// Whether a description is of a command that changed this license or its keys.
+fn is_of_license(what: &str, name: &str) -> bool {
+    let key = what.strip_prefix("key ");
+    let of_key = key.and_then(|key| key.split_once("license "));
+    what.starts_with(&format!("license set {name}: datasets "))
+        || what == format!("license remove {name}")
+        || of_key.is_some_and(|(_, of)| of == name)
 }
 
 /// The records of a dataset that a commit changed or hid from a license, without those that changed again later.
@@ -84,6 +98,10 @@ pub(in crate::cli) fn run(common: &Common, args: &CommitLogArgs) -> anyhow::Resu
     let is_selected = |commit: &StoredCommit| {
         args.since.is_none_or(|since| commit.time >= since)
             && args.until.is_none_or(|until| commit.time < until)
+            && args
+                .license
+                .as_ref()
+                .is_none_or(|name| is_of_license(&commit.what, name))
             && of_record.as_ref().is_none_or(|seqs| {
                 seqs.range(commit.first_seq..=commit.last_seq)
                     .next()
@@ -180,9 +198,26 @@ fn describe(commits: &[LoggedCommit]) -> String {
     );
     let mut lines = lines.lines();
     let mut text = lines.next().unwrap_or_default().to_owned();
-    for (line, (_, records)) in lines.zip(commits) {
+    for (line, (commit, records)) in lines.zip(commits) {
         // Writing to a string cannot fail.
         let _ = write!(text, "\n{line}");
+        if let Some(note) = &commit.note {
+            let _ = write!(text, "\n    note: {}", Printable(note));
+        }
+        for (name, counts) in commit.imported.iter().flat_map(ImportCounts::named) {
+            let RowCounts {
+                added,
+                changed,
+                removed,
+                ..
+            } = counts;
+            if counts.differing() > 0 {
+                let _ = write!(
+                    text,
+                    "\n    {name}: {added} added, {changed} changed, {removed} removed"
+                );
+            }
+        }
         for CommitRecords {
             dataset,
             changed_count,
@@ -380,6 +415,52 @@ mod tests {
         ];
         for (changed, removed, expected) in cases {
             assert_eq!(logged(changed, removed), format!("{head}{expected}"));
+        }
+    }
+
+    #[test]
+    fn commits_of_a_license_are_recognized() {
+        // (the description, the license that it is of)
+        let cases = [
+            ("license set acme: datasets conferences", Some("acme")),
+            (
+                "license set acme: datasets journals; years 2026",
+                Some("acme"),
+            ),
+            ("license set acme: eu: datasets journals", Some("acme: eu")),
+            ("license set acme eu: datasets journals", Some("acme eu")),
+            ("license remove acme", Some("acme")),
+            ("license remove acme eu", Some("acme eu")),
+            ("key create key_1 --license acme", Some("acme")),
+            ("key create key_1 --license acme eu", Some("acme eu")),
+            ("key revoke key_1 of license acme", Some("acme")),
+            (
+                "key replace key_1 by key_2 of license acme: eu",
+                Some("acme: eu"),
+            ),
+            (
+                "key create key_1 --license of license acme",
+                Some("of license acme"),
+            ),
+            ("import license set acme: datasets journals.csv", None),
+            ("import acme", None),
+            ("restored from a backup of acme", None),
+            ("", None),
+        ];
+        for (what, expected) in cases {
+            for name in [
+                "acme",
+                "acme eu",
+                "acme: eu",
+                "of license acme",
+                "acm",
+                "eu",
+                "Acme",
+                "",
+            ] {
+                let is_expected = expected == Some(name);
+                assert_eq!(is_of_license(what, name), is_expected, "{what}: {name}");
+            }
         }
     }
 }

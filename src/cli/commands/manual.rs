@@ -62,9 +62,13 @@ const ENVIRONMENT: [(&str, &str); 2] = [
     (
         "MEDFEED_...",
         "Options that configure have a variable, MEDFEED_ and the option's name, which the page of their command names. \
-         Options that select what one call does have none.",
+         Options that select what one call does have none. In the variable of an option that may be repeated, commas \
+         separate the values. The variable of a switch is true, 1, yes or on, or false, 0, no or off.",
     ),
-    ("NO_COLOR", "Turns off the colors of log lines."),
+    (
+        "NO_COLOR",
+        "Turns off the colors of log lines. So does TERM=dumb, which turns off progress bars, too.",
+    ),
 ];
 
 pub(in crate::cli) fn completions(shell: Shell, mut program: Command) -> anyhow::Result<ExitCode> {

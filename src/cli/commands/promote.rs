@@ -10,7 +10,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::bucket::BucketUrl;
-use crate::cli::common::{Common, open_log};
+use crate::cli::common::{Common, open_log, warn_of_pause};
 use crate::cli::output::confirm;
 use crate::model::printable::ShellWord;
 use crate::replicate::publisher::lock::{PublisherLock, publisher_name};
@@ -32,9 +32,6 @@ pub(in crate::cli) struct PromoteArgs {
     /// over with the whole state of this file
     #[arg(long)]
     start_over: bool,
-    /// Do not ask
-    #[arg(long)]
-    yes: bool,
 }
 
 pub(in crate::cli) fn run(common: &Common, args: &PromoteArgs) -> anyhow::Result<ExitCode> {
@@ -52,7 +49,8 @@ pub(in crate::cli) fn run(common: &Common, args: &PromoteArgs) -> anyhow::Result
              that are not published remain only in its file. Continue?"
         )
     };
-    confirm(&question, args.yes, "promoted")?;
+    warn_of_pause(common.open_reader()?.newest().commit());
+    confirm(&question, common.yes, "promoted")?;
     let promoted = if args.start_over {
         start_over(common, args)?
     } else {

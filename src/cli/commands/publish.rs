@@ -9,12 +9,11 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
-use clap::builder::FalseyValueParser;
 use sd_notify::NotifyState;
 use serde_json::json;
 
 use crate::bucket::BucketUrl;
-use crate::cli::arguments::{parse_duration, parse_interval};
+use crate::cli::arguments::{parse_duration, parse_interval, parse_switch};
 use crate::cli::commands::serve::{AdminArgs, LogArgs, NO_RUNTIME};
 use crate::cli::common::{Common, NOT_PUBLISHED, open_log};
 use crate::cli::output::{counted, describe_error, print_error, print_line};
@@ -71,7 +70,7 @@ pub(in crate::cli) struct PublishArgs {
     #[command(flatten)]
     admin: AdminArgs,
     /// Allow an --admin-listen address that other machines can reach
-    #[arg(long, env = "MEDFEED_PLAIN_HTTP", value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "MEDFEED_PLAIN_HTTP", value_parser = parse_switch)]
     plain_http: bool,
     #[command(flatten)]
     log: LogArgs,

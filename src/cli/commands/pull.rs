@@ -6,12 +6,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::FalseyValueParser;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::cli::arguments::{parse_interval, path_parser};
 use crate::cli::common::Common;
-use crate::cli::output::{counted, note, print_error, print_line};
+use crate::cli::output::{can_draw, counted, note, print_error, print_line};
 use crate::model::Dataset;
 use crate::model::printable::{Printable, printable_json};
 use crate::pull::body::ReadLimits;
@@ -46,14 +45,14 @@ pub(in crate::cli) struct PullArgs {
     #[arg(long, env = "MEDFEED_CA_FILE", value_name = "FILE")]
     ca_file: Option<PathBuf>,
     /// Send the key over plain HTTP to another machine: only in a network where nobody can listen in
-    #[arg(long, env = "MEDFEED_PLAIN_HTTP", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     plain_http: bool,
     /// Keep running and follow the changes, instead of catching up once
     #[arg(long)]
     follow: bool,
     /// How often --follow asks for changes. If the service supports waiting, a change arrives sooner: at once with one
     /// dataset, and with two within half of this time, 45 s at most. At least 10ms
-    #[arg(long, env = "MEDFEED_EVERY", value_name = "TIME", default_value = "60s", value_parser = parse_interval)]
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_interval)]
     every: Duration,
     /// Compare the copy with the service, and repair it; --follow does this once a day
     #[arg(long)]
@@ -84,15 +83,17 @@ fn client(args: &PullArgs) -> Result<PullClient, String> {
     if args.server.is_exposed() && !args.plain_http {
         return Err(format!(
             "{} is plain HTTP, and the key must not travel in plain text; use an https address, or accept plain HTTP with \
-             --plain-http",
+             --plain-http (the variable MEDFEED_PLAIN_HTTP is for servers, and does not permit it)",
             args.server
         ));
     }
     let key = match (&args.key_file, std::env::var("MEDFEED_KEY")) {
         (Some(file), _) => key_in(file)?,
-        (None, Ok(key)) => key.trim().to_owned(),
-        (None, Err(_)) => {
-            return Err("there is no API key; set MEDFEED_KEY, or add --key-file".to_owned());
+        (None, Ok(key)) if !key.is_empty() => key.trim().to_owned(),
+        _ => {
+            return Err(
+                "there is no API key: the variable `MEDFEED_KEY` is empty or not set; set it, or add --key-file".to_owned(),
+            );
         }
     };
     PullClient::new(
@@ -126,7 +127,7 @@ fn pull(
         are_named,
         verify: args.verify,
     };
-    let bar = if common.json {
+    let bar = if common.json || !can_draw() {
         ProgressBar::hidden()
     } else {
         ProgressBar::new(0)

@@ -9,8 +9,8 @@ use clap::Args;
 use serde_json::json;
 
 use crate::bucket::BucketUrl;
-use crate::cli::arguments::path_parser;
-use crate::cli::common::{AccessChange, Common, open_log, require_folder};
+use crate::cli::arguments::{parse_note, path_parser};
+use crate::cli::common::{AccessChange, Common, open_log, require_folder, warn_of_pause};
 use crate::cli::output::{confirm, note, warn};
 use crate::model::printable::Printable;
 use crate::model::time::{now, parse_time};
@@ -51,9 +51,9 @@ pub(in crate::cli) struct RestoreArgs {
     /// The backup, which is not changed
     #[arg(value_parser = path_parser())]
     file: PathBuf,
-    /// Do not ask. Replace even a database that is too damaged to be read
-    #[arg(long)]
-    yes: bool,
+    /// Store a note for `medfeed log`, such as the reason: one line of at most 500 characters
+    #[arg(long, value_name = "TEXT", value_parser = parse_note)]
+    note: Option<String>,
 }
 
 pub(in crate::cli) fn backup(common: &Common, args: &BackupArgs) -> anyhow::Result<ExitCode> {
@@ -113,21 +113,26 @@ fn backup_from(
 pub(in crate::cli) fn restore(common: &Common, args: &RestoreArgs) -> anyhow::Result<ExitCode> {
     require_folder(&common.resolved_db())?;
     let is_new = !common.db.exists();
-    let restoration = Restoration::prepare(&common.db, &args.file, common.wait)?;
+    let restoration = Restoration::prepare(&common.db, &args.file, common.wait, args.note.clone())?;
     let differences = restoration.differences().clone();
-    let text = describe_restore(&differences);
-    if let Some(reason) = differences.unreadable.as_ref().filter(|_| !args.yes) {
-        bail!(
-            "the database to replace cannot be read ({reason}); keys that were revoked since the backup would work again. Add --yes to replace it nevertheless"
+    let unreadable = differences.unreadable.as_deref();
+    if let Some(reason) = unreadable.or(is_new.then_some("there is none")) {
+        let lost = format!(
+            "the database to replace cannot be read ({reason}); keys that were revoked since the backup would work again"
         );
+        if !is_new && !common.yes {
+            bail!("{lost}. Add --yes to replace it nevertheless");
+        }
+        warn(&lost);
     }
     if !common.json {
-        note(&text);
+        note(&describe_restore(&differences));
     }
+    warn_of_pause(restoration.last_commit);
     let verb = if is_new { "Create" } else { "Replace" };
     confirm(
         &format!("{verb} {}?", common.db.display()),
-        args.yes,
+        common.yes,
         "restored",
     )?;
     restoration.finish()?;
@@ -137,6 +142,7 @@ pub(in crate::cli) fn restore(common: &Common, args: &RestoreArgs) -> anyhow::Re
         common.db.display()
     );
     let mut json = json!(differences);
+    json["note"] = json!(args.note);
     json["restored"] = true.into();
     common.result(&json, done)?;
     common.await_publication(AccessChange::None)
@@ -151,7 +157,7 @@ fn describe_restore(differences: &RestoreDifferences) -> String {
         keys_that_stop,
         keys_that_come_back,
         keys_that_stay_revoked,
-        unreadable,
+        ..
     } = differences;
     let time = |time: &Option<String>| time.clone().unwrap_or_else(|| "-".to_owned());
     // Writing to a string cannot fail.
@@ -180,13 +186,6 @@ fn describe_restore(differences: &RestoreDifferences) -> String {
     }
     for key in keys_that_stay_revoked {
         let _ = write!(text, "\nkey {} stays revoked", Printable(key));
-    }
-    if let Some(reason) = unreadable {
-        let _ = write!(
-            text,
-            "\nthe database cannot be read ({}): keys that were revoked since the backup will work again",
-            Printable(reason)
-        );
     }
     text
 }

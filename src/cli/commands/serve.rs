@@ -1,6 +1,6 @@
 //! `medfeed serve`, and `medfeed health`: the health check of a container or a systemd unit.
 
-use std::io::{ErrorKind, IsTerminal, stderr};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
-use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
 use tokio::net::TcpListener;
@@ -20,10 +19,10 @@ use crate::api::browsers::{Cors, Origin};
 use crate::bucket::BucketUrl;
 use crate::cli::arguments::{
     parse_contact, parse_duration, parse_filter, parse_interval, parse_listen, parse_public_url,
-    parse_text, parse_url,
+    parse_switch, parse_text, parse_url,
 };
 use crate::cli::common::{Common, open_log, require_folder};
-use crate::cli::output::print_line;
+use crate::cli::output::{can_draw, print_line};
 use crate::model::key::parse_network;
 use crate::model::printable::{Printable, ShellWord};
 use crate::replicate::replica::{Replica, ReplicaStatus};
@@ -65,10 +64,10 @@ pub(in crate::cli) struct ServeArgs {
     )]
     tls_key: Option<PathBuf>,
     /// Serve plain HTTP on an address that other machines can reach: only behind a proxy that speaks HTTPS
-    #[arg(long, env = "MEDFEED_PLAIN_HTTP", value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "MEDFEED_PLAIN_HTTP", value_parser = parse_switch)]
     plain_http: bool,
     /// Start next to an older server on the same address, for a restart without downtime; both need this option
-    #[arg(long, env = "MEDFEED_REUSE_PORT", value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "MEDFEED_REUSE_PORT", value_parser = parse_switch)]
     reuse_port: bool,
     /// The URL that callers see, without /v1 [default: the listen address]
     #[arg(long, env = "MEDFEED_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
@@ -81,11 +80,11 @@ pub(in crate::cli) struct ServeArgs {
     #[arg(long, env = "MEDFEED_CONTACT", value_name = "MAIL|URL", value_parser = parse_contact)]
     contact: Option<String>,
     /// Trust the proxy with this address or CIDR to name the caller's address; repeatable
-    #[arg(long, env = "MEDFEED_TRUSTED_PROXY", value_name = "CIDR", value_parser = parse_network)]
+    #[arg(long, env = "MEDFEED_TRUSTED_PROXY", value_name = "CIDR", value_parser = |text: &str| parse_network(text.trim()))]
     trusted_proxy: Vec<IpNet>,
     /// Allow browser applications of this origin (scheme, host and port) to call the API, or * for all; repeatable
     /// [default: none]
-    #[arg(long, env = "MEDFEED_CORS_ORIGIN", value_name = "ORIGIN")]
+    #[arg(long, env = "MEDFEED_CORS_ORIGIN", value_name = "ORIGIN", value_parser = |text: &str| text.trim().parse::<Origin>())]
     cors_origin: Vec<Origin>,
     /// The header in which trusted proxies name the caller; the other one is ignored
     #[arg(
@@ -106,7 +105,7 @@ pub(in crate::cli) struct ServeArgs {
     #[arg(long, env = "MEDFEED_MAX_STALENESS", value_name = "TIME", default_value = "5m", value_parser = parse_duration)]
     max_staleness: Duration,
     /// Create an empty database if there is none, so that the server can start before the first import
-    #[arg(long, env = "MEDFEED_CREATE", value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "MEDFEED_CREATE", value_parser = parse_switch)]
     create: bool,
     /// How long open requests may take after SIGTERM or Ctrl-C
     #[arg(long, env = "MEDFEED_DRAIN_TIMEOUT", value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
@@ -192,7 +191,7 @@ pub(in crate::cli) struct AdminArgs {
     pub admin_listen: Option<SocketAddr>,
     /// Accept this name in the Host header of --admin-listen, in addition to addresses and localhost; repeatable.
     /// /livez accepts every name
-    #[arg(long, env = "MEDFEED_ADMIN_HOST", value_name = "NAME", value_parser = parse_text)]
+    #[arg(long, env = "MEDFEED_ADMIN_HOST", value_name = "NAME", value_parser = |text: &str| parse_text(text.trim()))]
     admin_host: Vec<String>,
 }
 
@@ -253,9 +252,11 @@ impl LogArgs {
             .with_target(false);
         // Internal errors would be printed on standard error directly.
         let lines = lines.log_internal_errors(false);
-        // Colors are for terminals, not for files and pipes.
-        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let lines = lines.with_ansi(stderr().is_terminal() && !plain);
+        // Colors are for terminals, not for files and pipes. NO_COLOR turns them off by default.
+        let lines = match can_draw() {
+            true => lines,
+            false => lines.with_ansi(false),
+        };
         match self.log_format {
             LogFormat::Pretty => lines.init(),
             LogFormat::Json => lines.json().flatten_event(true).init(),

@@ -744,7 +744,7 @@ fn a_file_that_is_replaced_while_it_is_published_needs_a_restore_after_the_last_
     let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
     let backup = origin.copy();
     origin.publish(&log, once()).unwrap();
-    Restoration::prepare(&origin.path(), &backup.path(), Duration::ZERO)
+    Restoration::prepare(&origin.path(), &backup.path(), Duration::ZERO, None)
         .unwrap()
         .finish()
         .unwrap();
@@ -780,7 +780,7 @@ fn an_origin_that_was_restored_twice_does_not_take_the_log_back_from_another_pub
     let backup = origin.copy();
     // The second restore replaces commits with higher seqs than those of the other publisher.
     for _ in 0..2 {
-        Restoration::prepare(&origin.path(), &backup.path(), Duration::ZERO)
+        Restoration::prepare(&origin.path(), &backup.path(), Duration::ZERO, None)
             .unwrap()
             .finish()
             .unwrap();
@@ -969,7 +969,7 @@ fn after_a_restore_a_whole_state_is_pending() {
     let backup = origin.copy();
     origin.commit();
     origin.publish(&log, once()).unwrap();
-    Restoration::prepare(&origin.path(), &backup.path(), Duration::ZERO)
+    Restoration::prepare(&origin.path(), &backup.path(), Duration::ZERO, None)
         .unwrap()
         .finish()
         .unwrap();

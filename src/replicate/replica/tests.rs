@@ -267,7 +267,7 @@ impl Origin {
     fn restore(&self) {
         let (database, backup) = (self.at("origin.redb"), self.at("backup.redb"));
         fs::copy(&database, &backup).unwrap();
-        Restoration::prepare(&database, &backup, Duration::ZERO)
+        Restoration::prepare(&database, &backup, Duration::ZERO, None)
             .unwrap()
             .finish()
             .unwrap();

@@ -55,7 +55,7 @@ impl Writer {
         tx.open(tables::META)?.remove(tables::META_PUBLISH)?;
         tx.drop_table(tables::OUTBOX)?;
         tx.drop_table(tables::REPLICA)?;
-        put_empty_commit(&tx, Some(seq), Timestamp::EPOCH, what)?;
+        put_empty_commit(&tx, Some(seq), Timestamp::EPOCH, what, None)?;
         self.check_not_replaced()?;
         tx.commit()?;
         self.mark_published()
@@ -103,6 +103,7 @@ pub(in crate::store) fn put_empty_commit(
     jump_past: Option<u64>,
     committed: Timestamp,
     what: &str,
+    note: Option<String>,
 ) -> Result<StoredCommit, StoreError> {
     let mut commits = tx.open(tables::COMMITS)?;
     let last = last_commit(&*commits)?;
@@ -113,6 +114,8 @@ pub(in crate::store) fn put_empty_commit(
         last_seq: jump.unwrap_or(last.last_seq + 1),
         who: current_user(),
         what: what.to_owned(),
+        imported: None,
+        note,
         counts: TableCounts {
             keys: tx.open(tables::KEYS)?.len()?,
             ..last.counts

@@ -47,6 +47,58 @@ pub struct StoredCommit {
     pub who: String,
     /// May be empty.
     pub what: String,
+    /// The number of rows that an import changed. Optional members are not written while they are empty. So other
+    /// commits have the bytes that 0.1.0 wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<ImportCounts>,
+    /// The user's note.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// The numbers of rows of one kind that a batch added, changed, removed or left as they were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RowCounts {
+    /// New rows.
+    pub added: u64,
+    /// Rows with another content.
+    pub changed: u64,
+    /// Rows that do not exist any more.
+    pub removed: u64,
+    /// Rows that the batch has as they are stored.
+    pub unchanged: u64,
+}
+
+impl RowCounts {
+    /// The number of rows that differ now.
+    pub fn differing(&self) -> u64 {
+        self.added + self.changed + self.removed
+    }
+}
+
+/// The numbers of rows of each kind, for a batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImportCounts {
+    /// A record counts as changed if an organization or tag that it links to changes.
+    pub datasets: PerDataset<RowCounts>,
+    /// Organizations.
+    pub organizations: RowCounts,
+    /// Tags.
+    pub tags: RowCounts,
+}
+
+impl ImportCounts {
+    /// The counts with the names of their kinds.
+    pub fn named(&self) -> [(&'static str, RowCounts); 4] {
+        [
+            ("conferences", self.datasets.conferences),
+            ("journals", self.datasets.journals),
+            ("organizations", self.organizations),
+            ("tags", self.tags),
+        ]
+    }
 }
 
 impl StoredCommit {

@@ -10,7 +10,7 @@
 //! | table | key | value |
 //! | --- | --- | --- |
 //! | `meta` | name | `schema`: u32 LE; `fields`: the names of the fields in the JSON of rows; `secret`: the sealed key of tokens and cursors, 32 bytes; `database`: the id, 16 bytes, if ever published; *local*: `publish`: sealed `RowDigest` of all rows, if published; `restored`: sealed `Head`, the last commit of the database that a restore replaced |
-//! | `commits` | last seq of the commit | sealed `StoredCommit`: time, lineage, seqs, totals, last changes, user and description. Never deleted |
+//! | `commits` | last seq of the commit | sealed `StoredCommit`: time, lineage, seqs, totals, last changes, user and description; optional: what an import changed, a note. Never deleted |
 //! | `records` | (dataset, id) | the seq of the record in `log`: the index of `log` by id |
 //! | `organizations`, `tags` | id | sealed row. Source |
 //! | `links` | (kind, ref id, dataset, id) | nothing: the records that link to an organization or tag. Derived |

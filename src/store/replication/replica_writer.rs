@@ -135,7 +135,8 @@ impl ReplicaWriter {
             let base = self.head()?.head();
             let mut tx = WriteTx::new(self.writer.begin_raw()?);
             tx.start_recording(self.mark()?.digest, Some(usize::MAX));
-            let row = put_empty_commit(&tx, Some(base.seq), Timestamp::EPOCH, &promoted(url))?;
+            let row =
+                put_empty_commit(&tx, Some(base.seq), Timestamp::EPOCH, &promoted(url), None)?;
             let (digest, changes) = tx.stop_recording();
             tx.abort()?;
             let changes = changes.unwrap_or_default();

@@ -399,10 +399,15 @@ fn a_restore_skips_the_lost_seqs() {
         if damaged {
             std::fs::write(origin.path(), "of no use").unwrap();
         }
-        Restoration::prepare(&origin.path(), &origin.at("backup.redb"), Duration::ZERO)
-            .unwrap()
-            .finish()
-            .unwrap();
+        Restoration::prepare(
+            &origin.path(),
+            &origin.at("backup.redb"),
+            Duration::ZERO,
+            None,
+        )
+        .unwrap()
+        .finish()
+        .unwrap();
         let view = origin.view();
         assert_eq!(view.id().unwrap(), id);
         assert_eq!(view.restored_over().unwrap(), Some(lost));
@@ -431,10 +436,15 @@ fn a_restore_skips_the_lost_seqs() {
             Some(vec![next.seq])
         );
         // Restore over the restored database.
-        Restoration::prepare(&origin.path(), &origin.at("backup.redb"), Duration::ZERO)
-            .unwrap()
-            .finish()
-            .unwrap();
+        Restoration::prepare(
+            &origin.path(),
+            &origin.at("backup.redb"),
+            Duration::ZERO,
+            None,
+        )
+        .unwrap()
+        .finish()
+        .unwrap();
         assert_eq!(origin.view().restored_over().unwrap(), Some(next));
         assert_eq!(origin.head().seq, next.seq + (1 << 32));
         adds_up(&origin.path());
@@ -451,10 +461,15 @@ fn a_restore_of_an_unpublished_database_skips_no_seqs() {
     )
     .unwrap();
     origin.commit(10);
-    Restoration::prepare(&origin.path(), &origin.at("backup.redb"), Duration::ZERO)
-        .unwrap()
-        .finish()
-        .unwrap();
+    Restoration::prepare(
+        &origin.path(),
+        &origin.at("backup.redb"),
+        Duration::ZERO,
+        None,
+    )
+    .unwrap()
+    .finish()
+    .unwrap();
     // The restore itself is a commit.
     assert_eq!(origin.head().seq, head.seq + 1);
     assert_eq!(
@@ -468,7 +483,7 @@ fn a_restore_of_an_unpublished_database_skips_no_seqs() {
     origin.writer().mark_published().unwrap();
     std::fs::copy(origin.path(), origin.at("copy.redb")).unwrap();
     let elsewhere = origin.at("elsewhere.redb");
-    Restoration::prepare(&elsewhere, &origin.at("copy.redb"), Duration::ZERO)
+    Restoration::prepare(&elsewhere, &origin.at("copy.redb"), Duration::ZERO, None)
         .unwrap()
         .finish()
         .unwrap();

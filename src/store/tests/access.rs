@@ -337,8 +337,13 @@ fn a_revocation_that_a_restore_keeps_is_as_old_as_the_restored_state() {
         edit.revoke_key(&sooner).unwrap_err();
         edit.replace_key(&overlapping, 5_000).unwrap();
     });
-    let restoration =
-        Restoration::prepare(&sample.path(), &sample.at("backup.redb"), Duration::ZERO).unwrap();
+    let restoration = Restoration::prepare(
+        &sample.path(),
+        &sample.at("backup.redb"),
+        Duration::ZERO,
+        None,
+    )
+    .unwrap();
     let differences = restoration.differences();
     assert_eq!(
         differences.keys_that_stay_revoked,
@@ -388,7 +393,7 @@ fn a_key_that_the_backup_revokes_gets_no_overlap_from_the_replaced_database() {
         Some(at(2_000 + overlap_s)),
         "its overlap continues"
     );
-    Restoration::prepare(&sample.path(), &backup, Duration::ZERO)
+    Restoration::prepare(&sample.path(), &backup, Duration::ZERO, None)
         .unwrap()
         .finish()
         .unwrap();
@@ -411,7 +416,7 @@ fn a_restore_is_before_the_commits_that_it_replaces_only_if_they_are_not_publish
         sample.edit_at(ahead.unix_s(), |edit| {
             edit.set_license("more", everything(), None).unwrap()
         });
-        Restoration::prepare(&sample.path(), &backup, Duration::ZERO)
+        Restoration::prepare(&sample.path(), &backup, Duration::ZERO, None)
             .unwrap()
             .finish()
             .unwrap();
@@ -443,7 +448,7 @@ fn a_restore_replaces_nothing_that_another_publisher_took_over() {
     ];
     for (what, make) in files {
         make(&path);
-        let restored = Restoration::prepare(&path, &backup, Duration::ZERO);
+        let restored = Restoration::prepare(&path, &backup, Duration::ZERO, None);
         assert!(
             matches!(restored, Err(StoreError::Fenced { .. })),
             "{what}: {restored:?}"

@@ -2,11 +2,13 @@
 //!
 //! - `moments`: a file that is replaced while another process works on it.
 //! - `damages`: each kind of damage is found by the check.
+//! - `commits`: the bytes of commits, which programs of the first release read.
 //! - `access`: licenses, keys and the effects of restores, at times that are seconds apart.
 //! - `reading`: commits of several times, and filters at the edges of chunks.
 //! - `notes`: writers' notes of dead and foreign processes, and versions of files.
 
 mod access;
+mod commits;
 mod damages;
 mod moments;
 mod notes;

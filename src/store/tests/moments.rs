@@ -141,7 +141,7 @@ fn an_upgrade_does_not_replace_a_file_that_came_meanwhile() {
 #[test]
 fn the_next_writer_keeps_its_note_when_the_file_is_replaced() {
     let restore = |path: &Path, backup: &Path| {
-        Restoration::prepare(path, backup, Duration::ZERO)
+        Restoration::prepare(path, backup, Duration::ZERO, None)
             .unwrap()
             .finish()
             .unwrap();
@@ -196,7 +196,7 @@ fn a_restore_does_not_replace_a_file_that_came_meanwhile() {
         if !is_there {
             fs::remove_file(&path).unwrap();
         }
-        let restoration = Restoration::prepare(&path, &backup, Duration::ZERO).unwrap();
+        let restoration = Restoration::prepare(&path, &backup, Duration::ZERO, None).unwrap();
         moving(&newer, &path)();
         is_replaced(restoration.finish(), &path);
         assert_eq!(licenses(&path), ["all", "newer"], "{what}");

@@ -6,8 +6,8 @@ use redb::{ReadableTable, ReadableTableMetadata};
 
 use crate::model::time::now;
 use crate::model::{
-    Conference, Curated, Dataset, Head, Id, Journal, License, Organization, PerDataset,
-    RecordFields, ReferenceKind, References, Tag, Timestamp,
+    Conference, Curated, Dataset, Id, Journal, License, Organization, RecordFields, ReferenceKind,
+    References, Tag, Timestamp,
 };
 use crate::store::StoreError;
 use crate::store::error::opaque_debug;
@@ -15,8 +15,8 @@ use crate::store::file::notes::current_user;
 use crate::store::file::open::Writer;
 use crate::store::file::published::CommitPublication;
 use crate::store::format::rows::{
-    StoredCommit, TableCounts, find_linked, last_commit, load_record_ids, load_references,
-    load_rows, seal,
+    CommitPoint, ImportCounts, StoredCommit, TableCounts, find_linked, last_commit,
+    load_record_ids, load_references, load_rows, seal,
 };
 use crate::store::format::tables;
 use crate::store::read::snapshot::Snapshot;
@@ -31,7 +31,7 @@ pub struct Edit<'w> {
     pub(in crate::store) references: References,
     pub(in crate::store) licenses: Vec<License>,
     pub(super) began_at: Timestamp,
-    base: Head,
+    base: CommitPoint,
     /// The row of the new commit. Its time is the clock's, or the last commit's if that is later. So times never
     /// decrease.
     pub(in crate::store) commit: StoredCommit,
@@ -48,12 +48,12 @@ impl Writer {
     pub fn begin_at(&self, began_at: Timestamp) -> Result<Edit<'_>, StoreError> {
         let mut tx = WriteTx::new(self.begin_raw()?);
         let last = last_commit(&*tx.open(tables::COMMITS)?)?;
-        let base = last.point().head();
+        let base = last.point();
         let references =
             load_references(&*tx.open(tables::ORGANIZATIONS)?, &*tx.open(tables::TAGS)?)?;
         let mut licenses: Vec<License> = load_rows("licenses", &*tx.open(tables::LICENSES)?)?;
         licenses.sort_by(|one, other| one.name.cmp(&other.name));
-        let publication = CommitPublication::begin(self, &mut tx, base)?;
+        let publication = CommitPublication::begin(self, &mut tx, base.head())?;
         Ok(Edit {
             writer: self,
             tx,
@@ -67,6 +67,8 @@ impl Writer {
                 first_seq: last.last_seq + 1,
                 who: current_user(),
                 what: String::new(),
+                imported: None,
+                note: None,
                 ..last
             },
             references_changed: false,
@@ -76,7 +78,7 @@ impl Writer {
 
 impl Edit<'_> {
     /// The commit that the edit started from.
-    pub fn base_head(&self) -> Head {
+    pub fn base_commit(&self) -> CommitPoint {
         self.base
     }
 
@@ -100,6 +102,11 @@ impl Edit<'_> {
     pub fn describe(&mut self, what: impl Into<String>) {
         const MAX_CHARS: usize = 1_000;
         self.commit.what = what.into().chars().take(MAX_CHARS).collect();
+    }
+
+    /// Sets the user's note for the history.
+    pub fn set_note(&mut self, note: Option<String>) {
+        self.commit.note = note;
     }
 
     pub(in crate::store) fn take_seq(&mut self) -> u64 {
@@ -158,16 +165,6 @@ pub struct Batch {
     pub journals: BTreeMap<Id, Option<Journal>>,
 }
 
-/// The numbers of rows of one kind that a batch added, changed, removed or left as they were.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-#[allow(missing_docs, reason = "named as in the import's summary")]
-pub struct RowCounts {
-    pub added: u64,
-    pub changed: u64,
-    pub removed: u64,
-    pub unchanged: u64,
-}
-
 /// The numbers of records that enter, leave or change in one license and one dataset, by a commit.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[allow(missing_docs, reason = "described above")]
@@ -183,10 +180,7 @@ pub struct LicenseEffect {
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "described above")]
 pub struct BatchOutcome {
-    /// A record counts as changed if an organization or tag that it links to changes.
-    pub datasets: PerDataset<RowCounts>,
-    pub organizations: RowCounts,
-    pub tags: RowCounts,
+    pub rows: ImportCounts,
     pub licenses: Vec<LicenseEffect>,
 }
 

@@ -14,10 +14,10 @@ use crate::model::{
 use crate::store::StoreError;
 use crate::store::format::feed::FeedEntry;
 use crate::store::format::rows::{
-    RecordRow, find_linked, find_record, hash, load_record_ids, seal,
+    RecordRow, RowCounts, find_linked, find_record, hash, load_record_ids, seal,
 };
 use crate::store::format::tables;
-use crate::store::write::edit::{Batch, BatchOutcome, Edit, LicenseEffect, RowCounts};
+use crate::store::write::edit::{Batch, BatchOutcome, Edit, LicenseEffect};
 use crate::store::write::feeds::{self, FeedChange};
 
 /// A record that a commit adds, changes or removes. Each change takes one seq.
@@ -57,13 +57,13 @@ impl Edit<'_> {
         let mut outcome = BatchOutcome::default();
         let mut touched = PerDataset::<BTreeSet<Id>>::default();
         let mut changed = Vec::new();
-        outcome.organizations = self.apply_references(
+        outcome.rows.organizations = self.apply_references(
             tables::ORGANIZATIONS,
             |all| &mut all.organizations,
             &batch.organizations,
             &mut changed,
         )?;
-        outcome.tags =
+        outcome.rows.tags =
             self.apply_references(tables::TAGS, |all| &mut all.tags, &batch.tags, &mut changed)?;
         for (kind, id) in changed {
             for (dataset, record) in find_linked(&*self.tx.open(tables::LINKS)?, kind, id)? {
@@ -73,14 +73,15 @@ impl Edit<'_> {
         let last_seq = self.commit.last_seq;
         self.apply_records(&batch.conferences, &touched.conferences, &mut outcome)?;
         self.apply_records(&batch.journals, &touched.journals, &mut outcome)?;
-        let references_changed = [outcome.organizations, outcome.tags]
+        let references_changed = [outcome.rows.organizations, outcome.rows.tags]
             .iter()
-            .any(|counts| counts.added + counts.changed + counts.removed > 0);
+            .any(|counts| counts.differing() > 0);
         self.references_changed |= references_changed;
         if self.commit.last_seq == last_seq && references_changed {
             // No record shows the change, but every commit needs a seq.
             self.take_seq();
         }
+        self.commit.imported = Some(outcome.rows);
         Ok(outcome)
     }
 
@@ -178,7 +179,7 @@ impl Edit<'_> {
         }
         let records = &mut self.commit.records[dataset];
         *records = *records + counts.added - counts.removed;
-        outcome.datasets[dataset] = counts;
+        outcome.rows.datasets[dataset] = counts;
         outcome.licenses.extend(self.write(&changes)?);
         Ok(())
     }
