@@ -159,6 +159,7 @@ fn likely_mistakes_are_warned_of() {
         .unwrap();
         let warnings: Vec<String> = merged
             .warnings
+            .kept()
             .iter()
             .map(|warning| without_folder(&warning.to_string()))
             .collect();
@@ -199,6 +200,7 @@ fn likely_mistakes_are_warned_of() {
         .unwrap();
         let warnings: Vec<String> = merged
             .warnings
+            .kept()
             .iter()
             .map(|warning| without_folder(&warning.to_string()))
             .collect();
@@ -241,7 +243,7 @@ fn the_word_of_the_database_is_preferred_while_a_record_has_it() {
         MergeOptions::default(),
     )
     .unwrap();
-    assert_eq!(merged.warnings, []);
+    assert_eq!(merged.warnings.kept(), []);
     apply(&database, merged.batch);
     let rows = row(51, "Balneology") + &row(52, "Balneology");
     for lints_all in [false, true] {
@@ -250,7 +252,12 @@ fn the_word_of_the_database_is_preferred_while_a_record_has_it() {
             ..MergeOptions::default()
         };
         let merged = run(&database, &format!("# conferences.jsonl\n{rows}"), options).unwrap();
-        let warnings: Vec<String> = merged.warnings.iter().map(ToString::to_string).collect();
+        let warnings: Vec<String> = merged
+            .warnings
+            .kept()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         let expected =
             "`Balneology` - looks like a misspelling of `Balneologgy` (2 rows, the first is here)";
         assert!(
@@ -268,6 +275,7 @@ fn the_word_of_the_database_is_preferred_while_a_record_has_it() {
         let merged = run(&database, &format!("# conferences.jsonl\n{rows}"), options).unwrap();
         let words: Vec<_> = merged
             .warnings
+            .kept()
             .iter()
             .map(|warning| warning.value.as_deref().unwrap_or_default())
             .collect();
@@ -368,7 +376,7 @@ fn rows_of_different_kinds_may_share_a_name() {
         "# journals.jsonl\n{\"id\":50,\"name\":\"Topic: Heart\"}\n".to_owned(),
     ];
     let merged = run(&sample_database(), &files.concat(), MergeOptions::default()).unwrap();
-    assert_eq!(merged.warnings, []);
+    assert_eq!(merged.warnings.kept(), []);
     // A second row of a kind is reported, at its own kind.
     let second = "{\"id\":51,\"name\":\"topic: heart\"}\n";
     let merged = run(
@@ -377,7 +385,12 @@ fn rows_of_different_kinds_may_share_a_name() {
         MergeOptions::default(),
     )
     .unwrap();
-    let warnings: Vec<String> = merged.warnings.iter().map(ToString::to_string).collect();
+    let warnings: Vec<String> = merged
+        .warnings
+        .kept()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     assert!(
         warnings.len() == 1 && warnings[0].contains("is also the name of journal 50"),
         "{warnings:?}"
@@ -397,6 +410,7 @@ fn warnings_after(database: &TestDatabase, head: &str, files: &[&str]) -> Vec<St
         let merged = run(database, &file, MergeOptions::default()).unwrap();
         warnings = merged
             .warnings
+            .kept()
             .iter()
             .map(|warning| without_folder(&warning.to_string()))
             .collect();
@@ -738,7 +752,12 @@ fn records_of_two_datasets_with_one_id_are_two_records() {
     ];
     for (files, expected) in cases {
         let merged = run(&licensed_database(), &files, MergeOptions::default()).unwrap();
-        let warnings: Vec<String> = merged.warnings.iter().map(ToString::to_string).collect();
+        let warnings: Vec<String> = merged
+            .warnings
+            .kept()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         assert_eq!(
             warnings.len(),
             usize::from(!expected.is_empty()),
@@ -758,11 +777,11 @@ fn findings(files: &[&str], options: MergeOptions) -> (Vec<Finding>, Vec<Finding
     let mut found = Vec::new();
     for file in files {
         let merged = run(&database, file, options).unwrap();
-        found = merged.warnings;
+        found = merged.warnings.kept().to_vec();
         apply(&database, merged.batch);
     }
     let stored = crate::import::lint::lint_database(&database.state()).unwrap();
-    (found, stored)
+    (found, stored.kept().to_vec())
 }
 
 #[test]
@@ -1003,10 +1022,11 @@ fn values_with_one_right_value_are_corrected() {
                 fix.value.as_ref().unwrap()
             )
         };
-        let fixes: Vec<String> = merged.fixes.iter().map(shown).collect();
+        let fixes: Vec<String> = merged.fixes.kept().iter().map(shown).collect();
         assert_eq!(fixes.join(" "), expected, "{file}");
         let warnings = merged
             .warnings
+            .kept()
             .iter()
             .map(|found| format!("{} {}", found.line.unwrap(), found.rule.unwrap()));
         assert_eq!(
@@ -1019,10 +1039,14 @@ fn values_with_one_right_value_are_corrected() {
         let database = sample_database();
         apply(&database, merged.batch);
         let stored = crate::import::lint::lint_database(&database.state()).unwrap();
-        assert_eq!(stored.len(), merged.warnings.len(), "{file}: {stored:?}");
+        assert_eq!(
+            stored.total(),
+            merged.warnings.total(),
+            "{file}: {stored:?}"
+        );
         // Without the option, nothing is corrected.
         let merged = run(&sample_database(), &file, MergeOptions::default()).unwrap();
-        assert_eq!(merged.fixes, [], "{file}");
+        assert_eq!(merged.fixes.kept(), [], "{file}");
     }
 }
 
@@ -1049,10 +1073,11 @@ fn only_values_of_the_row_are_corrected() {
         let merged = run(&database, &format!("# conferences.csv\n{rows}\n"), options).unwrap();
         let fields: Vec<&str> = merged
             .fixes
+            .kept()
             .iter()
             .filter_map(|fix| fix.field.as_deref())
             .collect();
         assert_eq!(fields, expected, "{rows}");
-        assert_eq!(merged.warnings, [], "{rows}");
+        assert_eq!(merged.warnings.kept(), [], "{rows}");
     }
 }
