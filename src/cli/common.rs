@@ -284,6 +284,16 @@ impl Common {
         Ok(Writer::open_or_create(&self.db, self.wait)?)
     }
 
+    /// Opens the database for a change. The change of a dry run is made in a copy: a question takes no lock, and needs
+    /// no right to write.
+    pub fn open_to_change(&self, create: bool, dry_run: bool) -> anyhow::Result<Writer> {
+        Ok(match (dry_run, create) {
+            (true, _) => Writer::of_copy(&self.resolved_db())?,
+            (false, true) => self.open_or_create_writer()?,
+            (false, false) => self.open_writer()?,
+        })
+    }
+
     pub fn open_reader(&self) -> Result<Reader, StoreError> {
         Reader::open(&self.db)
     }

@@ -8,7 +8,7 @@ use indicatif::HumanCount;
 use serde_json::json;
 
 use crate::disk;
-use crate::import::{Finding, FindingGroup, group};
+use crate::import::{Finding, FindingGroup, Findings};
 use crate::model::printable::{Printable, printable_json};
 
 /// Prints why the command failed.
@@ -54,17 +54,22 @@ pub(in crate::cli) fn warn(message: &str) {
 }
 
 /// Returns a line for each kind of findings, or for each finding.
-pub(in crate::cli) fn list_findings(findings: &[Finding], all: bool) -> Vec<String> {
-    if all {
-        return findings.iter().map(Finding::to_string).collect();
-    }
-    let groups = group(findings);
-    let listed: usize = groups.iter().map(|group| group.count).sum();
-    let mut lines: Vec<String> = groups.iter().map(FindingGroup::to_string).collect();
-    if listed < findings.len() {
+pub(in crate::cli) fn list_findings(findings: &Findings, all: bool) -> Vec<String> {
+    let (kept, groups) = (findings.kept(), findings.groups());
+    let (mut lines, listed): (Vec<String>, usize) = if all {
+        (kept.iter().map(Finding::to_string).collect(), kept.len())
+    } else {
+        let counts = groups.iter().map(|group| group.count);
+        (
+            groups.iter().map(FindingGroup::to_string).collect(),
+            counts.sum(),
+        )
+    };
+    let more = findings.total() - listed;
+    if more > 0 {
         lines.push(format!(
-            "and {} more; --all-faults lists all",
-            HumanCount((findings.len() - listed) as u64)
+            "and {} more, which are only counted",
+            HumanCount(more as u64)
         ));
     }
     lines
@@ -192,18 +197,19 @@ mod tests {
 
     #[test]
     fn at_most_a_thousand_kinds_of_findings_are_listed() {
-        let kinds: Vec<Finding> = (0..1_002)
-            .map(|at| Finding {
-                field: Some(at.to_string()),
-                ..Finding::default()
-            })
-            .collect();
-        let listed = list_findings(&kinds, false);
-        assert_eq!(
-            (listed.len(), listed[1_000].as_str()),
-            (1_001, "and 2 more; --all-faults lists all")
-        );
-        assert_eq!(list_findings(&kinds, true).len(), 1_002);
+        let mut kinds = Findings::default();
+        kinds.extend((0..12_345).map(|at| Finding {
+            field: Some(at.to_string()),
+            ..Finding::default()
+        }));
+        let cases = [
+            (false, 1_001, "and 11,345 more, which are only counted"),
+            (true, 10_001, "and 2,345 more, which are only counted"),
+        ];
+        for (all, lines, last) in cases {
+            let listed = list_findings(&kinds, all);
+            assert_eq!((listed.len(), listed[lines - 1].as_str()), (lines, last));
+        }
     }
 
     #[test]

@@ -153,15 +153,6 @@ fn sort_by_file<T, K: Ord>(
     });
 }
 
-/// Sorts by file, in order of appearance, and by line. Findings without a file come last.
-pub(in crate::import) fn sort_findings(findings: &mut [Finding]) {
-    sort_by_file(
-        findings,
-        |finding| &finding.file,
-        |finding| (finding.line, finding.kind, finding.id),
-    );
-}
-
 /// Shortens a value, name or path to a readable length.
 pub(in crate::import) fn shortened(text: &str) -> String {
     cut(text, 200)
@@ -260,13 +251,6 @@ impl FindingGroups {
     }
 }
 
-/// Groups findings, in order of first appearance.
-pub fn group(findings: &[Finding]) -> Vec<FindingGroup> {
-    let mut groups = FindingGroups::default();
-    findings.iter().for_each(|finding| groups.add(finding));
-    groups.groups
-}
-
 impl FindingGroup {
     /// Returns a group of one finding.
     fn of(found: &Finding) -> FindingGroup {
@@ -343,36 +327,34 @@ impl fmt::Display for FindingGroup {
     }
 }
 
-/// The faults that stop an import. All are counted, and the first [`BadRows::MAX_KEPT`] are kept.
+/// The faults that stop an import, or its warnings. All are counted, and the first [`Findings::MAX_KEPT`] are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct BadRows {
+pub struct Findings {
     kept: Vec<Finding>,
-    /// Whether all faults are kept.
-    pub(in crate::import) keeps_all: bool,
     groups: FindingGroups,
     total: usize,
 }
 
-impl BadRows {
-    /// The number of faults that are kept by default.
-    pub const MAX_KEPT: usize = 1_000;
+impl Findings {
+    /// The number of findings that are kept.
+    pub const MAX_KEPT: usize = 10_000;
 
-    /// Returns the groups of similar faults, in the order of files and lines.
+    /// Returns the groups of similar findings, in the order of files and lines.
     pub fn groups(&self) -> &[FindingGroup] {
         &self.groups.groups
     }
 
-    /// Returns the kept faults in the order in which they were found.
+    /// Returns the kept findings.
     pub fn kept(&self) -> &[Finding] {
         &self.kept
     }
 
-    /// Returns the number of faults, including those that are not kept.
+    /// Returns the number of findings, including those that are not kept.
     pub fn total(&self) -> usize {
         self.total
     }
 
-    /// Returns true if there is no fault.
+    /// Returns true if there is no finding.
     pub fn is_empty(&self) -> bool {
         self.total == 0
     }
@@ -384,27 +366,46 @@ impl BadRows {
         value: Option<&str>,
         message: impl Into<Message>,
     ) {
+        self.add(Finding::new(position, field, value, message.into()));
+    }
+
+    pub(in crate::import) fn add(&mut self, found: Finding) {
         self.total += 1;
-        let found = Finding::new(position, field, value, message.into());
         self.groups.add(&found);
-        if self.keeps_all || self.kept.len() < BadRows::MAX_KEPT {
+        if self.kept.len() < Findings::MAX_KEPT {
             self.kept.push(found);
         }
     }
 
-    /// Sorts the faults by file, in order of appearance, and by line. Both phases find faults in the same file.
+    /// Sorts the findings by file, in order of appearance, and by line. Several phases find some in the same file.
     pub(in crate::import) fn sort(&mut self) {
-        sort_findings(&mut self.kept);
+        sort_by_file(
+            &mut self.kept,
+            |finding| &finding.file,
+            |finding| (finding.line, finding.kind, finding.id),
+        );
         sort_by_file(
             &mut self.groups.groups,
             |group| &group.file,
-            |group| group.lines.first().copied(),
+            |group| {
+                (
+                    group.lines.first().copied(),
+                    group.kind,
+                    group.ids.first().copied(),
+                )
+            },
         );
         self.groups.indexes.clear();
     }
 }
 
-impl fmt::Display for BadRows {
+impl Extend<Finding> for Findings {
+    fn extend<T: IntoIterator<Item = Finding>>(&mut self, found: T) {
+        found.into_iter().for_each(|finding| self.add(finding));
+    }
+}
+
+impl fmt::Display for Findings {
     /// Writes one fault per line, without a final line end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
@@ -483,15 +484,15 @@ impl UnknownNames {
 /// Collects the faults of one row.
 pub(in crate::import) struct RowFaults<'a> {
     position: &'a FilePosition,
-    bad: &'a mut BadRows,
+    bad: &'a mut Findings,
     /// The unknown names of the file, and its warnings, while it is read.
-    of_file: Option<(&'a mut UnknownNames, &'a mut Vec<Finding>)>,
+    of_file: Option<(&'a mut UnknownNames, &'a mut Findings)>,
     /// The number of faults of the run before this row.
     before: usize,
 }
 
 impl<'a> RowFaults<'a> {
-    pub fn new(position: &'a FilePosition, bad: &'a mut BadRows) -> RowFaults<'a> {
+    pub fn new(position: &'a FilePosition, bad: &'a mut Findings) -> RowFaults<'a> {
         RowFaults {
             position,
             before: bad.total(),
@@ -504,7 +505,7 @@ impl<'a> RowFaults<'a> {
     pub fn of_file(
         self,
         unknown: &'a mut UnknownNames,
-        warnings: &'a mut Vec<Finding>,
+        warnings: &'a mut Findings,
     ) -> RowFaults<'a> {
         RowFaults {
             of_file: Some((unknown, warnings)),
@@ -520,12 +521,12 @@ impl<'a> RowFaults<'a> {
         message: impl Into<Message>,
     ) {
         if let Some((_, warnings)) = &mut self.of_file {
-            warnings.push(Finding::new(
+            warnings.push(
                 self.position,
                 Some(&field.to_string()),
                 Some(value),
-                message.into(),
-            ));
+                message,
+            );
         }
     }
 
@@ -640,10 +641,16 @@ mod tests {
         }
     }
 
+    fn of(found: &[Finding]) -> Findings {
+        let mut all = Findings::default();
+        all.extend(found.iter().cloned());
+        all
+    }
+
     fn shown(faults: &[Finding]) -> Vec<String> {
-        let mut faults = faults.to_vec();
-        sort_findings(&mut faults);
-        group(&faults).iter().map(ToString::to_string).collect()
+        let mut all = of(faults);
+        all.sort();
+        all.groups().iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -852,7 +859,7 @@ mod tests {
         ];
         for (other, expected) in cases {
             assert_eq!(
-                group(&[one.clone(), other.clone()]).len(),
+                of(&[one.clone(), other.clone()]).groups().len(),
                 expected,
                 "{other:?}"
             );
@@ -871,7 +878,7 @@ mod tests {
                 word("b", "A"),
                 word("a", "A"),
             ];
-            assert_eq!(group(&found).len(), expected, "{remedy:?}");
+            assert_eq!(of(&found).groups().len(), expected, "{remedy:?}");
         }
         // Rows of the database are grouped by their kind.
         let stored = |kind, id| Finding {
@@ -897,7 +904,7 @@ mod tests {
     }
 
     fn bad_row(field: Option<&str>, value: Option<&str>, message: &'static str) -> Finding {
-        let mut bad = BadRows::default();
+        let mut bad = Findings::default();
         bad.push(
             &FilePosition {
                 file: "conferences.csv".into(),
@@ -950,9 +957,9 @@ mod tests {
     }
 
     #[test]
-    fn all_bad_rows_are_counted_and_a_thousand_kept() {
-        let mut bad = BadRows::default();
-        for line in 1..=1_234 {
+    fn all_findings_are_counted_and_the_first_are_kept() {
+        let mut bad = Findings::default();
+        for line in 1..=12_345 {
             bad.push(
                 &FilePosition {
                     file: "tags.csv".into(),
@@ -963,10 +970,11 @@ mod tests {
                 "xxx",
             );
         }
-        assert_eq!((bad.kept().len(), bad.total()), (1_000, 1_234));
+        assert_eq!((bad.kept().len(), bad.total()), (10_000, 12_345));
+        assert_eq!(bad.groups()[0].count, 12_345);
         assert!(
             bad.to_string()
-                .ends_with("tags.csv:999: xxx\ntags.csv:1000: xxx")
+                .ends_with("tags.csv:9999: xxx\ntags.csv:10000: xxx")
         );
     }
 

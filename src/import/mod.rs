@@ -23,7 +23,7 @@ pub mod merge;
 pub mod read;
 pub mod rows;
 
-pub use findings::{BadRows, FilePosition, Finding, FindingGroup, group};
+pub use findings::{FilePosition, Finding, FindingGroup, Findings};
 pub use merge::{MergeOptions, Merged, Refusal, merge};
 pub use read::cells::DecimalSign;
 pub use read::dates::DateOrder;

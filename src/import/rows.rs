@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::import::findings::{BadRows, FilePosition, Finding, RowFaults, UnknownNames};
+use crate::import::findings::{FilePosition, Finding, Findings, RowFaults, UnknownNames};
 use crate::import::read::options::ReadOptions;
 use crate::import::read::statement::Statement;
 use crate::model::{ConferenceFields, Id, JournalFields, Message, OrganizationFields, TagFields};
@@ -15,8 +15,8 @@ pub struct ImportRows {
     pub(super) conferences: Vec<ImportRow<ConferenceFields>>,
     pub(super) journals: Vec<ImportRow<JournalFields>>,
     /// The faults so far. Merging adds its own.
-    pub bad: BadRows,
-    pub(super) warnings: Vec<Finding>,
+    pub bad: Findings,
+    pub(super) warnings: Findings,
     /// Effects of the options that the user may want to know.
     pub(super) notes: Vec<Finding>,
     /// The sets of fields that identify records in rows without an id.
@@ -60,9 +60,9 @@ pub(super) struct FileRows<'a, F> {
     pub file: &'a Arc<str>,
     pub options: &'a ReadOptions,
     pub rows: &'a mut Vec<ImportRow<F>>,
-    pub bad: &'a mut BadRows,
+    pub bad: &'a mut Findings,
     pub unknown: UnknownNames,
-    pub warnings: &'a mut Vec<Finding>,
+    pub warnings: &'a mut Findings,
 }
 
 impl<F> FileRows<'_, F> {
@@ -114,11 +114,10 @@ impl<F> FileRows<'_, F> {
     /// Adds a warning.
     pub fn warn(&mut self, line: Option<u64>, message: Message) {
         let file = Some(self.file.to_string());
-        self.warnings.push(Finding {
+        self.warnings.add(Finding {
             file,
             line,
-            message,
-            ..Finding::default()
+            ..Finding::about(None, None, message)
         });
     }
 }

@@ -163,3 +163,55 @@ fn an_import_from_standard_input_is_bounded() {
         "{told}"
     );
 }
+
+#[test]
+fn findings_are_kept_up_to_a_bound_and_all_are_counted() {
+    const LINES: usize = 300_000;
+    let faults = gzip("{\"id\":0}\n".repeat(LINES).as_bytes(), 1);
+    // No line of these is a row.
+    let warnings = gzip("id,name\n".repeat(LINES + 1).as_bytes(), 1);
+    let all = "and 290,000 more, which are only counted";
+    let cases = [
+        ("journals.jsonl.gz", &faults, "--all-faults", 1, all),
+        ("journals.jsonl.gz", &faults, "--json", 1, "error"),
+        (
+            "journals.csv.gz",
+            &warnings,
+            "--all-faults",
+            0,
+            "and 290,001 more",
+        ),
+        ("journals.csv.gz", &warnings, "--json", 0, "warning"),
+    ];
+    for (name, content, option, code, expected) in cases {
+        let site = Site::new();
+        site.write(name, content);
+        let mut import = site.command(["import", "--create", name, option]);
+        import.env("MALLOC_ARENA_MAX", "1");
+        let limited = format!("ulimit -v {MEMORY_KIB}; exec \"$@\"");
+        let done = Done::of(&mut site.in_shell(&limited, &import));
+        assert_eq!(
+            done.code,
+            Some(code),
+            "{name} {option}: {:.500}",
+            done.stderr
+        );
+        let printed = done.stdout.len() + done.stderr.len();
+        assert!(printed < PRINTED_BYTES, "{name} {option}: {printed} bytes");
+        if option != "--json" {
+            assert!(
+                done.stderr.contains(expected),
+                "{name}: {:.500}",
+                done.stderr
+            );
+            continue;
+        }
+        let told = done.json();
+        let kept = told[format!("{expected}s")].as_array().unwrap().len();
+        let count = told[format!("{expected}_count")].as_u64().unwrap();
+        assert!(
+            kept == 10_000 && count >= LINES as u64,
+            "{name}: {kept} {count}"
+        );
+    }
+}

@@ -210,6 +210,42 @@ fn a_file_is_checked_without_the_right_to_write() {
     );
 }
 
+#[test]
+fn a_dry_run_takes_no_lock_and_needs_no_right_to_write() {
+    let Some(site) = shared_site() else { return };
+    let file = site.write("more/conferences.jsonl", conferences_of_version(33, 0));
+    fs::set_permissions(site.db(), Permissions::from_mode(0o444)).unwrap();
+    fs::set_permissions(site.folder(), Permissions::from_mode(0o755)).unwrap();
+    let _writer = medfeed::store::Writer::open(&site.db(), Duration::ZERO).unwrap();
+    let before = (fs::read(site.db()).unwrap(), site.files());
+    let run = |args: &[&str]| {
+        let dry = ["--dry-run", "--json", "--wait", "0s"];
+        let done = Done::of(as_nobody(&mut site.command([args, &dry].concat())));
+        assert_eq!(done.code, Some(0), "{args:?}: {done:?}");
+        done.json()
+    };
+    let told = run(&["import", file.to_str().unwrap()]);
+    assert_eq!(
+        (
+            &told["committed"],
+            &told["datasets"]["conferences"]["added"]
+        ),
+        (&false.into(), &3.into()),
+        "{told}"
+    );
+    assert_eq!(told["licenses"][0]["entering"], 3, "{told}");
+    let told = run(&["license", "set", "all", "--dataset", "journals", "--widen"]);
+    assert_eq!(
+        (&told["committed"], &told["effects"][0]["leaving"]),
+        (&false.into(), &30.into()),
+        "{told}"
+    );
+    assert!(
+        (fs::read(site.db()).unwrap(), site.files()) == before,
+        "nothing changed"
+    );
+}
+
 /// Runs a command after a script, with mounts of its own. `None` if nothing can be mounted.
 fn in_own_mounts(site: &Site, script: &str, args: &[&str]) -> Option<Done> {
     let unshare = |script: &str, args: &[&str]| {

@@ -251,3 +251,68 @@ fn faults_of_one_kind_are_one_line() {
     );
     assert_eq!(json["groups"][0]["count"], 2 * 1_100);
 }
+
+#[test]
+fn a_file_that_is_refused_as_a_whole_is_reported_like_bad_rows() {
+    let site = Site::new();
+    site.write("list.csv", "id,name\n1,A\n");
+    site.write("journals.pdf", "%PDF-1.7");
+    site.write("journals.xlsx", "PK\u{3}\u{4} and no more");
+    site.write("tags.csv", [b"id,name\n1,".as_slice(), &[0x1f; 3]].concat());
+    site.write("empty/README.md", "");
+    site.write("wrong.toml", "[set]\n\nyear = \"soon\"\n");
+    site.write("broken.toml", "match = 5\n");
+    let cases = [
+        ("gone.csv --dataset tags", "gone.csv", "No such file"),
+        ("gone/journals.csv", "gone/journals.csv", "No such file"),
+        ("journals.pdf", "journals.pdf", "it is a PDF document"),
+        (
+            "list.csv",
+            "list.csv",
+            "the file name does not say what it contains",
+        ),
+        (
+            "journals.xlsx",
+            "journals.xlsx",
+            "its zip archive is damaged",
+        ),
+        ("empty", "empty", "contains nothing to import"),
+        (
+            "list.csv --recipe broken.toml",
+            "broken.toml",
+            "broken.toml:1: ",
+        ),
+        ("list.csv --recipe gone.toml", "gone.toml", "No such file"),
+        (
+            "list.csv --recipe wrong.toml",
+            "",
+            "wrong.toml:3: `soon` is not a value of year",
+        ),
+        (
+            "list.csv --map a=b",
+            "",
+            "--map 'a=b': there is no field `b`",
+        ),
+        ("-", "", "needs --dataset"),
+    ];
+    for command in ["import", "lint"] {
+        for (line, file, message) in cases {
+            let args = [command].into_iter().chain(line.split(' '));
+            let done = site.run(args.chain(["--json"]));
+            let told = done.json();
+            let error = &told["errors"][0];
+            assert_eq!(
+                (done.code, &told["committed"], &told["error_count"]),
+                (Some(1), &false.into(), &1.into()),
+                "{line}: {told}"
+            );
+            assert_eq!(error["file"].as_str().unwrap_or_default(), file, "{told}");
+            assert!(
+                error["message"].as_str().unwrap().contains(message)
+                    && told["error"] == error["message"],
+                "{line}: {told}"
+            );
+        }
+    }
+    assert!(!site.db().exists());
+}

@@ -20,15 +20,15 @@ use crate::cli::output::{
 };
 use crate::import::lint::lint_database;
 use crate::import::{
-    self, ColumnMapping, DateOrder, DecimalSign, FileFormat, Finding, FindingGroup, Given,
-    ImportRows, MergeOptions, Merged, ReadOptions, Refusal, RowKind, Source, SourceOptions, Word,
-    group, read_recipe,
+    self, ColumnMapping, DateOrder, DecimalSign, FileFormat, Finding, Findings, Given, ImportRows,
+    InputError, MergeOptions, Merged, ReadOptions, Refusal, RowKind, Source, SourceOptions, Word,
+    read_recipe,
 };
 use crate::model::Head;
+use crate::model::message::message;
 use crate::model::printable::Printable;
-use crate::store::RowCounts;
-use crate::store::file::fill::NoDatabase;
 use crate::store::write::edit::{BatchOutcome, LicenseEffect};
+use crate::store::{RowCounts, Writer};
 
 /// The files to read, and how.
 #[derive(Debug, Args)]
@@ -77,7 +77,7 @@ pub(in crate::cli) struct ReadArgs {
     /// Skip unknown columns and fields, with a warning that names them
     #[arg(long)]
     ignore_unknown: bool,
-    /// List every fault and warning, instead of one line for each kind
+    /// List each fault and warning, up to 10,000, instead of one line for each kind
     #[arg(long)]
     pub all_faults: bool,
 }
@@ -144,7 +144,6 @@ impl ReadArgs {
         options.decimal = self.decimal.or(options.decimal);
         options.create_links |= self.create_links;
         options.ignore_unknown |= self.ignore_unknown;
-        options.all_faults = self.all_faults;
         options.check()?;
         let kind = self.dataset.or(of_recipe);
         let sources = Source::find(
@@ -222,7 +221,7 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
     };
     show_step(&bar, "reading the files");
     let rows = read_rows(&sources, &reading)?;
-    let mut accepted: Option<Vec<Finding>> = None;
+    let mut accepted: Option<Findings> = None;
     let (merged, outcome, changes) = loop {
         show_step(&bar, "checking the rows");
         let (head, merged) = merge_unlocked(common, rows.clone(), &options)?;
@@ -237,17 +236,17 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
             bar.finish_and_clear();
             let warnings = &merged.warnings;
             print_warnings(common, warnings, args.read.all_faults);
-            let count = counted(warnings.len(), "warning");
+            let count = counted(warnings.total(), "warning");
             let error = format!(
                 "{count}; nothing was changed, because --strict refuses warnings. Make the corrections, or leave out --strict"
             );
-            return refuse_with(common, &error, warnings, &group(warnings), warnings.len());
+            return refuse_with(common, &error, warnings);
         }
         let is_accepted = merged.warnings.is_empty() || accepted.as_ref() == Some(&merged.warnings);
         if args.asks(common) && !is_accepted {
             bar.finish_and_clear();
             print_warnings(common, &merged.warnings, args.read.all_faults);
-            let count = counted(merged.warnings.len(), "warning");
+            let count = counted(merged.warnings.total(), "warning");
             confirm(
                 &format!("The import has {count}. Commit nevertheless?"),
                 false,
@@ -256,11 +255,7 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
             accepted = Some(merged.warnings.clone());
         }
         show_step(&bar, "waiting for the writer's lock");
-        let writer = if args.create || args.dry_run {
-            common.open_or_create_writer()?
-        } else {
-            common.open_writer()?
-        };
+        let writer = common.open_to_change(args.create, args.dry_run)?;
         let mut edit = writer.begin()?;
         if edit.base_commit().head() != head {
             // Another command has committed, or has replaced the file.
@@ -295,23 +290,30 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
             .for_each(|found| note(&format!("note: {found}")));
     }
     let mut text = String::new();
-    for (found, noun) in [(&merged.fixes, "correction"), (&merged.assigned, "new id")] {
+    let mut assigned = Findings::default();
+    assigned.extend(merged.assigned.iter().cloned());
+    for (found, noun) in [(&merged.fixes, "correction"), (&assigned, "new id")] {
         if !found.is_empty() {
             let lines = list_findings(found, args.read.all_faults).join("\n");
-            text.push_str(&format!("{lines}\n{}\n", counted(found.len(), noun)));
+            text.push_str(&format!("{lines}\n{}\n", counted(found.total(), noun)));
         }
     }
-    text.push_str(&describe(&outcome, changes.as_ref(), merged.warnings.len()));
+    text.push_str(&describe(
+        &outcome,
+        changes.as_ref(),
+        merged.warnings.total(),
+    ));
     let mut json = json!({
         "committed": !args.dry_run,
         "datasets": outcome.rows.datasets,
         "organizations": outcome.rows.organizations,
         "tags": outcome.rows.tags,
         "licenses": outcome.licenses,
-        "warning_count": merged.warnings.len(),
-        "warnings": merged.warnings,
+        "warning_count": merged.warnings.total(),
+        "warnings": merged.warnings.kept(),
         "notes": merged.notes,
-        "fixes": merged.fixes,
+        "fix_count": merged.fixes.total(),
+        "fixes": merged.fixes.kept(),
         "assigned": merged.assigned,
         "note": args.note,
     });
@@ -360,7 +362,7 @@ fn merge_unlocked(
     if !db.exists() {
         return Ok((
             Head::default(),
-            import::merge(rows, &NoDatabase::new()?.snapshot()?, options),
+            import::merge(rows, &Writer::of_copy(&db)?.snapshot()?, options),
         ));
     }
     let reader = common.open_reader()?;
@@ -376,24 +378,15 @@ fn refuse(common: &Common, refusal: Refusal, all_faults: bool) -> anyhow::Result
     let bad = match refusal {
         Refusal::BadRows(bad) => bad,
         Refusal::TooManyRemovals(removals) => {
-            return refuse_with(
-                common,
-                &format!("{removals}; nothing was changed"),
-                &[],
-                &[],
-                0,
-            );
+            let error = format!("{removals}; nothing was changed");
+            return refuse_with(common, &error, &Findings::default());
         }
         Refusal::Store(_) => return Err(refusal.into()),
     };
-    if !common.json && all_faults {
-        list_findings(bad.kept(), true)
+    if !common.json {
+        list_findings(&bad, all_faults)
             .iter()
             .for_each(|line| note(line));
-    } else if !common.json {
-        bad.groups()
-            .iter()
-            .for_each(|group| note(&group.to_string()));
     }
     let hint = if all_faults || bad.groups().len() == bad.total() {
         ""
@@ -404,20 +397,15 @@ fn refuse(common: &Common, refusal: Refusal, all_faults: bool) -> anyhow::Result
     let error = format!(
         "{count}; nothing was changed. Make the corrections and run the command again.{hint}"
     );
-    refuse_with(common, &error, bad.kept(), bad.groups(), bad.total())
+    refuse_with(common, &error, &bad)
 }
 
 /// Prints why an import was refused; as JSON, with the findings.
-fn refuse_with(
-    common: &Common,
-    error: &str,
-    errors: &[Finding],
-    groups: &[FindingGroup],
-    count: usize,
-) -> anyhow::Result<ExitCode> {
+fn refuse_with(common: &Common, error: &str, found: &Findings) -> anyhow::Result<ExitCode> {
     if common.json {
         let json = json!({
-            "committed": false, "error": error, "errors": errors, "groups": groups, "error_count": count
+            "committed": false, "error": error, "errors": found.kept(), "groups": found.groups(),
+            "error_count": found.total()
         });
         print_json(&json.to_string())
             .context("the findings cannot be written to standard output")?;
@@ -428,7 +416,7 @@ fn refuse_with(
 }
 
 /// Prints warnings: one line for each kind, or all.
-fn print_warnings(common: &Common, warnings: &[Finding], all: bool) {
+fn print_warnings(common: &Common, warnings: &Findings, all: bool) {
     list_findings(warnings, all)
         .iter()
         .for_each(|line| common.warning(line));
@@ -495,6 +483,24 @@ fn show_step(bar: &ProgressBar, message: &'static str) {
     bar.enable_steady_tick(std::time::Duration::from_millis(100));
 }
 
+/// Prints the error of an option, a recipe or a whole file like that of rows.
+pub(in crate::cli) fn refuse_input(
+    common: &Common,
+    done: anyhow::Result<ExitCode>,
+) -> anyhow::Result<ExitCode> {
+    let InputError(file, error) = match done {
+        Err(error) if common.json => error.downcast()?,
+        done => return done,
+    };
+    let mut found = Findings::default();
+    found.extend([Finding {
+        file: file.map(|file| file.display().to_string()),
+        message: message!("{error}"),
+        ..Finding::default()
+    }]);
+    refuse_with(common, &error, &found)
+}
+
 /// Runs `medfeed lint`.
 pub(in crate::cli) fn lint(common: &Common, args: &ReadArgs) -> anyhow::Result<ExitCode> {
     let findings = if args.paths.is_empty() {
@@ -518,9 +524,10 @@ pub(in crate::cli) fn lint(common: &Common, args: &ReadArgs) -> anyhow::Result<E
     lines.push(if ok {
         "No findings.".to_owned()
     } else {
-        counted(findings.len(), "finding")
+        counted(findings.total(), "finding")
     });
-    common.result(&json!({ "ok": ok, "findings": findings }), lines.join("\n"))?;
+    let json = json!({ "ok": ok, "finding_count": findings.total(), "findings": findings.kept() });
+    common.result(&json, lines.join("\n"))?;
     Ok(if ok {
         ExitCode::SUCCESS
     } else {

@@ -185,12 +185,7 @@ fn set(
     accepted: &[String],
 ) -> anyhow::Result<Option<AccessChange>> {
     let scope = args.scope();
-    let is_new = (args.create || args.dry_run) && !common.resolved_db().exists();
-    let writer = if is_new {
-        common.open_or_create_writer()?
-    } else {
-        common.open_writer()?
-    };
+    let writer = common.open_to_change(args.create, args.dry_run)?;
     let mut edit = writer.begin()?;
     match edit.find_license(&args.name) {
         Some(license) => check_widening(&args.name, &license.scope, &scope, args.widen)?,

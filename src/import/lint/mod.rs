@@ -31,7 +31,7 @@ use self::rule::Uses;
 pub(in crate::import) use self::spellings::Respelling;
 use self::spellings::{AREAS, COUNTRIES, Spellings};
 pub(in crate::import) use self::texts::{is_placeholder, may_be_name, valid_issn};
-use crate::import::findings::{Finding, sort_findings};
+use crate::import::findings::{Finding, Findings};
 use crate::model::{ConferenceFields, Curated, Fault, Id, JournalFields, License, RecordFields};
 use crate::store::{Snapshot, StoreError};
 
@@ -41,7 +41,7 @@ use crate::store::{Snapshot, StoreError};
 pub struct Lint {
     /// Whether values that the database has already are reported too.
     checks_all: bool,
-    findings: Vec<Finding>,
+    pub(in crate::import) findings: Findings,
     duplicates: Duplicates,
     spellings: [Spellings; 2],
     /// The first days of conferences.
@@ -54,11 +54,10 @@ impl Lint {
     /// Creates a check without rows. With `checks_all`, it reports values that the database has already, too.
     pub fn new(checks_all: bool) -> Lint {
         let spellings = [Spellings::new(&AREAS), Spellings::new(&COUNTRIES)];
-        let (findings, duplicates) = (Vec::new(), Duplicates::default());
         Lint {
             checks_all,
-            findings,
-            duplicates,
+            findings: Findings::default(),
+            duplicates: Duplicates::default(),
             spellings,
             days: BTreeMap::new(),
             changed: BTreeSet::new(),
@@ -90,7 +89,7 @@ impl Lint {
                 hit.field = hit.field.take().map(|field| format!("{within}.{field}"));
             }
         }
-        self.findings.append(&mut hits);
+        self.findings.extend(hits);
         self.findings
             .extend(self.duplicates.compare(location, after, before, true));
         for spellings in &mut self.spellings {
@@ -150,7 +149,7 @@ impl Lint {
         self,
         licenses: &[&Arc<License>],
         fix: bool,
-    ) -> (Vec<Finding>, Vec<Respelling>) {
+    ) -> (Findings, Vec<Respelling>) {
         let mut respellings = Vec::new();
         let Lint {
             mut findings,
@@ -162,7 +161,7 @@ impl Lint {
             findings.extend(words.check(licenses, fix.then_some(&mut respellings)));
         }
         findings.extend(crowded_days(&days));
-        sort_findings(&mut findings);
+        findings.sort();
         (findings, respellings)
     }
 }
@@ -211,7 +210,7 @@ fn hits<F: Lintable>(location: &RowLocation, fields: &F) -> Vec<Finding> {
 }
 
 /// Checks all rows of a database.
-pub fn lint_database(snapshot: &Snapshot) -> Result<Vec<Finding>, StoreError> {
+pub fn lint_database(snapshot: &Snapshot) -> Result<Findings, StoreError> {
     fn check<F: Lintable>(lint: &mut Lint, row: &Curated<F>) {
         lint.check(&RowLocation::Database(F::STEM, row.id()), None, None, row);
     }
@@ -261,13 +260,15 @@ mod tests {
             file("a.csv", 2),
             stored("conferences", 2),
         ];
-        lint.findings = locations
-            .iter()
-            .map(|location| location.finding("blanks", "city", None, "x"))
-            .collect();
+        lint.findings.extend(
+            locations
+                .iter()
+                .map(|location| location.finding("blanks", "city", None, "x")),
+        );
         let shown: Vec<String> = lint
             .finish(&[], false)
             .0
+            .kept()
             .iter()
             .map(ToString::to_string)
             .collect();

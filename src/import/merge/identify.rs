@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use url::Url;
 
-use crate::import::findings::{BadRows, FilePosition, Finding, shortened};
+use crate::import::findings::{FilePosition, Finding, Findings, shortened};
 use crate::import::lint::valid_issn;
 use crate::import::read::options::{ISSN_COLUMNS, columns_of};
 use crate::import::rows::{ImportRow, MAY_BE_NOTE, RowEdit};
@@ -120,7 +120,7 @@ pub(super) fn identify<F: RecordFields>(
     rows: &mut [ImportRow<F>],
     matching: &[Vec<String>],
     state: &Snapshot,
-    bad: &mut BadRows,
+    bad: &mut Findings,
 ) -> Result<Vec<Finding>, StoreError> {
     if rows.iter().all(|row| row.id.is_some()) {
         return Ok(Vec::new());

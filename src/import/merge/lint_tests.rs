@@ -169,6 +169,7 @@ fn likely_mistakes_are_warned_of() {
         .unwrap();
         let warnings: Vec<String> = merged
             .warnings
+            .kept()
             .iter()
             .map(|warning| without_folder(&warning.to_string()))
             .collect();
@@ -209,6 +210,7 @@ fn likely_mistakes_are_warned_of() {
         .unwrap();
         let warnings: Vec<String> = merged
             .warnings
+            .kept()
             .iter()
             .map(|warning| without_folder(&warning.to_string()))
             .collect();
@@ -251,7 +253,7 @@ fn the_word_of_the_database_is_preferred_while_a_record_has_it() {
         MergeOptions::default(),
     )
     .unwrap();
-    assert_eq!(merged.warnings, []);
+    assert_eq!(merged.warnings.kept(), []);
     apply(&database, merged.batch);
     let rows = row(51, "Balneology");
     for lints_all in [false, true] {
@@ -260,7 +262,12 @@ fn the_word_of_the_database_is_preferred_while_a_record_has_it() {
             ..MergeOptions::default()
         };
         let merged = run(&database, &format!("# conferences.jsonl\n{rows}"), options).unwrap();
-        let warnings: Vec<String> = merged.warnings.iter().map(ToString::to_string).collect();
+        let warnings: Vec<String> = merged
+            .warnings
+            .kept()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         let expected = "`Balneology` - looks like a misspelling of `Balneologgy` (1 row)";
         assert!(
             warnings.len() == 1 && warnings[0].contains(expected),
@@ -277,6 +284,7 @@ fn the_word_of_the_database_is_preferred_while_a_record_has_it() {
         let merged = run(&database, &format!("# conferences.jsonl\n{rows}"), options).unwrap();
         let words: Vec<_> = merged
             .warnings
+            .kept()
             .iter()
             .map(|warning| warning.value.as_deref().unwrap_or_default())
             .collect();
@@ -377,7 +385,7 @@ fn rows_of_different_kinds_may_share_a_name() {
         "# journals.jsonl\n{\"id\":50,\"name\":\"Topic: Heart\"}\n".to_owned(),
     ];
     let merged = run(&sample_database(), &files.concat(), MergeOptions::default()).unwrap();
-    assert_eq!(merged.warnings, []);
+    assert_eq!(merged.warnings.kept(), []);
     // A second row of a kind is reported, at its own kind.
     let second = "{\"id\":51,\"name\":\"topic: heart\"}\n";
     let merged = run(
@@ -386,7 +394,12 @@ fn rows_of_different_kinds_may_share_a_name() {
         MergeOptions::default(),
     )
     .unwrap();
-    let warnings: Vec<String> = merged.warnings.iter().map(ToString::to_string).collect();
+    let warnings: Vec<String> = merged
+        .warnings
+        .kept()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     assert!(
         warnings.len() == 1 && warnings[0].contains("is also the name of journal 50"),
         "{warnings:?}"
@@ -406,6 +419,7 @@ fn warnings_after(database: &TestDatabase, head: &str, files: &[&str]) -> Vec<St
         let merged = run(database, &file, MergeOptions::default()).unwrap();
         warnings = merged
             .warnings
+            .kept()
             .iter()
             .map(|warning| without_folder(&warning.to_string()))
             .collect();
@@ -747,7 +761,12 @@ fn records_of_two_datasets_with_one_id_are_two_records() {
     ];
     for (files, expected) in cases {
         let merged = run(&licensed_database(), &files, MergeOptions::default()).unwrap();
-        let warnings: Vec<String> = merged.warnings.iter().map(ToString::to_string).collect();
+        let warnings: Vec<String> = merged
+            .warnings
+            .kept()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         assert_eq!(
             warnings.len(),
             usize::from(!expected.is_empty()),
@@ -767,11 +786,11 @@ fn findings(files: &[&str], options: MergeOptions) -> (Vec<Finding>, Vec<Finding
     let mut found = Vec::new();
     for file in files {
         let merged = run(&database, file, options).unwrap();
-        found = merged.warnings;
+        found = merged.warnings.kept().to_vec();
         apply(&database, merged.batch);
     }
     let stored = crate::import::lint::lint_database(&database.state()).unwrap();
-    (found, stored)
+    (found, stored.kept().to_vec())
 }
 
 #[test]
@@ -1089,10 +1108,11 @@ fn values_with_one_right_value_are_corrected() {
                 fix.value.as_ref().unwrap()
             )
         };
-        let fixes: Vec<String> = merged.fixes.iter().map(shown).collect();
+        let fixes: Vec<String> = merged.fixes.kept().iter().map(shown).collect();
         assert_eq!(fixes.join(" "), expected, "{file}");
         let warnings = merged
             .warnings
+            .kept()
             .iter()
             .map(|found| format!("{} {}", found.line.unwrap(), found.rule.unwrap()));
         assert_eq!(
@@ -1105,10 +1125,14 @@ fn values_with_one_right_value_are_corrected() {
         let database = sample_database();
         apply(&database, merged.batch);
         let stored = crate::import::lint::lint_database(&database.state()).unwrap();
-        assert_eq!(stored.len(), merged.warnings.len(), "{file}: {stored:?}");
+        assert_eq!(
+            stored.total(),
+            merged.warnings.total(),
+            "{file}: {stored:?}"
+        );
         // Without the option, nothing is corrected.
         let merged = run(&sample_database(), &file, MergeOptions::default()).unwrap();
-        assert_eq!(merged.fixes, [], "{file}");
+        assert_eq!(merged.fixes.kept(), [], "{file}");
     }
 }
 
@@ -1157,8 +1181,9 @@ fn only_the_word_of_a_license_is_written_for_another_spelling() {
         let merged = run(&database, &file, options).unwrap();
         let written: Vec<String> = merged
             .fixes
-            .into_iter()
-            .filter_map(|fix| fix.to.flatten())
+            .kept()
+            .iter()
+            .filter_map(|fix| fix.to.clone().flatten())
             .collect();
         assert_eq!(written, expected, "{rows}");
         assert_eq!(merged.warnings.is_empty(), !expected.is_empty(), "{rows}");
@@ -1188,10 +1213,11 @@ fn only_values_of_the_row_are_corrected() {
         let merged = run(&database, &format!("# conferences.csv\n{rows}\n"), options).unwrap();
         let fields: Vec<&str> = merged
             .fixes
+            .kept()
             .iter()
             .filter_map(|fix| fix.field.as_deref())
             .collect();
         assert_eq!(fields, expected, "{rows}");
-        assert_eq!(merged.warnings, [], "{rows}");
+        assert_eq!(merged.warnings.kept(), [], "{rows}");
     }
 }

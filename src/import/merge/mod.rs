@@ -24,7 +24,7 @@ use self::records::{MergedRecords, merge_records, too_many_removals};
 use self::references::{FoundLink, Resolved, resolve};
 use super::lint::{Lint, Respelling, fix_text};
 use super::rows::{ImportRow, ImportRows, RowEdit};
-use crate::import::findings::{BadRows, FilePosition, Finding, sort_findings};
+use crate::import::findings::{FilePosition, Finding, Findings};
 use crate::model::field::RowMember;
 use crate::model::message::{first_of, message};
 use crate::model::reference::ReferenceFields;
@@ -40,13 +40,13 @@ pub struct Merged {
     /// The rows of the files, merged with stored values. Some may equal the stored rows.
     pub batch: Batch,
     /// Probable mistakes for a curator to check.
-    pub warnings: Vec<Finding>,
+    pub warnings: Findings,
     /// Effects of the options that the user may want to know.
     pub notes: Vec<Finding>,
     /// The ids assigned to rows without a matching record, and to links that created a row.
     pub assigned: Vec<Finding>,
     /// The corrected values.
-    pub fixes: Vec<Finding>,
+    pub fixes: Findings,
 }
 
 /// The reason why an import is refused.
@@ -54,7 +54,7 @@ pub struct Merged {
 pub enum Refusal {
     /// Some rows are bad.
     #[error("{0}")]
-    BadRows(BadRows),
+    BadRows(Findings),
     /// The import would remove a large part of a dataset.
     #[error("{0}")]
     TooManyRemovals(String),
@@ -79,10 +79,10 @@ pub fn merge(
         mut journals,
         ..
     } = rows;
-    let mut fixes = Vec::new();
+    let mut fixes = Findings::default();
     if options.fix {
-        fixes.extend(fix_texts(&mut conferences));
-        fixes.extend(fix_texts(&mut journals));
+        fix_texts(&mut conferences, &mut fixes);
+        fix_texts(&mut journals, &mut fixes);
     }
     let organizations = drop_equal_rows(rows.organizations, &mut warnings);
     let tags = drop_equal_rows(rows.tags, &mut warnings);
@@ -91,6 +91,7 @@ pub fn merge(
     let mut assigned = identify(&mut conferences, &matching, state, &mut bad)?;
     assigned.extend(identify(&mut journals, &matching, state, &mut bad)?);
     let mut lint = Lint::new(options.lints_all);
+    lint.findings = warnings;
     let stored = state.references()?;
 
     let (mut organization_links, mut tag_links) = (Vec::new(), Vec::new());
@@ -150,10 +151,9 @@ pub fn merge(
     tags.compare_untouched(&mut lint);
     lint.compare_with_stored::<ConferenceFields>(state, &|id| conferences.contains(id))?;
     lint.compare_with_stored::<JournalFields>(state, &|id| journals.contains(id))?;
-    let (findings, respellings) = lint.finish(&state.list_licenses(), options.fix);
-    warnings.extend(findings);
-    fixes.extend(fix_words(&mut conferences, respellings));
-    sort_findings(&mut fixes);
+    let (warnings, respellings) = lint.finish(&state.list_licenses(), options.fix);
+    fix_words(&mut conferences, respellings, &mut fixes);
+    fixes.sort();
     let batch = Batch {
         organizations: organizations.into_rows(),
         tags: tags.into_rows(),
@@ -169,9 +169,8 @@ pub fn merge(
     })
 }
 
-/// Corrects the texts that rows set. Returns the corrections.
-fn fix_texts<F: Fields>(rows: &mut [ImportRow<F>]) -> Vec<Finding> {
-    let mut fixes = Vec::new();
+/// Corrects the texts that rows set, and adds the corrections.
+fn fix_texts<F: Fields>(rows: &mut [ImportRow<F>], fixes: &mut Findings) {
     for ImportRow { position, edit, .. } in rows {
         let RowEdit::Set(statement) = edit else {
             continue;
@@ -179,20 +178,19 @@ fn fix_texts<F: Fields>(rows: &mut [ImportRow<F>]) -> Vec<Finding> {
         for (field, value) in statement.values_mut() {
             value.replace_texts(&mut |text| {
                 let right = fix_text(&field.name, text)?;
-                fixes.push(Finding::fixed(position, &field.name, text, right.clone()));
+                fixes.add(Finding::fixed(position, &field.name, text, right.clone()));
                 Some(right)
             });
         }
     }
-    fixes
 }
 
-/// Corrects words of merged conferences. Returns the corrections.
+/// Corrects words of merged conferences, and adds the corrections.
 fn fix_words(
     records: &mut MergedRecords<ConferenceFields>,
     respellings: Vec<Respelling>,
-) -> Vec<Finding> {
-    let mut fixes = Vec::new();
+    fixes: &mut Findings,
+) {
     for Respelling {
         field,
         word,
@@ -217,19 +215,18 @@ fn fix_words(
                 });
             }
             if let Ok(record) = Curated::new(id, fields) {
-                fixes.push(Finding::fixed(position, field, &word, Some(right.clone())));
+                fixes.add(Finding::fixed(position, field, &word, Some(right.clone())));
                 records.rows.insert(id, Some(record));
             }
         }
     }
-    fixes
 }
 
 /// Returns the rows without those that equal an earlier one, with a warning for each of these. Bad rows stay, since
 /// their faults are about each.
 fn drop_equal_rows<F: Fields>(
     rows: Vec<ImportRow<F>>,
-    warnings: &mut Vec<Finding>,
+    warnings: &mut Findings,
 ) -> Vec<ImportRow<F>> {
     // Only rows that share their id and their digest are equal.
     let mut first: HashMap<blake3::Hash, FilePosition> = HashMap::with_capacity(rows.len());
@@ -246,7 +243,7 @@ fn drop_equal_rows<F: Fields>(
         match first.get(&digest) {
             Some(position) if !row.is_bad => {
                 let message = message!("equals the row at {position}, so it counts once");
-                warnings.push(Finding::new(&row.position, None, None, message));
+                warnings.push(&row.position, None, None, message);
                 continue;
             }
             Some(_) => {}
@@ -283,7 +280,7 @@ fn check_still_linked<F: ReferenceFields>(
     conferences: &MergedRecords<ConferenceFields>,
     journals: &MergedRecords<JournalFields>,
     state: &Snapshot,
-    bad: &mut BadRows,
+    bad: &mut Findings,
 ) -> Result<(), StoreError> {
     const NAMED: usize = 3;
     for (position, id) in resolved.removed() {

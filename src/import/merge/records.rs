@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::references::Resolved;
-use crate::import::findings::{BadRows, FilePosition, RowFaults};
+use crate::import::findings::{FilePosition, Findings, RowFaults};
 use crate::import::lint::{Lint, Lintable, RowLocation};
 use crate::import::rows::{ImportRow, RowEdit};
 use crate::model::message::message;
@@ -45,7 +45,7 @@ pub(super) fn merge_records<F: RecordFields + Lintable>(
     organizations: &Resolved<'_, OrganizationFields>,
     tags: &Resolved<'_, TagFields>,
     options: &MergeOptions,
-    bad: &mut BadRows,
+    bad: &mut Findings,
     lint: &mut Lint,
 ) -> Result<MergedRecords<F>, StoreError> {
     // If the files contain no row of a dataset, it is not replaced.

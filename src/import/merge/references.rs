@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::import::findings::{BadRows, FilePosition, Finding, RowFaults};
+use crate::import::findings::{FilePosition, Finding, Findings, RowFaults};
 use crate::import::lint::{Lint, RowLocation};
 use crate::import::read::statement::RecordLink;
 use crate::import::rows::{ImportRow, MAY_BE_NOTE, RowEdit};
@@ -51,7 +51,7 @@ pub(super) fn resolve<'a, F: ReferenceFields>(
     links: &[FoundLink<'_, F>],
     creates: bool,
     stored: &'a BTreeMap<Id, Referenced<F>>,
-    bad: &mut BadRows,
+    bad: &mut Findings,
     lint: &mut Lint,
 ) -> Resolved<'a, F> {
     let objects = links.iter().filter_map(|(position, link)| match link {
@@ -144,7 +144,7 @@ impl<F: ReferenceFields> Resolved<'_, F> {
     }
 
     /// Adds rows without ids. They mean the rows with their labels, or get the next free ids.
-    fn identify(&mut self, rows: Vec<ImportRow<F>>, bad: &mut BadRows) {
+    fn identify(&mut self, rows: Vec<ImportRow<F>>, bad: &mut Findings) {
         if rows.is_empty() {
             return;
         }
@@ -195,7 +195,7 @@ impl<F: ReferenceFields> Resolved<'_, F> {
     }
 
     /// Creates the row of an unknown label that a record links to.
-    fn create(&mut self, position: &FilePosition, label: &str, bad: &mut BadRows) {
+    fn create(&mut self, position: &FilePosition, label: &str, bad: &mut Findings) {
         if self.ids_by_label.contains_key(label) || !is_one_name(label) {
             return;
         }
@@ -220,7 +220,7 @@ impl<F: ReferenceFields> Resolved<'_, F> {
         &mut self,
         position: &FilePosition,
         label: Option<&str>,
-        bad: &mut BadRows,
+        bad: &mut Findings,
     ) -> Option<Id> {
         match Id::try_from(self.largest + 1) {
             Ok(id) => {
@@ -241,7 +241,7 @@ impl<F: ReferenceFields> Resolved<'_, F> {
         }
     }
 
-    fn add_row(&mut self, row: ImportRow<F>, bad: &mut BadRows) {
+    fn add_row(&mut self, row: ImportRow<F>, bad: &mut Findings) {
         let ImportRow {
             position,
             id,
@@ -280,7 +280,7 @@ impl<F: ReferenceFields> Resolved<'_, F> {
     }
 
     /// Adds the row of a full object. It must be equal to other occurrences of the row in the import.
-    fn add_object(&mut self, position: &FilePosition, object: &Curated<F>, bad: &mut BadRows) {
+    fn add_object(&mut self, position: &FilePosition, object: &Curated<F>, bad: &mut Findings) {
         let id = object.id();
         let Some(first) = self.imported.get(&id) else {
             return self.add(
@@ -323,7 +323,7 @@ impl<F: ReferenceFields> Resolved<'_, F> {
     }
 
     /// Returns the id of each label after the import. A duplicate label is reported at the later row.
-    fn find_labels(&self, bad: &mut BadRows) -> HashMap<String, Id> {
+    fn find_labels(&self, bad: &mut Findings) -> HashMap<String, Id> {
         let untouched = self
             .stored
             .iter()

@@ -80,7 +80,7 @@ pub(super) fn run(
     merge(rows, &database.state(), &options).map_err(|refusal| match refusal {
         // Removes the name of the temporary folder.
         Refusal::BadRows(bad) => {
-            let mut short = BadRows::default();
+            let mut short = Findings::default();
             let folder = format!("{}/", folder.path().display());
             for row in bad.kept() {
                 let position = crate::import::findings::FilePosition {
@@ -139,6 +139,7 @@ fn outcome(files: &str) -> String {
         Ok(merged) => {
             let warnings: Vec<String> = merged
                 .warnings
+                .kept()
                 .iter()
                 .map(|warning| {
                     format!(
@@ -416,6 +417,7 @@ fn reimported_service_records_change_nothing() {
     let merged = run(&database, &nasty, MergeOptions::default()).unwrap();
     let rules: Vec<&str> = merged
         .warnings
+        .kept()
         .iter()
         .filter_map(|warning| warning.rule)
         .collect();

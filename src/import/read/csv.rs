@@ -275,7 +275,7 @@ mod tests {
     use csv::ReaderBuilder;
 
     use super::*;
-    use crate::import::findings::{BadRows, UnknownNames};
+    use crate::import::findings::{Findings, UnknownNames};
     use crate::import::read::options::samples::sample_options;
     use crate::import::read::options::{Bounds, ReadOptions};
     use crate::import::rows::{ImportRow, RowEdit};
@@ -297,9 +297,12 @@ mod tests {
     }
 
     fn read_as<F: Fields>(content: &[u8], options: &ReadOptions) -> String {
-        let (mut rows, mut bad) = (Vec::<ImportRow<F>>::new(), BadRows::default());
+        let (mut rows, mut bad) = (Vec::<ImportRow<F>>::new(), Findings::default());
         let file = "f".into();
-        let (unknown, mut warnings) = (UnknownNames::new(options.ignore_unknown), Vec::new());
+        let (unknown, mut warnings) = (
+            UnknownNames::new(options.ignore_unknown),
+            Findings::default(),
+        );
         let mut read = FileRows {
             file: &file,
             options,
@@ -668,7 +671,7 @@ mod tests {
         let shown = read_within::<OrganizationFields>(format!("id{header}\n").as_bytes(), bounds);
         let looked_up = shown.matches("did you mean `name`").count();
         assert!(
-            (1..=1_000).contains(&looked_up) && shown.lines().count() == BadRows::MAX_KEPT,
+            (1..=1_000).contains(&looked_up) && shown.lines().count() == Findings::MAX_KEPT,
             "{looked_up} looked up"
         );
     }

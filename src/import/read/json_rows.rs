@@ -400,7 +400,7 @@ fn line_ends(text: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::findings::{BadRows, UnknownNames};
+    use crate::import::findings::{Findings, UnknownNames};
     use crate::import::read::options::samples::sample_options;
     use crate::import::read::options::{Bounds, ReadOptions};
     use crate::import::rows::ImportRow;
@@ -432,8 +432,8 @@ mod tests {
         options: &ReadOptions,
         read: impl FnOnce(&mut FileRows<'_, F>) -> io::Result<usize>,
     ) -> String {
-        let (mut rows, mut bad) = (Vec::<ImportRow<F>>::new(), BadRows::default());
-        let (file, mut warnings) = ("f".into(), Vec::new());
+        let (mut rows, mut bad) = (Vec::<ImportRow<F>>::new(), Findings::default());
+        let (file, mut warnings) = ("f".into(), Findings::default());
         let unknown = UnknownNames::new(options.ignore_unknown);
         let warned = &mut warnings;
         read(&mut FileRows {
@@ -460,6 +460,7 @@ mod tests {
         shown
             + &bad.to_string()
             + &warnings
+                .kept()
                 .iter()
                 .map(|warning| format!("\n{warning}"))
                 .collect::<String>()

@@ -49,7 +49,6 @@ pub fn read_sources(sources: &[Source], options: &ReadOptions) -> Result<ImportR
         create_links: options.create_links,
         ..ImportRows::default()
     };
-    rows.bad.keeps_all = options.all_faults;
     for source in sources {
         read_source(source, options, &mut rows)
             .map_err(|error| InputError::unreadable(Path::new(&*source.name), &error))?;
@@ -65,7 +64,7 @@ fn read_source(source: &Source, options: &ReadOptions, rows: &mut ImportRows) ->
                        it, or import it alone with --dataset"
                 .into();
         let file = Some(source.name.to_string());
-        rows.warnings.push(Finding {
+        rows.warnings.add(Finding {
             file,
             message,
             rule: Some("file_passed_over"),
@@ -101,11 +100,10 @@ fn read_source(source: &Source, options: &ReadOptions, rows: &mut ImportRows) ->
                     chosen.skipped.join(", ")
                 );
                 let file = Some(source.name.to_string());
-                rows.warnings.push(Finding {
+                rows.warnings.add(Finding {
                     file,
-                    message,
                     rule: Some("sheet_passed_over"),
-                    ..Finding::default()
+                    ..Finding::about(None, None, message)
                 });
             }
             for (kind, sheet) in chosen.sheets {
@@ -177,7 +175,7 @@ fn read_kind(
         RowKind::Journals => read!(journals),
     }?;
     if row_count == 0 {
-        warnings.push(Finding {
+        warnings.add(Finding {
             file: Some(file.to_string()),
             message: message!("has no rows, so it changes no {kind}"),
             rule: Some("no_rows"),

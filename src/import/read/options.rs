@@ -3,7 +3,7 @@
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
 use encoding_rs::Encoding;
@@ -65,8 +65,6 @@ pub struct ReadOptions {
     pub dates: Option<DateOrder>,
     /// Whether records that the files do not contain are removed. Then no row that may be a record is skipped.
     pub replace: bool,
-    /// Whether to keep all faults, not only the first [`BadRows::MAX_KEPT`](crate::import::BadRows::MAX_KEPT).
-    pub all_faults: bool,
     /// The first rows of the file, which are collected instead of being read.
     pub sample: Option<FileSample>,
     /// The effects of the options. Updated while reading.
@@ -148,14 +146,15 @@ pub struct OptionEffects {
     pub(in crate::import) has_columns: bool,
 }
 
-/// The error of an option, a recipe or a file that cannot be used.
+/// The error of an option, a recipe or a file that cannot be used. The first member is the file of a recipe or rows.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct InputError(pub(in crate::import) String);
+#[error("{1}")]
+pub struct InputError(pub Option<PathBuf>, pub String);
 
 impl InputError {
     pub(in crate::import) fn unreadable(path: &Path, error: &io::Error) -> InputError {
-        InputError(format!("cannot read {}", describe_at(path, error)))
+        let message = format!("cannot read {}", describe_at(path, error));
+        InputError(Some(path.into()), message)
     }
 }
 
@@ -180,7 +179,8 @@ pub(super) fn fields_named(name: &str) -> impl Iterator<Item = &'static Field> {
 impl ReadOptions {
     /// Checks that the options are consistent and name known fields.
     pub fn check(&self) -> Result<(), InputError> {
-        let bad = |origin: &str, message: Message| Err(InputError(format!("{origin}: {message}")));
+        let bad =
+            |origin: &str, message: Message| Err(InputError(None, format!("{origin}: {message}")));
         for (at, Given { value, origin }) in self.columns.iter().enumerate() {
             let ColumnMapping { column, fields } = value;
             let is_known = |name: &&String| {
@@ -219,7 +219,15 @@ impl ReadOptions {
             let Some(field) = fields_named(name).next() else {
                 return bad(origin, unknown_field(name));
             };
-            if let Some(message) = self.value_fault(field, value) {
+            if !self.is_value(field, value) {
+                let words = field.kind.words();
+                let values = if words.is_empty() {
+                    "`2026-03-15` for a date, `2026` for a year, `4.2` for a number, or `true`"
+                        .to_owned()
+                } else {
+                    format!("one of `{}`", words.join("`, `"))
+                };
+                let message = message!("`{value}` is not a value of {name}; write {values}");
                 return bad(origin, message);
             }
         }
@@ -235,7 +243,7 @@ impl ReadOptions {
                     .flat_map(|table| &table.fields)
                     .find(|field| field.column == column);
                 let message = match field.map(|field| field.kind) {
-                    None if is_of_tags(names) => continue,
+                    None if *names == ["type", "name"] => continue,
                     None if fields_named(column).next().is_none() => unknown_field(name),
                     None => message!(
                         "conferences and journals have no field `{name}`; choose one of theirs (tags are found by `type` and `name`)"
@@ -253,30 +261,16 @@ impl ReadOptions {
         Ok(())
     }
 
-    /// Returns the fault of a constant that is no value of its field.
-    fn value_fault(&self, field: &Field, value: &str) -> Option<Message> {
-        let (name, kind) = (&field.column, field.kind);
-        let value = self
-            .meaning_of(name, value)
-            .filter(|value| !value.is_empty())?;
+    /// Returns true if a constant is a value of its field, or counts as empty.
+    fn is_value(&self, field: &Field, text: &str) -> bool {
         let notation = Notation {
-            is_price: name.ends_with("_usd"),
+            is_price: field.column.ends_with("_usd"),
             ..self.notation()
         };
-        let found = normalize(kind, value, &notation);
-        match (kind, found) {
-            (ValueKind::Text | ValueKind::Texts | ValueKind::Links(_), _) => None,
-            (_, Ok(text)) if (field.rank_of)(&text) > 0 => None,
-            (ValueKind::Choice(words) | ValueKind::DateStatus(words), _) => Some(message!(
-                "`{value}` is not a value of {name}; write one of `{}`",
-                words.join("`, `")
-            )),
-            (_, Ok(_)) => Some(message!(
-                "`{value}` is not a value of {name}; write a date such as 2026-03-15, a year such as 2026, another number \
-                 such as 4.2, or true or false, as the field has it"
-            )),
-            (_, Err(fault)) => Some(message!("`{value}` {fault}")),
-        }
+        let text = self.meaning_of(&field.column, text).unwrap_or_default();
+        let is_any = text.is_empty() || field.kind == ValueKind::Text || field.kind.is_list();
+        is_any
+            || normalize(field.kind, text, &notation).is_ok_and(|text| (field.rank_of)(&text) > 0)
     }
 
     /// Returns how a file writes its numbers and dates, as far as the options say.
@@ -297,7 +291,7 @@ impl ReadOptions {
             _ => self
                 .matching
                 .iter()
-                .filter(|set| !is_of_tags(&set.value))
+                .filter(|set| set.value != ["type", "name"])
                 .map(|set| set.value.iter().map(String::as_str).collect())
                 .collect(),
         }
@@ -381,11 +375,14 @@ impl ReadOptions {
         else {
             return Ok(());
         };
-        Err(InputError(format!(
-            "{origin}: no file has a column or field `{}`, or other mappings name it more exactly; write the name as it is in the \
+        Err(InputError(
+            None,
+            format!(
+                "{origin}: no file has a column or field `{}`, or other mappings name it more exactly; write the name as it is in the \
              file",
-            value.column
-        )))
+                value.column
+            ),
+        ))
     }
 
     /// Returns notes about the effects of the options.
@@ -419,11 +416,6 @@ impl ReadOptions {
     }
 }
 
-/// Returns true if the fields of `--match` are those by which tags are found anyway.
-fn is_of_tags(names: &[String]) -> bool {
-    names.len() == 2 && names.iter().all(|name| ["type", "name"].contains(&&**name))
-}
-
 /// Returns the fault of several fields that cannot share a cell: they must be texts, or dates and a year.
 fn check_parts(fields: &[String]) -> Option<Message> {
     if fields.len() < 2 {
@@ -455,10 +447,9 @@ pub(in crate::import) fn is_same(one: &str, other: &str) -> bool {
     one == other || fold(one.trim()) == fold(other.trim())
 }
 
-fn unknown_field(name: &str) -> Message {
+pub(super) fn unknown_field(name: &str) -> Message {
     let known = tables().into_iter().flat_map(|table| &table.fields);
-    let known = known.map(|field| &*field.column).chain(["id", "deleted"]);
-    match nearest(name, known) {
+    match nearest(name, known.map(|field| &*field.column)) {
         Some(near) => message!("there is no field `{name}`; did you mean `{near}`?"),
         None => message!(
             "there is no field `{name}`; `medfeed template KIND` prints those of a kind of rows"

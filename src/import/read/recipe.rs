@@ -12,7 +12,7 @@ use toml::{Spanned, Value};
 use crate::import::read::cells::DecimalSign;
 use crate::import::read::dates::DateOrder;
 use crate::import::read::options::{
-    ColumnMapping, Given, InputError, ReadOptions, Word, fields_named,
+    ColumnMapping, Given, InputError, ReadOptions, Word, fields_named, unknown_field,
 };
 use crate::import::read::source::RowKind;
 use crate::model::message::{Message, message};
@@ -92,7 +92,9 @@ fn parse_recipe(name: &str, text: &str) -> Result<(ReadOptions, Option<RowKind>)
         let line = 1 + text[..span.start.min(text.len())].matches('\n').count();
         format!("{name}:{line}")
     };
-    let invalid = |span, message: Message| InputError(format!("{}: {message}", origin(span)));
+    let invalid = |span, message: Message| {
+        InputError(Some(name.into()), format!("{}: {message}", origin(span)))
+    };
     let recipe: Recipe = toml::from_str(text).map_err(|error| {
         invalid(
             error.span().unwrap_or_default(),
@@ -173,8 +175,8 @@ fn parse_recipe(name: &str, text: &str) -> Result<(ReadOptions, Option<RowKind>)
         });
     }
     for (field, constant) in recipe.set {
-        let text = csv_text(field.as_ref(), &constant)
-            .ok_or_else(|| invalid(field.span(), WRONG_KIND.into()))?;
+        let text =
+            csv_text(field.as_ref(), &constant).map_err(|fault| invalid(field.span(), fault))?;
         options.constants.push(Given {
             origin: origin(field.span()),
             value: (field.into_inner(), text),
@@ -202,8 +204,8 @@ fn parse_recipe(name: &str, text: &str) -> Result<(ReadOptions, Option<RowKind>)
     }
     for (field, words) in recipe.values {
         for (text, value) in words {
-            let value = csv_text(field.as_ref(), &value)
-                .ok_or_else(|| invalid(field.span(), WRONG_KIND.into()))?;
+            let value =
+                csv_text(field.as_ref(), &value).map_err(|fault| invalid(field.span(), fault))?;
             add_word(Some(&field), text, value);
         }
     }
@@ -217,24 +219,24 @@ fn parse_recipe(name: &str, text: &str) -> Result<(ReadOptions, Option<RowKind>)
     Ok((options, recipe.dataset))
 }
 
-/// Returns a constant of a field in CSV form; `None` if it has another kind. Unknown fields are reported later.
-fn csv_text(field: &str, value: &Value) -> Option<String> {
-    let Some(kind) = fields_named(field).next().map(|field| field.kind) else {
-        return Some(String::new());
-    };
+/// Returns a constant of a field in CSV form. The error is a value of another kind than the field's.
+fn csv_text(field: &str, value: &Value) -> Result<String, Message> {
+    let found = fields_named(field).next();
+    let kind = found.ok_or_else(|| unknown_field(field))?.kind;
     let is_text = kind.is_list() || kind.json_type() == JsonType::Text;
-    match value {
-        Value::String(text) => Some(text.clone()),
+    Ok(match value {
+        Value::String(text) => text.clone(),
         Value::Array(items) if kind.is_list() => {
             let texts: Option<Vec<_>> = items.iter().map(Value::as_str).collect();
-            Some(texts?.join(ITEM_SEPARATOR))
+            texts.ok_or(WRONG_KIND)?.join(ITEM_SEPARATOR)
         }
-        Value::Datetime(date) if kind == ValueKind::Date => Some(date.to_string()),
-        Value::Integer(number) if !is_text => Some(number.to_string()),
-        Value::Float(number) if !is_text => Some(number.to_string()),
-        Value::Boolean(flag) if !is_text => Some(flag.to_string()),
-        _ => None,
-    }
+        Value::Datetime(date) if kind == ValueKind::Date => date.to_string(),
+        _ if is_text => return Err(WRONG_KIND.into()),
+        Value::Integer(number) => number.to_string(),
+        Value::Float(number) => number.to_string(),
+        Value::Boolean(flag) => flag.to_string(),
+        _ => return Err(WRONG_KIND.into()),
+    })
 }
 
 #[cfg(test)]
@@ -339,7 +341,7 @@ issn_print = ["0"]
     #[test]
     fn constants_of_their_kind_are_taken() {
         let recipe = r#"
-            match = [["name", "type"]]
+            match = [["type", "name"]]
             decimal = "comma"
             empty = ["n/a"]
             [set]
@@ -404,7 +406,7 @@ issn_print = ["0"]
             ("[set]\nyear = [2026]", "r.toml:2: is no value"),
             (
                 "[set]\nyear = 1799",
-                "r.toml:2: `1799` is not a value of year; write a date such as",
+                "r.toml:2: `1799` is not a value of year; write `2026-03-15`",
             ),
             (
                 "[set]\nsjr = \"high\"",
@@ -414,7 +416,7 @@ issn_print = ["0"]
             ("[set]\nh_index = 2.5", "r.toml:2: `2.5` is not a value"),
             (
                 "[set]\nend_date = \"soon\"",
-                "r.toml:2: `soon` write a date as YYYY-MM-DD",
+                "r.toml:2: `soon` is not a value of end_date",
             ),
             ("[set]\nend_date = 5", "r.toml:2: is no value"),
             (

@@ -107,7 +107,7 @@ impl Source {
                 if options.kind.is_none() && options.format != Some(FileFormat::Xlsx) {
                     let message = "`-` (standard input) needs --dataset, such as `- --dataset conferences`, unless it is a \
                                    workbook (--format xlsx)";
-                    return Err(InputError(message.to_owned()));
+                    return Err(InputError(None, message.to_owned()));
                 }
                 let SourceOptions { kind, format } = options;
                 sources.push(Source {
@@ -123,16 +123,22 @@ impl Source {
             if fs::metadata(path).map_err(unreadable)?.is_dir() {
                 let (shown, found) = (path.display(), Source::in_folder(path).map_err(unreadable)?);
                 if options.kind.is_some() {
-                    return Err(InputError(format!(
-                        "a dataset (--dataset, or that of a recipe) applies to a file, and {shown} is a folder; give the file"
-                    )));
+                    return Err(InputError(
+                        Some(path.into()),
+                        format!(
+                            "a dataset (--dataset, or that of a recipe) applies to a file, and {shown} is a folder; give the file"
+                        ),
+                    ));
                 }
                 if found.iter().all(|source| source.is_skipped) {
-                    return Err(InputError(format!(
-                        "the folder {shown} contains nothing to import; its files must be named `conferences`, `journals`, \
+                    return Err(InputError(
+                        Some(path.into()),
+                        format!(
+                            "the folder {shown} contains nothing to import; its files must be named `conferences`, `journals`, \
                          `organizations` or `tags` with `.jsonl`, `.json`, `.csv` (each also with `.gz`) or `.xlsx`, or \
                          `medfeed.xlsx`"
-                    )));
+                        ),
+                    ));
                 }
                 sources.extend(found);
             } else {
@@ -173,10 +179,13 @@ impl Source {
             .into_iter()
             .find(|(_, endings, ..)| endings.contains(&last_ending));
         if let Some((format, _, _, remedy)) = foreign.filter(|_| options.format.is_none()) {
-            return Err(InputError(format!(
-                "{}: it is {format}, which is not read; {remedy}",
-                path.display()
-            )));
+            return Err(InputError(
+                Some(path.into()),
+                format!(
+                    "{}: it is {format}, which is not read; {remedy}",
+                    path.display()
+                ),
+            ));
         }
         // With `--dataset` any name is allowed, such as `list.v2.csv`, and the content may decide the format. Without
         // it, `conferences.csv.bak` must not be a table.
@@ -191,11 +200,14 @@ impl Source {
         {
             return Ok(Source::new(path, kind, format));
         }
-        Err(InputError(format!(
-            "{}: the file name does not say what it contains; add `--dataset conferences`, for example, or name it \
+        Err(InputError(
+            Some(path.into()),
+            format!(
+                "{}: the file name does not say what it contains; add `--dataset conferences`, for example, or name it \
              `conferences`, `journals`, `organizations` or `tags` with `.xlsx`, `.csv`, `.jsonl` or `.json`",
-            path.display()
-        )))
+                path.display()
+            ),
+        ))
     }
 
     fn new(path: &Path, kind: Option<RowKind>, format: Option<FileFormat>) -> Source {
@@ -557,7 +569,7 @@ mod tests {
         let rows =
             crate::import::read::read_sources(&sources[..1], &ReadOptions::default()).unwrap();
         assert!(
-            rows.warnings[0]
+            rows.warnings.kept()[0]
                 .to_string()
                 .contains("skipped, since its name is none of `conferences`"),
             "{rows:?}"

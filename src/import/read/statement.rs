@@ -293,7 +293,7 @@ fn id_of(json: &Value) -> Option<Id> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::findings::{BadRows, FilePosition, UnknownNames};
+    use crate::import::findings::{FilePosition, Findings, UnknownNames};
     use crate::model::{ConferenceFields, JournalFields};
 
     impl<F: Fields> Display for Statement<F> {
@@ -329,14 +329,14 @@ mod tests {
             file: "f".into(),
             line: 1,
         };
-        let mut bad = BadRows::default();
+        let mut bad = Findings::default();
         let index = F::table()
             .fields
             .iter()
             .position(|field| field.name == name)
             .unwrap();
         let mut statement = Statement::<F>::new();
-        let (mut names, mut warnings) = (UnknownNames::default(), Vec::new());
+        let (mut names, mut warnings) = (UnknownNames::default(), Findings::default());
         let mut faults = RowFaults::new(&position, &mut bad).of_file(&mut names, &mut warnings);
         statement.read_csv(index, cell, &Notation::default(), &"x", &mut faults);
         assert_eq!(

@@ -174,17 +174,14 @@ fn filled_cells<'c, 'a>(
 /// Returns the fault of a JSON value whose type is not that of a field. A list of texts may have several fields.
 fn type_fault(cell: &TableCell<'_>, kind: ValueKind, has_several: bool) -> Option<Message> {
     let found = cell.json?;
-    match (found, kind.json_type()) {
-        (_, JsonType::List) => None,
-        (JsonType::List, _) if has_several && cell.items.iter().flatten().all(Value::is_string) => {
-            None
-        }
-        (JsonType::List | JsonType::Object, _) => Some(message!("is {found}; write one value")),
-        (JsonType::Number | JsonType::Flag, JsonType::Text) => {
-            Some(message!("is {found}; write a text in quotation marks"))
-        }
-        _ => None,
-    }
+    let is_split = has_several && cell.items.iter().flatten().all(Value::is_string);
+    let remedy = match (found, kind.json_type()) {
+        (_, JsonType::List) => return None,
+        (JsonType::List | JsonType::Object, _) if !is_split => "write one value",
+        (JsonType::Number | JsonType::Flag, JsonType::Text) => "write a text in quotation marks",
+        _ => return None,
+    };
+    Some(message!("is {found}; {remedy}"))
 }
 
 /// Returns the text of a cell for a field, or the reason why it cannot be read.

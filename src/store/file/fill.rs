@@ -6,22 +6,18 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use redb::backends::InMemoryBackend;
-use redb::{
-    Database, Key, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, Value,
-    WriteTransaction,
-};
+use redb::{Key, ReadTransaction, ReadableTable, TableDefinition, Value, WriteTransaction};
 
+use crate::store::StoreError;
 use crate::store::check::check;
 use crate::store::file::draft::Draft;
 use crate::store::file::metadata::{folder_of, resolve};
-use crate::store::file::open::{OpenOptions, Writer, retry};
+use crate::store::file::open::{OpenOptions, ReadFile, Writer, retry};
 use crate::store::format::meta::known_fields;
 use crate::store::format::rows::seal_under;
 use crate::store::format::tables::{
-    CODED_TABLES, META, META_FIELDS, META_SCHEMA, META_SECRET, SCHEMA, on_table,
+    CODED_TABLES, META, META_FIELDS, META_LOCAL, META_SCHEMA, META_SECRET, SCHEMA, on_table,
 };
-use crate::store::{Snapshot, StoreError};
 
 impl Draft {
     /// Opens the file for writing. Creates a database without tables in an empty file.
@@ -100,24 +96,19 @@ impl Writer {
     }
 }
 
-/// An empty database in memory: the state before the database exists.
-#[derive(Debug)]
-pub struct NoDatabase(Database);
-
-impl NoDatabase {
-    /// Creates the database.
-    pub fn new() -> Result<NoDatabase, StoreError> {
-        let created = Database::builder().create_with_backend(InMemoryBackend::new());
-        let database = created.map_err(|error| StoreError::from_redb(error.into()))?;
-        let transaction = database.begin_write()?;
-        write_empty(&transaction)?;
-        transaction.commit()?;
-        Ok(NoDatabase(database))
-    }
-
-    /// Opens the state. It can be read as long as the database exists.
-    pub fn snapshot(&self) -> Result<Snapshot, StoreError> {
-        Snapshot::open(&self.0.begin_read()?)
+impl Writer {
+    /// Opens a copy of the last commit, or of an empty database if there is none, for changes that are only shown. The
+    /// copy is in the folder for temporary files, and disappears with the writer. It needs neither the lock nor the
+    /// right to write.
+    pub fn of_copy(path: &Path) -> Result<Writer, StoreError> {
+        let copy = Draft::create(&std::env::temp_dir().join("medfeed.redb"))?;
+        if path.exists() {
+            let file = ReadFile::open(path, OpenOptions::default())?;
+            copy.fill_from(&file.begin_read()?, &META_LOCAL)?;
+        } else {
+            copy.fill(write_empty)?;
+        }
+        copy.writer()
     }
 }
 

@@ -14,8 +14,8 @@
 //!
 //! - **Records** are shared by all licenses. A server reads them before its first response, and compares each with its
 //!   hash. A record keeps its *slot* as long as it exists. A commit changes a copy: unchanged records are shared, and
-//!   columns of numbers are copied. Organizations and tags are read once. Then responses read only the table
-//!   `commits`.
+//!   columns of numbers are copied. Organizations and tags are read with the records, before a state is shown. Then
+//!   responses read only the table `commits`.
 //! - **Feeds** are read when a license first uses them, then updated by each commit. Each feed has a sum of counts
 //!   and a digest, which is sealed. A feed must add up to its sum, so a row that an index lost is noticed. Each entry
 //!   must name the seq of a record in memory, so a lost record is noticed too. A damaged record fails the answers that

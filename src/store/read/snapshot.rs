@@ -236,7 +236,7 @@ impl Snapshot {
             .is_some_and(|feed| matches!(self.loaded_feed(feed), Ok(Some(_))))
     }
 
-    /// Reads the records of all datasets that licenses show into memory.
+    /// Reads the records of all datasets that licenses show into memory, and all organizations and tags.
     pub fn load(&self) -> Result<(), StoreError> {
         for dataset in Dataset::ALL {
             if self
@@ -247,7 +247,7 @@ impl Snapshot {
                 panics::guard(|| self.loaded(dataset))?;
             }
         }
-        Ok(())
+        panics::guard(|| self.references().map(drop))
     }
 
     #[cfg(test)]

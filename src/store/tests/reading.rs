@@ -360,7 +360,11 @@ fn each_change_of_an_organization_or_tag_reaches_the_reader() {
     ];
     for (batch, expected) in cases {
         sample.edit(|edit| edit.apply(&batch).unwrap());
-        assert_eq!(labels(reader.refresh().unwrap()), expected);
+        let snapshot = reader.refresh().unwrap();
+        // They are loaded with the records, so no request waits for them.
+        snapshot.load().unwrap();
+        assert!(snapshot.has_references());
+        assert_eq!(labels(snapshot), expected);
     }
 }
 

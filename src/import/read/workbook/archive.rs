@@ -77,92 +77,88 @@ pub(super) fn check(file: &File, max_bytes: u64) -> io::Result<HiddenRows> {
         .collect())
 }
 
-/// The state of the check of a part. It refuses what calamine would read as the first text, format or calendar of the
-/// workbook, or as a part of a value.
-#[derive(Default)]
-struct PartCheck {
-    hidden: HashSet<u32>,
-    strings: u64,
-    /// The row and column of the current cell, from 1.
-    cell: (u32, u32),
-    /// The type of the current cell.
-    kind: String,
-    /// Whether the current cell has its value.
-    has_value: bool,
-}
-
-impl PartCheck {
-    /// Checks a tag. `content` is that of a value. The error is the reason.
-    fn take(&mut self, tag: &BytesStart<'_>, content: &str) -> Result<(), String> {
+/// Checks the cells, formats and number of texts in a part. Returns its hidden rows. What is refused here, calamine
+/// reads as the first text, format or calendar of the workbook, or drops a part of it.
+fn check_part(part: &str, from: impl Read) -> io::Result<HashSet<u32>> {
+    let (mut hidden, mut next_row, mut strings) = (HashSet::new(), 0, 0_u64);
+    let mut cell = BytesStart::new("c");
+    each_tag(part, from, |tag, content| {
         let local_name = tag.local_name();
         let name = local_name.as_ref();
         let position = match name {
             "row" | "c" => attribute(tag, "r"),
             "f" | "mergeCell" | "hyperlink" | "dimension" => attribute(tag, "ref"),
+            "sst" | "si" => {
+                strings += 1;
+                let announced = attribute(tag, "uniqueCount").and_then(|count| count.parse().ok());
+                if strings.max(announced.unwrap_or(0)) > MAX_STRINGS {
+                    return Err(unusable(format!(
+                        "its cells hold more than {MAX_STRINGS} texts; split it, or save it as CSV in UTF-8"
+                    )));
+                }
+                None
+            }
             _ => None,
         };
-        let range = position.map(|position| {
-            range(&position).ok_or_else(|| format!("no sheet has the cells `{position:.50}`"))
+        let range = position.as_deref().map(|position| {
+            range(position).ok_or_else(|| {
+                damaged_part(
+                    part,
+                    format_args!("no sheet has the cells `{position:.50}`"),
+                )
+            })
         });
         let range = range.transpose()?;
-        let (row, column) = self.cell;
-        match name {
-            "row" => {
-                self.cell = (range.map_or(row + 1, |(row, _)| row), 0);
+        let is_readable = match (name, range) {
+            ("row", _) => {
+                let row = range.map_or(next_row, |(row, _)| row - 1);
+                next_row = row + 1;
                 if matches!(attribute(tag, "hidden").as_deref(), Some("1" | "true")) {
-                    self.hidden.insert(self.cell.0 - 1);
+                    hidden.insert(row);
                 }
+                true
             }
-            "c" => {
-                self.cell = range.unwrap_or((row, column + 1));
-                self.kind = attribute(tag, "t").unwrap_or_default();
-                self.has_value = false;
-                if self.cell.0 != row {
-                    return Err(format!("its row {row} has a cell of row {}", self.cell.0));
-                }
-                return self.expect("format", has(tag, "s", is_number));
+            ("c", Some((row, _))) if row != next_row => {
+                let why = format_args!("its row {next_row} has a cell of row {row}");
+                return Err(damaged_part(part, why));
             }
-            "v" | "is" | "f" => {
-                // calamine takes the last of several values.
-                let is_readable = !self.has_value
-                    && match (name, &*self.kind) {
-                        ("v", "s") => content.is_empty() || is_number(content),
-                        ("v", "inlineStr") => content.is_empty(),
-                        ("v", "str" | "d") => !content.contains('<'),
-                        _ => !content.contains(['<', '&']),
-                    };
-                self.has_value |= name == "is" || !content.is_empty();
-                return self.expect("value", is_readable);
+            ("c", _) => {
+                cell = tag.to_owned();
+                has_valid(tag, "s", is_number)
             }
-            "numFmt" | "xf" if !has(tag, "numFmtId", is_number) => {
-                return Err("a number format has no number".to_owned());
-            }
-            "workbookPr" if !has(tag, "date1904", is_flag) => {
-                return Err("its calendar is neither that of 1900 nor that of 1904".to_owned());
-            }
-            "sst" | "si" => {
-                let announced = attribute(tag, "uniqueCount").and_then(|count| count.parse().ok());
-                self.strings = announced.unwrap_or(0).max(self.strings + 1);
-            }
-            _ => {}
+            ("v", _) => is_value(content, attribute(&cell, "t").as_deref()),
+            ("numFmt" | "xf", _) => has_valid(tag, "numFmtId", is_number),
+            ("workbookPr", _) => has_valid(tag, "date1904", is_flag),
+            _ => true,
+        };
+        if is_readable {
+            return Ok(());
         }
-        Ok(())
-    }
-
-    /// Fails if a part of the current cell is not readable.
-    fn expect(&self, what: &str, is_readable: bool) -> Result<(), String> {
-        let (row, column) = self.cell;
-        let name = || cell_name((row.saturating_sub(1), column.saturating_sub(1)));
-        match is_readable {
-            true => Ok(()),
-            false => Err(format!("the {what} of the cell {} cannot be read", name())),
-        }
-    }
+        let why = match attribute(&cell, "r") {
+            Some(position) => {
+                format!("the cell {position} has a value or format that cannot be read")
+            }
+            None => format!("its `{name}` cannot be read"),
+        };
+        Err(damaged_part(part, why))
+    })?;
+    Ok(hidden)
 }
 
 /// Returns true if a tag lacks an attribute, or has a valid one.
-fn has(tag: &BytesStart<'_>, name: &str, is_valid: fn(&str) -> bool) -> bool {
+fn has_valid(tag: &BytesStart<'_>, name: &str, is_valid: fn(&str) -> bool) -> bool {
     attribute(tag, name).is_none_or(|text| is_valid(&text))
+}
+
+/// Returns true if calamine reads the value of a cell as a whole. `kind` is the type of the cell.
+fn is_value(content: &str, kind: Option<&str>) -> bool {
+    match kind {
+        _ if content.is_empty() => true,
+        Some("s") => is_number(content),
+        Some("inlineStr") => false,
+        Some("str" | "d") => !content.contains('<'),
+        _ => !content.contains(['<', '&']),
+    }
 }
 
 /// Returns true for a number as workbooks write it.
@@ -173,21 +169,6 @@ fn is_number(text: &str) -> bool {
 
 fn is_flag(text: &str) -> bool {
     ["", "0", "1", "false", "off", "true"].contains(&text)
-}
-
-/// Checks the cells, formats and texts of a part. Returns its hidden rows.
-fn check_part(part: &str, from: impl Read) -> io::Result<HashSet<u32>> {
-    let mut check = PartCheck::default();
-    each_tag(part, from, |tag, content| {
-        let checked = check.take(tag, content);
-        if check.strings > MAX_STRINGS {
-            return Err(unusable(format!(
-                "its cells hold more than {MAX_STRINGS} texts; split it, or save it as CSV in UTF-8"
-            )));
-        }
-        checked.map_err(|why| damaged_part(part, why))
-    })?;
-    Ok(check.hidden)
 }
 
 /// Returns the part of each sheet.

@@ -6,7 +6,7 @@ use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
 use super::*;
-use crate::import::findings::{BadRows, UnknownNames};
+use crate::import::findings::{Findings, UnknownNames};
 use crate::import::read::options::ReadOptions;
 use crate::import::rows::{ImportRow, RowEdit};
 use crate::model::{ConferenceFields, OrganizationFields};
@@ -76,8 +76,11 @@ fn workbook(properties: &str, sheets: &[SheetParts<'_>], bounds: &Bounds) -> Wor
 
 /// Returns the rows of a sheet in a short form, and then the faults.
 fn shown<F: Fields>(workbook: &mut Workbook, sheet: &str, bounds: Bounds) -> String {
-    let (mut rows, mut bad, mut warnings) =
-        (Vec::<ImportRow<F>>::new(), BadRows::default(), Vec::new());
+    let (mut rows, mut bad, mut warnings) = (
+        Vec::<ImportRow<F>>::new(),
+        Findings::default(),
+        Findings::default(),
+    );
     let (file, options) = (
         "f".into(),
         ReadOptions {
