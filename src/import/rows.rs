@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::import::findings::{FilePosition, Finding, Findings, RowFaults, UnknownNames};
+use crate::import::findings::{FilePosition, Finding, Findings};
 use crate::import::read::options::ReadOptions;
 use crate::import::read::statement::Statement;
+use crate::import::row_faults::{RowFaults, UnknownNames};
 use crate::model::{ConferenceFields, Id, JournalFields, Message, OrganizationFields, TagFields};
 
 /// All rows of an import, with the faults found while reading.

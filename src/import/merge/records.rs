@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::references::Resolved;
-use crate::import::findings::{FilePosition, Findings, RowFaults};
+use crate::import::findings::{FilePosition, Findings};
 use crate::import::lint::{Lint, Lintable, RowLocation};
+use crate::import::row_faults::RowFaults;
 use crate::import::rows::{ImportRow, RowEdit};
 use crate::model::message::message;
 use crate::model::{

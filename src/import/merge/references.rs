@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::import::findings::{FilePosition, Finding, Findings, RowFaults};
+use crate::import::findings::{FilePosition, Finding, Findings};
 use crate::import::lint::{Lint, RowLocation};
 use crate::import::read::statement::RecordLink;
+use crate::import::row_faults::RowFaults;
 use crate::import::rows::{ImportRow, MAY_BE_NOTE, RowEdit};
 use crate::model::fold::nearest;
 use crate::model::message::{Message, Remedy, message};

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use crate::import::findings::{RowFaults, shortened};
+use crate::import::findings::shortened;
 use crate::import::read::cells::TableCell;
 use crate::import::read::options::{Given, ReadOptions, column_letters, columns_of, is_same};
+use crate::import::row_faults::RowFaults;
 use crate::import::rows::ADDED_TO_RECORDS;
 use crate::model::field::{Field, FieldTable};
 use crate::model::fold::{comparable, is_blank};

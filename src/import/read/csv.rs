@@ -275,9 +275,10 @@ mod tests {
     use csv::ReaderBuilder;
 
     use super::*;
-    use crate::import::findings::{Findings, UnknownNames};
+    use crate::import::findings::Findings;
     use crate::import::read::options::samples::sample_options;
     use crate::import::read::options::{Bounds, ReadOptions};
+    use crate::import::row_faults::UnknownNames;
     use crate::import::rows::{ImportRow, RowEdit};
     use crate::model::{ConferenceFields, JournalFields, OrganizationFields};
 

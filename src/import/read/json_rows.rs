@@ -5,12 +5,12 @@ use std::io::{self, BufRead, BufReader, Read};
 use serde_json::value::RawValue;
 use serde_json::{Deserializer, Map, Value};
 
-use crate::import::findings::RowFaults;
 use crate::import::read::cells::{Notation, TableCell};
 use crate::import::read::columns::Columns;
 use crate::import::read::json::{explain, leaves, members, parse};
 use crate::import::read::options::{FileSample, Given, MAX_SAMPLE_ROWS, ReadOptions, is_same};
 use crate::import::read::table_row::read_row;
+use crate::import::row_faults::RowFaults;
 use crate::import::rows::{FileRows, RowEdit};
 use crate::model::fold::{comparable, is_blank};
 use crate::model::message::message;
@@ -400,9 +400,10 @@ fn line_ends(text: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::findings::{Findings, UnknownNames};
+    use crate::import::findings::Findings;
     use crate::import::read::options::samples::sample_options;
     use crate::import::read::options::{Bounds, ReadOptions};
+    use crate::import::row_faults::UnknownNames;
     use crate::import::rows::ImportRow;
     use crate::model::{ConferenceFields, JournalFields, OrganizationFields, TagFields};
 

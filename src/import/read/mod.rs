@@ -27,12 +27,13 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::import::findings::{Finding, UnknownNames};
+use crate::import::findings::Finding;
 use crate::import::read::csv::read_csv;
 use crate::import::read::json_rows::{read_json, read_jsonl};
 use crate::import::read::options::{InputError, ReadOptions};
 use crate::import::read::source::{FileFormat, RowKind, Source, SourceContent};
 use crate::import::read::workbook::{SheetRows, Workbook};
+use crate::import::row_faults::UnknownNames;
 use crate::import::rows::{FileRows, ImportRows};
 use crate::model::Fields;
 use crate::model::message::message;

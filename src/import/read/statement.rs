@@ -5,9 +5,9 @@ use std::fmt::Display;
 
 use serde_json::{Map, Value};
 
-use crate::import::findings::RowFaults;
 use crate::import::read::cells::{Notation, normalize, normalize_issn};
 use crate::import::read::options::ISSN_COLUMNS;
+use crate::import::row_faults::RowFaults;
 use crate::model::dataset::NOT_AN_ID;
 use crate::model::field::Field;
 use crate::model::message::{Message, message};
@@ -293,7 +293,8 @@ fn id_of(json: &Value) -> Option<Id> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::findings::{FilePosition, Findings, UnknownNames};
+    use crate::import::findings::{FilePosition, Findings};
+    use crate::import::row_faults::UnknownNames;
     use crate::model::{ConferenceFields, JournalFields};
 
     impl<F: Fields> Display for Statement<F> {

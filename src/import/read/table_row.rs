@@ -6,12 +6,12 @@ use std::borrow::Cow;
 use serde_json::Value;
 use url::Url;
 
-use crate::import::findings::RowFaults;
 use crate::import::read::cells::{Notation, TableCell, normalize, parse_flag};
 use crate::import::read::columns::{ColumnMeaning, Columns};
 use crate::import::read::dates::{DateOrder, date_range};
 use crate::import::read::options::{ReadOptions, column_letters};
 use crate::import::read::statement::Statement;
+use crate::import::row_faults::RowFaults;
 use crate::import::rows::RowEdit;
 use crate::model::country::is_country;
 use crate::model::field::Field;

@@ -6,8 +6,9 @@ use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
 use super::*;
-use crate::import::findings::{Findings, UnknownNames};
+use crate::import::findings::Findings;
 use crate::import::read::options::ReadOptions;
+use crate::import::row_faults::UnknownNames;
 use crate::import::rows::{ImportRow, RowEdit};
 use crate::model::{ConferenceFields, OrganizationFields};
 
