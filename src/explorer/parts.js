@@ -27,7 +27,7 @@ export function inDays(today, day) {
 }
 
 /** The confidence of a date: a dot or a ring, and a word, which a dense table hides from sight. */
-export const Status = ({of}) => of && html`<span class="mark ${of}" title=${STATUS[of]?.join(': ')}></span><span class="word">${STATUS[of]?.[0] ?? of}</span>`;
+export const Status = ({of}) => of && html`<span class="mark ${of}" title=${STATUS[of]?.join(': ')}>${STATUS[of]?.[0] ?? of}</span>`;
 
 /** The confidence words and their meanings. */
 export const Legend = () => html`<dl class="legend">${Object.entries(STATUS).map(([status, [, meaning]]) => html`<div><dt><${Status} of=${status} /></dt><dd>${meaning}</dd></div>`)}</dl>`;
@@ -38,9 +38,9 @@ export const Out = ({href, children}) => /^https?:\/\//i.test(href ?? '')
 
 export const Badge = ({kind}) => html`<span class="badge ${kind}">${kind}</span>`;
 
-/** Names the window after the view. */
+/** Names the window after the view. Without a text, a part of the view does so. */
 export function useWindowTitle(text) {
-	useEffect(() => { document.title = `${text} · medfeed`; }, [text]);
+	useEffect(() => { if (text) document.title = `${text} · medfeed`; }, [text]);
 }
 
 /** A view's heading, and the window's title, which may say more. The heading gets the focus when the view changes. Lists have theirs in the header. */

@@ -282,7 +282,13 @@ impl Browser {
             let element = self.wait_for(path);
             match self.runtime.block_on(element.click()) {
                 Ok(()) => Some(()),
-                Err(error) if error.is_stale_element_reference() || is_intercepted(&error) => None,
+                Err(error) if error.is_stale_element_reference() => None,
+                // The driver scrolls it below the toolbar, which stays in sight.
+                Err(error) if is_intercepted(&error) => {
+                    let center = "document.evaluate(arguments[0], document, null, 9).singleNodeValue?.scrollIntoView({block: 'center'})";
+                    self.js(center, &[json!(path)]);
+                    None
+                }
                 Err(error) => panic!("{path}: {error}"),
             }
         });

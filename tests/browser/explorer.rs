@@ -97,7 +97,7 @@ fn a_key_shows_the_records_of_its_license() {
         browser.js("return document.getElementById('words').value", &[]),
         "Conference 126"
     );
-    browser.click("//button[.='Clear all']");
+    browser.click("//button[contains(@class, 'chip')]");
     expect_total(&browser, "130 conferences");
     open_filters(&browser);
     let facet = |name: &str, value: &str| {

@@ -292,7 +292,7 @@ fn forgetting_leaves_nothing_in_any_tab() {
     browser.wait_for_js("a change to write", "return !!window.write");
     browser.switch_to(&first);
     browser.js("sessionStorage.setItem('medfeed-shortlist', '[1]')", &[]);
-    forget(&browser, "Forget this computer and shortlist");
+    forget(&browser, "Forget this computer");
     browser.wait_for("//input[@id='key']");
     expect_nothing_left(&browser);
     browser.switch_to(&other);

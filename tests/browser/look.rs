@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::chromium::{Browser, Rules, find_axe, wait_until};
 use super::explorer::expect_total;
 use super::{
-    end_demo, export, in_export_menu, in_own_menu, open_demo, open_filters, open_page, paste_key,
+    end_demo, export, in_export_menu, in_own_menu, move_pointer, open_demo, open_filters,
+    open_page, paste_key,
 };
 use crate::process::client::Client;
 use crate::process::monitoring::serve_watched;
@@ -242,14 +243,8 @@ fn rows_do_not_move_under_the_pointer() {
     };
     paste_key(&browser, &key);
     expect_total(&browser, "5 conferences");
-    let point = |selector: &str| {
-        let place = browser.js("const {left, top} = document.querySelector(arguments[0]).getBoundingClientRect(); return [left + 5, top + 5]", &[json!(selector)]);
-        browser.devtools(
-            "Input.dispatchMouseEvent",
-            json!({"type": "mouseMoved", "x": place[0], "y": place[1]}),
-        );
-    };
-    point("tbody tr:nth-child(2)");
+    let top = browser.js("return Math.round(document.querySelector('tbody tr:nth-child(2)').getBoundingClientRect().top)", &[]);
+    move_pointer(&browser, 300, top.as_i64().unwrap() + 9);
     // A commit that moves no row is shown at once. One that does waits until the reader asks for it.
     site.import("conferences.jsonl", r#"{"id": 4, "city": "Ghent"}"#);
     browser.wait_for("//tbody/tr[4][contains(., 'Ghent')]");
@@ -268,7 +263,7 @@ fn rows_do_not_move_under_the_pointer() {
         "C6 2097,C1 2097,C2 2097,C4 2097,C5 2097"
     );
     // Elsewhere nothing waits.
-    point(".toolbar");
+    move_pointer(&browser, 1, 1);
     site.import("conferences.jsonl", r#"{"id": 6, "deleted": true}"#);
     expect_total(&browser, "4 conferences");
     browser.expect_quiet_console(&[]);
@@ -322,12 +317,12 @@ fn starred_deadlines_without_a_date_are_named() {
         .click("//details[summary='Confidence of deadlines']//label[span='not confirmed']/input");
     browser.wait_for_js(
         "one chip",
-        "return [...document.querySelectorAll('.chip bdi')].map(one => one.textContent).join() === 'Confidence of deadlines: not confirmed'",
+        "return [...document.querySelectorAll('.chip bdi')].map(one => one.textContent).join() === 'Confidence of deadlines: not confirmed,with past ones'",
     );
-    browser.click("//button[contains(@class, 'chip')]");
+    browser.click("//button[contains(@class, 'chip') and contains(., 'not confirmed')]");
     browser.wait_for_js(
         "none",
-        "return !document.querySelector('.chip:not([hidden])')",
+        "return document.querySelectorAll('.chip').length === 1",
     );
     browser.expect_quiet_console(&[]);
 }
@@ -461,7 +456,7 @@ fn contrast_themes_show_what_is_pressed_and_where_one_is() {
     browser.click("//button[@class='star']");
     // Each has a border that the same thing without it does not have.
     let borders = "const border = one => { const {borderTopColor, borderTopWidth, borderBottomColor} = getComputedStyle(one); return [borderTopColor, borderTopWidth, borderBottomColor].join(); }; \
-                   const [on, off] = arguments.map(path => document.querySelector(path)); return border(on) !== border(off)";
+                   const [on, off] = [...arguments].map(path => document.querySelector(path)); return border(on) !== border(off)";
     for (on, off) in [
         (
             ".segments [aria-checked=true]",

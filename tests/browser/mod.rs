@@ -22,6 +22,8 @@ mod picture;
 mod planner;
 mod redirects;
 
+use serde_json::json;
+
 use self::chromium::Browser;
 use crate::process::site::{Server, Site};
 
@@ -54,6 +56,16 @@ fn open_page(files: &[(&str, String)]) -> Option<(Browser, Site, Server, String)
 fn paste_key(browser: &Browser, key: &str) {
     browser.fill("//input[@id='key']", key);
     browser.click("//button[.='Explore']");
+    // The pointer would rest on a row, and rows do not move under it.
+    move_pointer(browser, 1, 1);
+}
+
+/// Moves the pointer to a place in the window.
+fn move_pointer(browser: &Browser, x: i64, y: i64) {
+    browser.devtools(
+        "Input.dispatchMouseEvent",
+        json!({"type": "mouseMoved", "x": x, "y": y}),
+    );
 }
 
 /// Opens the filters of a list, if they are closed.
@@ -81,6 +93,7 @@ fn in_export_menu(browser: &Browser, name: &str) -> String {
 /// Clicks a button in the menu of a list's files.
 fn export(browser: &Browser, name: &str) {
     browser.click(&in_export_menu(browser, name));
+    move_pointer(browser, 1, 1);
 }
 
 /// Opens the reader's own menu, and waits for a button in it. Returns its path.

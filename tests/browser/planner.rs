@@ -236,7 +236,7 @@ fn two_to_four_records_are_compared_side_by_side() {
     let table = "return [...document.querySelectorAll('.compare tbody tr')].map(row => [...row.cells].map(cell => \
                  cell.innerText.replace(/\\s+/g, ' ').replace(/ in [\\d,]+ days/, '').trim()).join(' | '))";
     let both = json!([
-        "Name | Meeting 1 | Meeting 2",
+        "Name differs | Meeting 1 | Meeting 2",
         "Place | Spain | Spain",
         "Abstracts due differs | Tue 15 Jan 2097 estimated | Tue 15 Jan 2097 confirmed",
         "Late-breaking abstracts due | No date not found | No date not found",

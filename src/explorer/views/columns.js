@@ -1,6 +1,6 @@
 // The columns of lists: one fact in each.
 import {html} from '../preact.js';
-import {addDays, byMonth, daysBetween, lastDayOf} from '../model/deadlines.js';
+import {byMonth, daysBetween, lastDayOf} from '../model/deadlines.js';
 import {fraction} from '../model/json.js';
 import {Badge, Status, Table, date, inDays, link, texts} from '../parts.js';
 
@@ -28,9 +28,7 @@ export const Days = ({today, day}) => day && html`<span class=${day >= today && 
 /** A deadline and the meeting on one axis, which begins today. January begins at a stroke. */
 export function Line({record, due, today}) {
 	const at = day => Math.max(2, Math.min(LINE.width - 2, daysBetween(today, day) / AXIS * LINE.width)), start = record.start_date;
-	const years = [1, 2].map(more => `${+today.slice(0, 4) + more}-01-01`).filter(day => day < addDays(today, AXIS));
 	return html`<svg class="line" width=${LINE.width} height=${LINE.height} aria-hidden="true">
-		${years.map(day => html`<path class="year" d="M${at(day)} 0v${LINE.height}" />`)}
 		${due?.date >= today && start > due.date && html`<path d="M${at(due.date)} 6H${at(start)}" />`}
 		${due?.date >= today && html`<circle cx=${at(due.date)} cy="6" r="2.5" />`}
 		${start && lastDayOf(record) >= today && html`<rect x=${at(start) - 1} y="2" width=${Math.max(3, at(lastDayOf(record)) - at(start))} height="8" rx="1" />`}</svg>`;

@@ -26,11 +26,11 @@ const TYPED_MS = 300;
 
 /** The view of a dataset's records: from the copy, or from the API if the page keeps no copy. */
 export function List({dataset, at}) {
-	const kept = useCopy(dataset);
-	useWindowTitle(DATASETS[dataset][0]);
+	const kept = useCopy(dataset), isAnswered = kept.isReady && usesCopy(kept.state);
+	useWindowTitle(isAnswered ? '' : DATASETS[dataset][0]);
 	if (isUnlicensed(kept.state)) return html`<${Unlicensed} dataset=${dataset} />`;
 	if (!usesCopy(kept.state)) return html`<${Asked} dataset=${dataset} params=${at.params} state=${kept.state} />`;
-	return kept.isReady && html`<${Answered} dataset=${dataset} at=${at} kept=${kept} />`;
+	return isAnswered && html`<${Answered} dataset=${dataset} at=${at} kept=${kept} />`;
 }
 
 /** The question of the address, and a function that changes both. */

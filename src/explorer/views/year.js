@@ -1,9 +1,10 @@
 // The deadlines of a year, a bar a month, and the periods of deadlines.
 import {html, useEffect, useState} from '../preact.js';
-import {addDays} from '../model/deadlines.js';
+import {KINDS, addDays} from '../model/deadlines.js';
 import {periodOf, select} from '../model/select.js';
 import {Choice, count, rove} from '../parts.js';
 
+const FIELDS = Object.keys(KINDS).map(kind => [`${kind}_due_date`, `${kind}_due_date_status`]);
 const PERIODS = [30, 60, 90];
 const MONTHS = 12;
 /** The bars follow the list after this time, so that they delay no keystroke. */
@@ -21,13 +22,15 @@ export function monthsFrom(today) {
 /** The numbers of deadlines by month that a question has without its period. `found` answers the question with it. */
 function countsOf(index, question, found, today) {
 	const whole = within(question, null), counts = new Map(), {from, confidences} = periodOf(whole, today), end = addDays(from, 366);
-	const put = ({date, confidence}) => {
-		if (date < from || date > end || confidences && !confidences.includes(confidence)) return;
-		counts.set(date.slice(0, 7), (counts.get(date.slice(0, 7)) ?? 0) + 1);
+	const put = (date, confidence) => {
+		if (!date || date < from || date > end || confidences && !confidences.includes(confidence)) return;
+		const month = date.slice(0, 7);
+		counts.set(month, (counts.get(month) ?? 0) + 1);
 	};
 	const {records, deadlines} = question.within || isDated(question) ? select(index, whole, today) : found;
-	if (deadlines) deadlines.forEach(put);
-	else for (const {id} of records) if (index.slots.has(id)) index.deadlines(index.slots.get(id)).forEach(put);
+	if (deadlines) for (const {date, confidence} of deadlines) put(date, confidence);
+	// Without lists of deadlines, which would stay in memory.
+	else for (const record of records) for (const [date, status] of FIELDS) put(record[date], record[status]);
 	return counts;
 }
 
