@@ -2,19 +2,20 @@
 import {html, render, useEffect, useLayoutEffect, useMemo, useState} from './preact.js';
 import {Copies} from './copies.js';
 import {canKeep, createKeep, onOtherTabs, openKeep} from './keep.js';
-import {reasonOf} from './model/follower.js';
+import {isUnlicensed, reasonOf} from './model/follower.js';
 import {hasKey, withoutKeys} from './model/question.js';
-import {link, Title} from './parts.js';
+import {Title} from './parts.js';
 import {Session, clearTab, dropKey, keepKey, keptKey} from './session.js';
 import {clearShortlist, keepShortlist, takeShortlist} from './shortlist.js';
 import {Changes} from './views/changes.js';
 import {SideBySide, readDemo} from './views/demo.js';
 import {Developers, Reference} from './views/developers.js';
-import {KeyForm} from './views/key.js';
 import {Paper, forgetPaper} from './views/files.js';
+import {Header} from './views/header.js';
+import {Help} from './views/help.js';
+import {KeyForm} from './views/key.js';
 import {List} from './views/list.js';
 import {Compare, Record, forgetLists} from './views/record.js';
-import {useStars} from './views/shortlist.js';
 
 const isDataset = name => ['conferences', 'journals'].includes(name);
 
@@ -39,6 +40,7 @@ function view(at, demo) {
 		case 'conferences': case 'journals':
 			if (second && !/^\d+$/.test(second)) break;
 			return second ? html`<${Record} key=${first + second} dataset=${first} id=${second} />` : html`<${List} key=${first} dataset=${first} at=${at} />`;
+		case 'help': if (!second) return html`<${Help} />`; break;
 		case 'compare': if (isDataset(second)) return html`<${Compare} key=${second} dataset=${second} params=${params} />`; break;
 		case 'changes': if (isDataset(second)) return html`<${Changes} key=${second} dataset=${second} since=${params.since} />`; break;
 		case 'reference': if (isDataset(second)) return html`<${Reference} key=${second} dataset=${second} />`; break;
@@ -47,13 +49,15 @@ function view(at, demo) {
 	return html`<${Title}>No such view<//><p><a href="#/">Go to the first view</a></p>`;
 }
 
-const NAV = [['conferences', 'Conferences'], ['journals', 'Journals'], ['developers', 'For developers']];
-
-/** The button that ends the use of a key. Its words say that the shortlist goes too. */
-function Forget({what, onForget}) {
-	const stars = [...useStars('conferences'), ...useStars('journals')];
-	return html`<button class="quiet" onClick=${onForget}>Forget ${what}${stars.length > 0 && ' and shortlist'}</button>`;
+/** The `/` key goes to the search, unless the reader types. */
+function toSearch(event) {
+	const words = document.getElementById('words');
+	if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey || !words || event.target.closest('input, select, textarea')) return;
+	event.preventDefault();
+	words.select();
+	words.focus();
 }
+addEventListener('keydown', toSearch);
 
 function App({demo, why, kept}) {
 	// The key is in memory. It is also in the tab's storage, or on this computer, if the reader says so.
@@ -110,33 +114,24 @@ function App({demo, why, kept}) {
 			if (forgotten === key) leave();
 			if (keep && of === key && name === 'shortlist') takeShortlist(value);
 		});
-		const unsubscribe = copies.subscribe(({state}) => state.name === 'refused' && state.status === 401 && forget(`This key is no longer accepted, so its records and the shortlist are removed here. ${reasonOf(state.problem)}`));
+		const unsubscribe = copies.subscribe(({dataset, state}) => {
+			if (state.name === 'refused' && state.status === 401) forget(`This key is no longer accepted, so its records and the shortlist are removed here. ${reasonOf(state.problem)}`);
+			// A license without conferences opens on journals.
+			if (dataset === 'conferences' && isUnlicensed(state) && !location.hash) location.replace('#/journals');
+		});
 		return () => {
 			unheard();
 			unsubscribe();
 		};
 	}, [copies, keep]);
 	const session = {key, setKey, copies, keep, keepHere: !demo && canKeep() ? keepHere : null, showKey, setShowKey};
-	const isDemo = demo && !at.path.length;
-	const current = path => (at.path[0] ?? (demo ? '' : 'conferences')) === path.split('/')[0] ? 'page' : null;
+	const isDemo = demo && !at.path.length, isHelp = at.path[0] === 'help';
 	return html`<${Session.Provider} value=${session}>
 		<a class="skip" href="#main" onClick=${event => { event.preventDefault(); document.getElementById('main').focus(); }}>Skip to the content</a>
-		<header><div class="frame">
-			<a class="brand" href="#/"><img src="favicon.svg" alt="" width="26" height="26" />medfeed</a>
-			<nav aria-label="Views">
-				${demo && html`<a href="#/" aria-current=${isDemo ? 'page' : null}>Side by side</a>`}
-				${NAV.map(([path, text]) => html`<a href=${link(path)} aria-current=${current(path)}>${text}</a>`)}</nav>
-			${key && !isDemo && html`<div class="who">${demo?.licenses.some(license => license.key === key)
-					? html`<label for="license">License</label><select id="license" value=${key} onChange=${event => setKey(event.target.value)}>
-						${demo.licenses.map(license => html`<option value=${license.key}>${license.name}</option>`)}<option value="">another key …</option></select>`
-					: html`<span>Key <code>${key.slice(0, 4)}…${key.slice(-4)}</code></span><${Forget} what=${keep ? 'this computer' : 'key'} onForget=${() => forget()} />`}
-			</div>`}
-		</div></header>
-		<main id="main" tabindex="-1" class="frame">${key || isDemo ? html`${isUnkept && html`<p class="problem" role="alert">This browser keeps nothing on this computer. The key is gone when you close or reload the page.</p>`}<div key=${key}>${key && html`<${Paper} />`}${view(at, demo)}</div>` : html`<${KeyForm} why=${refused} />
+		<${Header} at=${at} demo=${demo} onForget=${() => forget()} />
+		<main id="main" tabindex="-1" class="frame">${key || isDemo || isHelp ? html`${isUnkept && html`<p class="problem" role="alert">This browser keeps nothing on this computer. The key is gone when you close or reload the page.</p>`}<div key=${key}>${key && html`<${Paper} />`}${view(at, demo)}</div>` : html`<${KeyForm} why=${refused} />
 			${demo && html`<p>Or a key of the demo: ${demo.licenses.map(license => html`<button class="quiet" onClick=${() => setKey(license.key)}>${license.name}</button> `)}</p>`}`}</main>
-		<footer><div class="frame">
-			<a href="docs">Documentation</a><a href="openapi.json">OpenAPI</a>${contact && html`<a href=${contact}>Contact</a>`}
-		</div></footer><//>`;
+		<footer><div class="frame"><a href="#/help">Help</a>${key && html`<a href="#/developers">For developers</a>`}<a href="docs">Documentation</a><a href="openapi.json">OpenAPI</a>${contact && html`<a href=${contact}>Contact</a>`}</div></footer><//>`;
 }
 
 const contact = document.querySelector('meta[name=medfeed-contact]')?.content;

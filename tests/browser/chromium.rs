@@ -282,7 +282,13 @@ impl Browser {
             let element = self.wait_for(path);
             match self.runtime.block_on(element.click()) {
                 Ok(()) => Some(()),
-                Err(error) if error.is_stale_element_reference() || is_intercepted(&error) => None,
+                Err(error) if error.is_stale_element_reference() => None,
+                // The driver scrolls it below the toolbar, which stays in sight.
+                Err(error) if is_intercepted(&error) => {
+                    let center = "document.evaluate(arguments[0], document, null, 9).singleNodeValue?.scrollIntoView({block: 'center'})";
+                    self.js(center, &[json!(path)]);
+                    None
+                }
                 Err(error) => panic!("{path}: {error}"),
             }
         });
@@ -310,26 +316,50 @@ impl Browser {
         });
     }
 
-    /// A command of the developer tools.
-    pub fn devtools(&self, command: &str, parameters: Value) {
+    /// A command of the developer tools. Returns its result.
+    pub fn devtools(&self, command: &str, parameters: Value) -> Value {
         let body = json!({"cmd": command, "params": parameters});
         self.runtime
             .block_on(self.client.issue_cmd(Vendor("goog/cdp/execute", body)))
-            .unwrap();
+            .unwrap()
+    }
+
+    /// The names of all elements of a role, as a screen reader says them.
+    pub fn names(&self, role: &str) -> Vec<String> {
+        let root = &self.devtools("DOM.getDocument", json!({}))["root"]["backendNodeId"];
+        let found = self.devtools(
+            "Accessibility.queryAXTree",
+            json!({"backendNodeId": root, "role": role}),
+        );
+        let nodes = found["nodes"].as_array().unwrap().iter();
+        nodes
+            .map(|node| {
+                node["name"]["value"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned()
+            })
+            .collect()
     }
 
     /// The window's width in pixels, and whether the reader prefers dark colors.
     pub fn set_window(&self, width: u32, dark: bool) {
-        let metrics =
-            json!({"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 600});
+        self.set_screen((width, 844), if dark { "dark" } else { "light" });
+    }
+
+    /// The window's size in pixels, and its colors: `light`, `dark` or `forced`, those of a contrast theme.
+    pub fn set_screen(&self, (width, height): (u32, u32), colors: &str) {
+        let metrics = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600});
         self.devtools("Emulation.setDeviceMetricsOverride", metrics);
-        let scheme =
-            json!({"name": "prefers-color-scheme", "value": if dark { "dark" } else { "light" }});
+        let scheme = if colors == "dark" { "dark" } else { "light" };
+        let scheme = json!({"name": "prefers-color-scheme", "value": scheme});
+        let forced = if colors == "forced" { "active" } else { "none" };
+        let forced = json!({"name": "forced-colors", "value": forced});
         // Colors are compared without their transitions.
         let motion = json!({"name": "prefers-reduced-motion", "value": "reduce"});
         self.devtools(
             "Emulation.setEmulatedMedia",
-            json!({"features": [scheme, motion]}),
+            json!({"features": [scheme, forced, motion]}),
         );
     }
 
@@ -366,12 +396,12 @@ impl Browser {
         }
     }
 
-    /// axe-core finds nothing that is serious or critical.
+    /// axe-core finds nothing.
     pub fn check_accessibility(&self, axe: &str, place: &str) {
         self.check_rules(axe, Rules::All, place);
     }
 
-    /// axe-core finds nothing that is serious or critical, by some of its rules.
+    /// axe-core finds nothing by some of its rules.
     pub fn check_rules(&self, axe: &str, rules: Rules, place: &str) {
         let (options, least) = match rules {
             Rules::None => return,
@@ -382,8 +412,7 @@ impl Browser {
             self.js(axe, &[]);
         }
         let script = "const [options, done] = arguments; axe.run(options).then(({violations, passes}) => done({passes: passes.length, \
-                      found: violations.filter(({impact}) => ['serious', 'critical'].includes(impact))\
-                      .map(({id, nodes}) => [id, nodes.slice(0, 3).map(node => node.html + ' ' + node.failureSummary)])}))";
+                      found: violations.map(({id, nodes}) => [id, nodes.slice(0, 3).map(node => node.html + ' ' + node.failureSummary)])}))";
         let result = self
             .runtime
             .block_on(self.client.execute_async(script, vec![options]))

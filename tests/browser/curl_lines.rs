@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::json;
 
 use super::chromium::{Browser, wait_until};
-use super::{open_page, paste_key};
+use super::{forget, open_filters, open_page, paste_key};
 use crate::process::site::conferences_of_version;
 
 /// A shell in an empty folder, where `curl` stores its arguments and does nothing else.
@@ -246,6 +246,7 @@ fn hostile_records_and_keys_put_no_command_into_the_curl_line() {
     paste_key(&browser, &key);
     // A link of a record, and a value of a facet.
     browser.click("//main//a[@class='tag']");
+    open_filters(&browser);
     browser.click("//summary[.='Country']");
     browser.click("//details[summary='Country']//label/input");
     let both = format!("conferences?country={encoded}&therapy_area={encoded}");
@@ -262,7 +263,7 @@ fn hostile_records_and_keys_put_no_command_into_the_curl_line() {
         both
     );
     // A key from somebody else gets into no line.
-    browser.click("//button[.='Forget key']");
+    forget(&browser, "Forget key");
     paste_key(&browser, "$(touch${IFS}pwned)';touch${IFS}pwned;'`touch`");
     browser.wait_for("//p[@id='key-error' and contains(., 'not recognised')]");
     assert_eq!(

@@ -1,9 +1,9 @@
 //! Phones and desktops, light and dark, by keyboard and to a screen reader.
 
 use super::chromium::{Rules, find_axe};
-use super::{end_demo, open_demo};
+use super::{end_demo, open_demo, open_filters};
 
-const VIEWS: [&str; 15] = [
+const VIEWS: [&str; 16] = [
     "#/",
     "#/conferences",
     "#/conferences?view=deadlines&area=Oncology&region=Europe&within=90",
@@ -18,6 +18,7 @@ const VIEWS: [&str; 15] = [
     "#/changes/conferences?since=30",
     "#/reference/conferences",
     "#/developers/conferences",
+    "#/help",
     "#/nowhere",
 ];
 
@@ -62,9 +63,12 @@ fn every_view_fits_every_screen_and_passes_axe() {
             }
             // On a phone the filters are behind a button.
             if width < 600
-                && browser.js("return Boolean(document.querySelector('.toggle'))", &[]) == true
+                && browser.js(
+                    "return Boolean(document.querySelector('.toolbar > button'))",
+                    &[],
+                ) == true
             {
-                browser.click("//button[starts-with(., 'Filters')]");
+                open_filters(&browser);
                 browser
                     .wait_for("//section[@aria-label='Filters']/button[starts-with(., 'Show ')]");
                 if let Some(axe) = &axe {
@@ -82,7 +86,7 @@ fn every_view_fits_every_screen_and_passes_axe() {
             if dark {
                 "rgb(20, 24, 28)"
             } else {
-                "rgb(253, 253, 252)"
+                "rgb(255, 255, 255)"
             }
         );
     }
@@ -118,26 +122,42 @@ fn the_explorer_is_usable_by_keyboard_alone() {
     browser.type_keys(ENTER);
     browser.wait_for_js(
         "the heading",
-        "return document.activeElement.textContent === 'Conferences'",
+        "return document.activeElement.textContent === 'Conferences' && document.activeElement.tagName === 'H1'",
     );
-    browser.type_keys(TAB);
-    browser.wait_for_js(
-        "what changed",
-        "return document.activeElement.textContent === 'What changed'",
-    );
-    browser.type_keys(TAB);
+    browser.wait_for("//tbody/tr");
+    // A key goes to the search, and another one to the results. Typed again, it is a part of the words.
+    browser.type_keys("/");
     browser.wait_for_js("the search", "return document.activeElement.id === 'words'");
-    browser.type_keys(&format!("esmo 2027{ENTER}"));
+    browser.type_keys(&format!("esmo 2027/{ENTER}"));
     browser.wait_for("//h2[@class='results' and contains(., ' of 310 conferences')]");
     browser.wait_for_js(
-        "the reader stays in the field",
-        "return document.activeElement.id === 'words'",
+        "the results",
+        "return document.activeElement.className === 'results' && document.getElementById('words').value === 'esmo 2027/'",
     );
 
-    // A link past the filters. It is the first one after the questions about deadlines.
+    // A choice is one stop. The arrow keys move within it, and the Enter key chooses.
     let focused = "return document.activeElement.textContent";
     browser.js(
-        "document.querySelector('[aria-label=\"Show as\"] button:last-child').focus()",
+        "document.querySelector('[role=radiogroup][aria-label=Deadline] [tabindex=\"0\"]').focus()",
+        &[],
+    );
+    for (keys, expected) in [
+        ("\u{e014}", "30 days"),
+        ("\u{e014}\u{e014}", "90 days"),
+        ("\u{e012}", "60 days"),
+    ] {
+        browser.type_keys(keys);
+        assert_eq!(browser.js(focused, &[]), expected);
+    }
+    browser.type_keys(ENTER);
+    browser.wait_for("//button[@role='radio' and @aria-checked='true' and .='60 days']");
+    browser.type_keys(ENTER);
+    browser.wait_for("//button[@role='radio' and @aria-checked='true' and .='Any']");
+
+    // A link past the filters is the first one in them.
+    open_filters(&browser);
+    browser.js(
+        "document.querySelector('.strip [aria-checked=true]').focus()",
         &[],
     );
     browser.type_keys(TAB);
@@ -183,21 +203,15 @@ fn the_explorer_is_usable_by_keyboard_alone() {
     browser.view("#/conferences?past=yes");
     browser.wait_for("//h2[@class='results' and normalize-space(.)='310 conferences']");
 
-    // On a phone the filters close with the number of results.
+    // On a phone the filters close with the number of results, and the first rows are in the window.
     browser.set_window(390, false);
-    browser.click("//button[.='Filters']");
+    open_filters(&browser);
     browser.click("//details[summary='Therapy area']//label[span='Oncology']/input");
     browser.click("//button[.='Show 66 conferences']");
     browser.wait_for_js(
-        "the results have the focus",
-        "return document.activeElement.className === 'results'",
-    );
-    assert_eq!(
-        browser.js(
-            "return getComputedStyle(document.querySelector('.facets')).display",
-            &[]
-        ),
-        "none"
+        "the results have the focus, and the first row is below them",
+        "const row = document.querySelector('tbody tr').getBoundingClientRect(); \
+         return document.activeElement.className === 'results' && !document.querySelector('.facets') && row.top > 0 && row.bottom < innerHeight",
     );
     end_demo(browser, server);
 }

@@ -2,7 +2,7 @@
 //!
 //! `chromium` drives it. There is one module for each use of the page: `demo` (the demo's keys), `explorer` (the
 //! reader's own key), `curl_lines` (lines that are pasted into a shell), `forms` (phones and desktops, light and dark,
-//! keyboard and screen reader), `kept` (the copy on the computer), `picture` (the README's pictures), `planner` (the
+//! keyboard and screen reader), `kept` (the copy on the computer), `look` (what stands where, paper, other colors), `picture` (the README's pictures), `planner` (the
 //! shortlist, records side by side, the way back, paper), `redirects` (a server that redirects the page's requests).
 
 #![allow(
@@ -17,9 +17,12 @@ mod demo;
 mod explorer;
 mod forms;
 mod kept;
+mod look;
 mod picture;
 mod planner;
 mod redirects;
+
+use serde_json::json;
 
 use self::chromium::Browser;
 use crate::process::site::{Server, Site};
@@ -53,6 +56,61 @@ fn open_page(files: &[(&str, String)]) -> Option<(Browser, Site, Server, String)
 fn paste_key(browser: &Browser, key: &str) {
     browser.fill("//input[@id='key']", key);
     browser.click("//button[.='Explore']");
+    // The pointer would rest on a row, and rows do not move under it.
+    move_pointer(browser, 1, 1);
+}
+
+/// Moves the pointer to a place in the window.
+fn move_pointer(browser: &Browser, x: i64, y: i64) {
+    browser.devtools(
+        "Input.dispatchMouseEvent",
+        json!({"type": "mouseMoved", "x": x, "y": y}),
+    );
+}
+
+/// Opens the filters of a list, if they are closed.
+fn open_filters(browser: &Browser) {
+    browser.wait_for("//button[starts-with(., 'Filter')]");
+    browser.js(
+        "[...document.querySelectorAll('.toolbar > button[aria-expanded=false]')].forEach(button => button.click())",
+        &[],
+    );
+    browser.wait_for("//section[@aria-label='Filters']");
+}
+
+/// Opens the menu of a list's files, and waits for the button whose name begins with a text. Returns its path.
+fn in_export_menu(browser: &Browser, name: &str) -> String {
+    let button = format!("//button[starts-with(., '{name}')]");
+    browser.wait_for("//button[.='Export']");
+    browser.js(
+        "[...document.querySelectorAll('.toolbar .menu > button[aria-expanded=false]')].forEach(button => button.click())",
+        &[],
+    );
+    browser.wait_for(&button);
+    button
+}
+
+/// Clicks a button in the menu of a list's files.
+fn export(browser: &Browser, name: &str) {
+    browser.click(&in_export_menu(browser, name));
+    move_pointer(browser, 1, 1);
+}
+
+/// Opens the reader's own menu, and waits for a button in it. Returns its path.
+fn in_own_menu(browser: &Browser, name: &str) -> String {
+    let button = format!("//button[.='{name}']");
+    browser.wait_for("//header//div[@class='menu']/button");
+    browser.js(
+        "[...document.querySelectorAll('header .menu > button[aria-expanded=false]')].forEach(button => button.click())",
+        &[],
+    );
+    browser.wait_for(&button);
+    button
+}
+
+/// Clicks the button that forgets the key.
+fn forget(browser: &Browser, words: &str) {
+    browser.click(&in_own_menu(browser, words));
 }
 
 /// Ends a demo as its user does, so that it removes its temporary folder.

@@ -17,7 +17,7 @@ globalThis.document = {hidden: false, title: '', addEventListener() {}, removeEv
 
 const load = name => import(new URL(name, PAGE));
 const api = await load('api.js'), parts = await load('parts.js'), columns = await load('views/columns.js'), question = await load('model/question.js');
-const {Change} = await load('views/changes.js'), {FACETS} = await load('model/facets.js');
+const {Change} = await load('views/changes.js'), {FACETS} = await load('model/facets.js'), {shownDeadline} = await load('model/deadlines.js');
 const ROOT = 'http://127.0.0.1:8080/o%27neill/v1/';
 
 const BLOCKS = ['div', 'dt', 'dd', 'h2', 'h3', 'li', 'p'];
@@ -80,10 +80,10 @@ test('a link leads to the question that it names', () => {
 
 test('days in words', () => {
 	for (const [from, to, expected] of [
-		['2026-05-29', undefined, '29 May 2026'], ['2026-05-29', null, '29 May 2026'], ['2026-05-29', '2026-05-29', '29 May 2026'], ['2026-05-29', '2026-05-31', '29 – 31 May 2026'],
-		['2026-05-29', '2026-06-02', '29 May – 2 Jun 2026'], ['2026-12-30', '2027-01-02', '30 Dec 2026 – 2 Jan 2027'], ['2026-05-29', '2027-05-29', '29 May 2026 – 29 May 2027'],
-		['2026-05-29', '2026-06-29', '29 May – 29 Jun 2026'], ['2026-01-01', '2026-12-09', '1 Jan – 9 Dec 2026'], ['2026-08-08', null, '8 Aug 2026'], ['2026-09-30', null, '30 Sep 2026'],
-		['2026-03-15T09:30:00Z', undefined, '15 Mar 2026'], [null, '2026-05-29', null],
+		['2026-05-29', undefined, 'Fri 29 May 2026'], ['2026-05-29', null, 'Fri 29 May 2026'], ['2026-05-29', '2026-05-29', 'Fri 29 May 2026'], ['2026-05-29', '2026-05-31', 'Fri 29 – Sun 31 May 2026'],
+		['2026-05-29', '2026-06-02', 'Fri 29 May – Tue 2 Jun 2026'], ['2026-12-30', '2027-01-02', 'Wed 30 Dec 2026 – Sat 2 Jan 2027'], ['2026-05-29', '2027-05-29', 'Fri 29 May 2026 – Sat 29 May 2027'],
+		['2026-05-29', '2026-06-29', 'Fri 29 May – Mon 29 Jun 2026'], ['2026-01-01', '2026-12-09', 'Thu 1 Jan – Wed 9 Dec 2026'], ['2028-02-29', null, 'Tue 29 Feb 2028'], ['1900-01-01', null, 'Mon 1 Jan 1900'], ['9999-12-31', null, 'Fri 31 Dec 9999'],
+		['2026-03-15T09:30:00Z', undefined, 'Sun 15 Mar 2026'], [null, '2026-05-29', null],
 	]) assert.equal(parts.date(from, to), expected, `${from} ${to}`);
 	for (const [today, day, expected] of [
 		['2027-01-01', '2027-01-01', 'today'], ['2026-12-31', '2027-01-01', 'tomorrow'], ['2027-01-01', '2026-12-31', 'yesterday'], ['2027-01-01', '2027-01-03', 'in 2 days'], ['2027-01-03', '2027-01-01', '2 days ago'],
@@ -98,36 +98,58 @@ test('cells of the lists', () => {
 	for (const [range, expected] of [[{min_weeks: 2, max_weeks: 4}, '2 to 4 weeks'], [{min_weeks: 3, max_weeks: 3}, '3 weeks'], [{min_weeks: 0, max_weeks: 5}, '0 to 5 weeks'], [{min_weeks: null, max_weeks: 5}, '5 weeks'],
 		[{min_weeks: 1, max_weeks: 1}, '1 week'], [{min_weeks: 0, max_weeks: 1}, '0 to 1 week'], [{min_weeks: 1, max_weeks: 2}, '1 to 2 weeks'],
 		[{min_weeks: 2, max_weeks: null}, '2 weeks'], [{min_weeks: null, max_weeks: null}, null], [undefined, null]]) assert.equal(columns.weeks(range), expected, JSON.stringify(range));
-	for (const [record, expected] of [[{city: 'Bonn', country: 'Germany'}, ['Bonn, Germany', 2]], [{city: null, country: 'Germany'}, ['Germany', 1]], [{city: 'Bonn'}, ['Bonn', 1]], [{}, null]]) assert.deepEqual([words(columns.place(record)), all(columns.place(record), 'bdi').length], expected ?? ['', 0]);
-	const record = {id: 5, name: 'A', abbv: 'A', year: 2027, abstract_due_date: '2027-02-01', abstract_due_date_status: 'estimated', late_breaking_due_date: '2027-03-01', late_breaking_due_date_status: 'confirmed'};
-	const due = (day, fields, period) => words(columns.columnsOf('conferences', {day, period}).find(({sort}) => sort === 'deadline').cell({...record, ...fields}));
+	const record = {id: 5, name: 'A', abbv: 'A', year: 2027, therapy_areas: ['X', 'Y'], abstract_due_date: '2027-02-01', abstract_due_date_status: 'estimated', late_breaking_due_date: '2027-03-01', late_breaking_due_date_status: 'confirmed'};
+	const cell = (dataset, kind, row, options = {day: '2027-01-02'}) => columns.columnsOf(dataset, options).find(one => one.kind === kind).cell(row);
+	for (const [place, expected] of [[{city: 'Bonn', country: 'Germany'}, ['Bonn, Germany', 2]], [{city: null, country: 'Germany'}, ['Germany', 1]], [{city: 'Bonn'}, ['Bonn', 1]], [{}, null]]) {
+		const shown = cell('conferences', 'place', {record: place});
+		assert.deepEqual([words(shown), all(shown, 'bdi').length], expected ?? ['', 0]);
+	}
+	// One cell has one fact: the date, how sure it is, how far it is, what it is for.
+	const due = (day, fields, period = {from: day}) => {
+		const row = {record: {...record, ...fields}, due: shownDeadline({...record, ...fields}, day, period)};
+		return ['due', 'sure', 'days', 'of'].map(kind => words(cell('conferences', kind, row, {day}))).join(' | ');
+	};
 	for (const [day, fields, period, expected] of [
-		['2027-01-02', {}, undefined, '1 Feb 2027 estimated Abstracts, in 30 days'], ['2027-02-01', {}, undefined, '1 Feb 2027 estimated Abstracts, today'], ['2027-02-02', {}, undefined, '1 Mar 2027 confirmed Late-breaking, in 27 days'],
-		['2027-03-02', {}, undefined, 'closed 1 Mar 2027 confirmed Late-breaking, yesterday'], ['2027-01-02', {}, {kind: 'late_breaking', from: '2027-01-02', to: '~'}, '1 Mar 2027 confirmed Late-breaking, in 58 days'],
-		['2027-01-02', {}, {from: '2027-01-02', to: '~', confidences: ['confirmed']}, '1 Mar 2027 confirmed Late-breaking, in 58 days'],
-		['2027-04-02', {}, {from: '2027-04-02', to: '~', confidences: ['estimated']}, 'closed 1 Feb 2027 estimated Abstracts, 60 days ago'],
-		['2027-01-02', {late_breaking_due_date: null, late_breaking_due_date_status: 'not_found'}, {from: '2027-01-02', to: '~', confidences: ['not_found']}, 'No date not found Late-breaking'],
-		['2027-02-02', {late_breaking_due_date: null}, undefined, 'closed 1 Feb 2027 estimated Abstracts, yesterday'], ['2027-02-02', {abstract_due_date: null, late_breaking_due_date: null}, undefined, ''],
+		['2027-01-02', {}, undefined, 'Mon 1 Feb 2027 | estimated | in 30 days | Abstracts'], ['2027-02-01', {}, undefined, 'Mon 1 Feb 2027 | estimated | today | Abstracts'],
+		['2027-02-02', {}, undefined, 'Mon 1 Mar 2027 | confirmed | in 27 days | Late-breaking'], ['2027-03-02', {}, undefined, 'Mon 1 Mar 2027 | confirmed | yesterday | Late-breaking'],
+		['2027-01-02', {}, {from: '2027-01-02', to: '~', confidences: ['confirmed']}, 'Mon 1 Mar 2027 | confirmed | in 58 days | Late-breaking'],
+		['2027-04-02', {}, {from: '2027-04-02', to: '~', confidences: ['estimated']}, 'Mon 1 Feb 2027 | estimated | 60 days ago | Abstracts'],
+		['2027-01-02', {late_breaking_due_date: null, late_breaking_due_date_status: 'not_found'}, {from: '2027-01-02', to: '~', confidences: ['not_found']}, 'No date | not found |  | Late-breaking'],
+		['2027-02-02', {abstract_due_date: null, late_breaking_due_date: null}, undefined, ' |  |  | '],
 	]) assert.equal(due(day, fields, period), expected, day);
-	const name = columns.columnsOf('conferences', {day: '2027-01-01', marks: new Map([[5, 'added']])})[0].cell;
-	assert.equal(words(name(record)), 'A 2027 added');
-	assert.equal(words(name({...record, id: 6, abbv: 'AB', therapy_areas: ['X', 'Y']})), 'A AB 2027 X, Y');
-	const journal = {publisher: 'P', publishing: {access: 'open', apc_usd: 0}, impact_factor: 1.5, timelines: {online_submit_to_accept: {min_weeks: 1, max_weeks: 2}}};
-	assert.deepEqual(columns.columnsOf('journals', {}).slice(1).map(({cell}) => words(cell(journal))), ['P', 'open', '0', '1.5', '1 to 2 weeks']);
+	// Only what is due in less than 14 days has a color.
+	for (const [day, expected] of [['2027-01-01', 'soft'], ['2027-01-02', 'urgent'], ['2027-01-15', 'urgent'], ['2027-01-16', 'soft']]) {
+		const shown = columns.Days({today: day === '2027-01-01' ? '2027-01-02' : '2027-01-02', day});
+		assert.equal(shown.props.class, expected, day);
+	}
+	const name = (record, marks) => ['short', 'full'].map(kind => words(cell('conferences', kind, {record}, {day: '2027-01-01', marks}))).join(' | ');
+	assert.equal(name(record, new Map([[5, 'added']])), 'A 2027 added | ');
+	assert.equal(name({...record, abbv: 'AB'}), 'AB 2027 | A');
+	assert.equal(name({...record, abbv: null, year: null}), 'A | ');
+	const journal = {name: 'J', abbv: 'Jn', publisher: 'P', publishing: {access: 'open', apc_usd: 0}, impact_factor: 1.5, timelines: {online_submit_to_accept: {min_weeks: 1, max_weeks: 2}}};
+	assert.deepEqual(columns.columnsOf('journals', {}).map(({cell}) => words(cell({record: journal}))), ['J', 'Jn', 'P', 'open', '0', '1.5', '1 to 2 weeks']);
+	// The line holds its deadline and its meeting where they are, from today on, and what is over is not on it.
+	const line = (fields, today) => {
+		const shown = columns.Line({record: {...record, ...fields}, due: shownDeadline({...record, ...fields}, today, {from: today}), today});
+		return [all(shown, 'circle').map(({props}) => Math.round(props.cx)), all(shown, 'rect').map(({props}) => [Math.round(props.x), Math.round(props.width)])];
+	};
+	for (const [fields, today, expected] of [
+		[{start_date: '2027-05-01', end_date: '2027-05-22'}, '2027-01-02', [[7], [[26, 5]]]], [{start_date: '2027-05-01'}, '2027-02-02', [[6], [[19, 3]]]],
+		[{start_date: '2027-01-01'}, '2027-01-02', [[7], []]], [{}, '2027-04-01', [[], []]], [{start_date: '2030-01-01'}, '2027-04-01', [[], [[93, 3]]]],
+	]) assert.deepEqual(line(fields, today), expected, JSON.stringify([fields, today]));
 	const months = ['2026-12-31', '2027-01-01'].map(date => ({record, kind: 'abstract', date, confidence: 'copied'}));
-	assert.deepEqual(all(columns.Deadlines({of: months, day: '2026-12-31'}), 'h3').map(words), ['December 2026 1', 'January 2027 1']);
+	assert.deepEqual(all(columns.Deadlines({of: months, columns: columns.columnsOf('conferences', {day: '2026-12-31'})}), 'h3').map(words), ['December 2026 1', 'January 2027 1']);
 	// A month has its whole number, however many of its deadlines are shown.
 	const many = [...Array(3).fill(months[0]), ...Array(1200).fill(months[1])];
 	for (const [most, rows, names] of [[1, [1], 'December 2026 3'], [3, [3], 'December 2026 3'], [50, [3, 47], 'December 2026 3, January 2027 1,200'], [5000, [3, 1200], 'December 2026 3, January 2027 1,200']]) {
-		const sections = columns.Deadlines({of: many, most, day: '2026-12-31'});
+		const sections = columns.Deadlines({of: many, most, columns: columns.columnsOf('conferences', {day: '2026-12-31', isPrinting: true})});
 		assert.deepEqual([all(sections, 'h3').map(words).join(', '), sections.map(section => all(section, 'tr').length - 1)], [names, rows], `${most}`);
 	}
 	const both = [['abstract', '2027-02-01', 'estimated'], ['late_breaking', '2027-02-03', 'confirmed']].map(([kind, date, confidence]) => ({record: {...record, city: 'Bonn'}, kind, date, confidence}));
-	assert.deepEqual(all(columns.Deadlines({of: both, day: '2027-02-01'}), 'td').map(words),
-		['A 2027', '1 Feb 2027 estimated', 'Abstracts today', 'Bonn', 'A 2027', '3 Feb 2027 confirmed', 'Late-breaking abstracts in 2 days', 'Bonn']);
-	const meeting = columns.columnsOf('conferences', {}).find(({sort}) => sort === 'start').cell;
-	assert.equal(words(meeting({start_date: '2027-01-31', end_date: '2027-02-02', start_date_status: 'copied'})), '31 Jan – 2 Feb 2027 copied');
-	assert.equal(words(meeting({start_date: null, end_date: null, start_date_status: 'not_found'})), 'not found');
+	assert.deepEqual(all(columns.Deadlines({of: both, columns: columns.columnsOf('conferences', {day: '2027-02-01', isPrinting: true})}), 'td').map(words),
+		['A 2027', '', 'Mon 1 Feb 2027', 'estimated', 'today', 'Abstracts', '–', '', 'Bonn', 'X, Y', 'A 2027', '', 'Wed 3 Feb 2027', 'confirmed', 'in 2 days', 'Late-breaking', '–', '', 'Bonn', 'X, Y']);
+	assert.equal(words(cell('conferences', 'meet', {record: {start_date: '2027-01-31', end_date: '2027-02-02'}})), 'Sun 31 Jan – Tue 2 Feb 2027');
+	assert.equal(cell('conferences', 'meet', {record: {start_date: null, end_date: null}}), null);
 });
 
 test('a table has a cell for each value, and names the column by which it is sorted', () => {
@@ -171,31 +193,31 @@ test('the API gets the parameters of an address, without keys', async () => {
 test('the facts of a record', async context => {
 	context.mock.timers.enable({apis: ['Date'], now: new Date('2027-01-01T17:00:00Z')});
 	const {whole} = await load('views/record.js');
-	const facts = (dataset, record) => all(whole(dataset, {id: 1, organizations: [], tags: [], updated_at: '2026-12-31T10:20:30Z', ...record}), 'div').map(words);
+	const facts = (dataset, record) => all(whole(dataset, {id: 1, organizations: [], tags: [], updated_at: '2026-12-31T10:20:30Z', ...record}), 'div').slice(1).map(words);
 	const conference = {therapy_areas: ['X'], formats: {oral: true, poster: false, encore: null}, start_date: '2027-05-29', end_date: '2027-05-31', start_date_status: 'confirmed',
 		abstract_due_date: '2027-01-31', abstract_due_date_status: 'confirmed', late_breaking_due_date: '2027-03-02', late_breaking_due_date_status: 'estimated'};
 	const [abstracts, late, meeting, ...about] = facts('conferences', conference);
-	assert.match(abstracts, /^Abstracts due 31 Jan 2027 in 30 days confirmed/);
-	assert.match(late, /^Late-breaking abstracts due 2 Mar 2027 in 60 days estimated/);
-	assert.match(meeting, /^Meeting 29 – 31 May 2027 confirmed/);
-	assert.deepEqual(about, ['Therapy areas X', 'Formats Oral presentations: yes, Posters: no', 'Last change 31 Dec 2026, 10:20:30 UTC']);
+	assert.match(abstracts, /^Abstracts due Sun 31 Jan 2027 in 30 days confirmed /);
+	assert.match(late, /^Late-breaking abstracts due Tue 2 Mar 2027 in 60 days estimated/);
+	assert.match(meeting, /^Meeting Sat 29 – Mon 31 May 2027 confirmed /);
+	assert.deepEqual(about, ['Therapy areas X', 'Formats yes: Oral presentations no: Posters', 'Last change Thu 31 Dec 2026, 10:20:30 UTC']);
 	assert.match(facts('conferences', {...conference, abstract_due_date: null, abstract_due_date_status: 'not_found'})[0], /^Abstracts due No date \S/);
 	// A number of 0 is a fact. Null is none.
 	const journal = {impact_factor: 0, impact_factor_year: 2025, citescore: 0, sjr: 0, h_index: 0, publishing: {apc_usd: 0, embargo_months: 0}, timelines: {accept_to_online: {min_weeks: 1, max_weeks: 1}}};
 	assert.deepEqual(facts('journals', journal), ['Impact factor 0.0 (2025)', 'CiteScore 0.0', 'SCImago Journal Rank 0.0', 'h-index 0', 'Article fee 0 US dollars', 'Embargo 0 months',
-		'Acceptance to publication online 1 week', 'Last change 31 Dec 2026, 10:20:30 UTC']);
+		'Acceptance to publication online 1 week', 'Last change Thu 31 Dec 2026, 10:20:30 UTC']);
 	// A link of a record leads to the list of the records that have it.
 	const linked = {...conference, therapy_areas: ["Crohn's & Colitis"], tags: [{id: 1, type: 'Audience', name: 'Nurses'}],
 		organizations: [{id: 1, name: 'Society', abbv: null, url: null}, {id: 2, name: 'Alliance', abbv: 'ALLY', url: 'https://example.org/?a=1&b=2'}]};
 	const view = whole('conferences', {id: 1, updated_at: '2026-12-31T10:20:30Z', ...linked});
-	assert.deepEqual(all(view, 'li').map(words), ['Society', 'Alliance (ALLY)', 'Audience: Nurses']);
+	assert.deepEqual(all(view, 'li').map(words).slice(2), ['Society', 'Alliance (ALLY)', 'Audience: Nurses']);
 	const [area, website, tag] = all(view, 'a').map(({props}) => props.href);
 	for (const [name, href] of [['area', area], ['tag', tag]]) {
 		assert.deepEqual(question.parse(href).facets, {[name]: FACETS.conferences.find(facet => facet.name === name).valuesOf(linked)});
 	}
 	assert.equal(website, 'https://example.org/?a=1&b=2');
 	const none = {impact_factor: null, impact_factor_year: 2025, citescore: null, sjr: null, h_index: null, publishing: {apc_usd: null, embargo_months: null}, timelines: {}};
-	assert.deepEqual(facts('journals', none), ['Last change 31 Dec 2026, 10:20:30 UTC']);
+	assert.deepEqual(facts('journals', none), ['Last change Thu 31 Dec 2026, 10:20:30 UTC']);
 });
 
 test('only web addresses become links', () => {
@@ -619,6 +641,32 @@ test('a shortlist that is kept on the computer has the stars of the tab too, and
 		assert.deepEqual([puts.at(-1), stored.size], [['shortlist', {conferences: [3, 4], journals: []}], 0]);
 		keepShortlist(null);
 		clearShortlist();
+	}
+});
+
+test('rows that come, go or change places are counted', async () => {
+	const {moves} = await load('views/held.js');
+	for (const [before, after, expected] of [[[], [], 0], [[1, 2], [1, 2], 0], [[1, 2], [2, 1], 1], [[1, 2], [1, 2, 3], 1], [[1, 2, 3], [4, 1, 2], 2], [[1], [], 1], [['5 abstract'], ['5 late_breaking'], 2]]) assert.equal(moves(before, after), expected, JSON.stringify([before, after]));
+});
+
+test('the months of a year, and the choice that a period is', async () => {
+	const {monthsFrom, periodName} = await load('views/year.js');
+	const months = monthsFrom('2027-11-30');
+	assert.deepEqual([months.length, months[0], months[1], months[3], months[11]], [12, {month: '2027-11', from: '2027-11-30', to: '2027-11-30'}, {month: '2027-12', from: '2027-12-01', to: '2027-12-31'},
+		{month: '2028-02', from: '2028-02-01', to: '2028-02-29'}, {month: '2028-10', from: '2028-10-01', to: '2028-10-31'}]);
+	for (const [within, due_from, due_to, expected] of [[null, undefined, undefined, ''], [30, undefined, undefined, 30], [45, undefined, undefined, null], [null, '2028-02-01', '2028-02-29', '2028-02'], [null, '2028-02-01', '2028-02-28', null],
+		[null, '2027-11-30', '2027-11-30', '2027-11'], [60, '2028-02-01', undefined, null], [null, undefined, '2028-02-29', null]]) assert.equal(periodName({within, ranges: {due_from, due_to}}, '2027-11-30'), expected, `${within} ${due_from} ${due_to}`);
+});
+
+test('of records side by side, the earliest date is known', async () => {
+	const {compare} = await load('views/record.js');
+	const conference = (start_date, abstract_due_date) => ({therapy_areas: [], formats: {}, organizations: [], tags: [], updated_at: '2026-12-31T10:20:30Z', country: 'Spain', start_date, start_date_status: 'check', abstract_due_date, abstract_due_date_status: 'check', late_breaking_due_date_status: 'not_found'});
+	for (const [records, expected] of [
+		[[['2027-05-01', '2027-01-01'], ['2027-04-01', '2027-02-01']], [0, 1]], [[['2027-05-01', null], ['2027-05-01', '2027-02-01']], [-1, -1]], [[['2027-05-01', '2027-02-02'], ['2027-06-01', '2027-02-01'], ['2027-07-01', null]], [1, 0]],
+		[[['2027-05-01', '2027-02-01'], ['2027-06-01', '2027-02-01'], ['2027-07-01', '2027-03-01']], [-1, 0]],
+	]) {
+		const facts = compare('conferences', records.map(one => conference(...one)));
+		assert.deepEqual(['Abstracts due', 'Meeting'].map(term => facts.find(one => one.term === term).first), expected, JSON.stringify(records));
 	}
 });
 

@@ -50,7 +50,7 @@ mod links;
 mod logs;
 mod malformed;
 mod manuals;
-mod monitoring;
+pub mod monitoring;
 mod monitoring_files;
 mod new_keys;
 mod news;

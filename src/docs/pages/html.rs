@@ -7,7 +7,8 @@ use crate::docs::fields::{FieldDoc, status_date};
 use crate::docs::samples::{Samples, indented};
 use crate::model::DateStatus;
 
-const STYLE: &str = include_str!("style.css");
+const STYLE: &str = concat!(include_str!("../../look.css"), include_str!("style.css"));
+const LOGO: &str = include_str!("logo.svg");
 
 /// Escapes text for HTML elements and quoted attributes.
 pub fn escape(text: &str) -> String {
@@ -55,8 +56,9 @@ pub fn frame(title: &str, root: &str, body: &str) -> String {
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <link rel=\"icon\" href=\"{root}favicon.svg\">\n\
          <title>{title}</title>\n<style>\n{STYLE}</style>\n<script src=\"{root}docs/page.js\" defer></script>\n</head>\n<body>\n\
-         <header><a class=\"home\" href=\"{root}\">medfeed</a> <a href=\"{root}docs\">Guide and reference</a> \
-         <a href=\"{root}docs/errors\">Errors</a> <a href=\"{root}openapi.json\">OpenAPI</a>{{{{contact}}}}</header>\n\
+         <header class=\"top\"><div class=\"frame\"><a class=\"brand\" href=\"{root}\">{LOGO}medfeed</a>\n\
+         <nav aria-label=\"Pages\"><a href=\"{root}docs\">Guide and reference</a> <a href=\"{root}docs/errors\">Errors</a> \
+         <a href=\"{root}openapi.json\">OpenAPI</a>{{{{contact}}}}</nav></div></header>\n\
          {body}</body>\n</html>\n"
     )
 }

@@ -33,13 +33,16 @@ export function isDay(text) {
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 
-/** A day, or a range of days, such as `29 May – 2 Jun 2026`. */
+const WEEKDAYS = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat'];
+const weekdayOf = day => WEEKDAYS[new Date(day).getUTCDay()];
+
+/** A day, or a range of days, such as `Fri 29 May – Tue 2 Jun 2026`. */
 export function date(from, to) {
 	if (!from) return null;
 	const [first, last] = [from, to ?? from].map(day => [+day.slice(8, 10), MONTHS[day.slice(5, 7) - 1], day.slice(0, 4)]);
 	// Parts that both days share appear once, at the end.
 	const shared = [2, 1, 0].find(part => first[part] !== last[part]) ?? -1;
-	return (shared < 0 ? '' : first.slice(0, shared + 1).join(' ') + ' – ') + last.join(' ');
+	return (shared < 0 ? '' : [weekdayOf(from), ...first.slice(0, shared + 1)].join(' ') + ' – ') + [weekdayOf(to ?? from), ...last].join(' ');
 }
 
 /** A day so many days later, but no later than the last day. */

@@ -8,7 +8,7 @@ const text = value => value ? fold(value) : null;
 export const COLUMNS = {
 	conferences: {
 		deadline: (record, today) => deadlinesOf(record, {from: today})[0]?.date,
-		name: record => text(record.name),
+		name: record => text(record.abbv || record.name),
 		start: record => record.start_date,
 		place: record => text([record.country, record.city].filter(Boolean).join(' ')),
 	},

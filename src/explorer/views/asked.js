@@ -4,13 +4,14 @@ import {ask, useAsk} from '../api.js';
 import {FILTERS} from '../filters.js';
 import {FACETS} from '../model/facets.js';
 import {describe} from '../model/follower.js';
-import {todayOf} from '../model/deadlines.js';
+import {shownDeadline, todayOf} from '../model/deadlines.js';
 import {addressWith, addressWithout, checksOf, hasKey, lostNames, lostOf, parse, withoutKeys} from '../model/question.js';
 import {nearest} from '../model/suggest.js';
-import {Answer, DATASETS, Table, Title, count, link} from '../parts.js';
+import {Answer, Table, count, link} from '../parts.js';
 import {REGIONS} from '../regions.js';
 import {useSession} from '../session.js';
 import {columnsOf} from './columns.js';
+import {usePrinting} from './files.js';
 import {leave} from './record.js';
 import {CompareLink, starColumn, useStars} from './shortlist.js';
 
@@ -74,7 +75,7 @@ export function Asked({dataset, params, state}) {
 	const {key} = useSession();
 	const question = parse(addressOf(dataset)), lost = lostOf(question), asked = given(dataset, params, lostNames(question));
 	const answer = useAsk(dataset, asked);
-	const results = useRef(), stars = useStars(dataset);
+	const results = useRef(), stars = useStars(dataset), day = todayOf(), isPrinting = usePrinting();
 	const [areas, setAreas] = useState([]);
 	useEffect(() => {
 		if (dataset === 'conferences') ask(key, 'reference/therapy-areas').then(({data}) => setAreas(data?.data.map(row => row.name) ?? []));
@@ -84,17 +85,16 @@ export function Asked({dataset, params, state}) {
 		if (answer && !answer.stale && asked.cursor) results.current?.focus();
 	}, [answer?.url, answer?.stale]);
 	const known = dataset === 'conferences' ? {country: Object.values(REGIONS).flatMap(list => list.split('|').map(names => names.split(',')[0])).sort(), therapy_area: areas} : {};
-	return html`<${Title}>${DATASETS[dataset][0]}<//>
-		${state.name === 'too-many' && html`<p class="soft">${describe(state)}</p>`}
+	return html`${state.name === 'too-many' && html`<p class="soft">${describe(state)}</p>`}
 		${state.name === 'too-many' && html`<${Lost} of=${lost} />`}
 		<${Boxes} dataset=${dataset} params=${asked} known=${known} />
 		<${Answer} of=${answer} dataset=${dataset}>${({data, has_more, next_cursor}) => {
 			const {cursor} = asked;
-			return html`<h2 class="results" ref=${results} tabindex="-1"><span role="status">
-					${data.length ? `${count(data.length, 'record')}${cursor ? ' on this page' : ''}${has_more ? ', more follow' : cursor ? ', the last ones' : ''}` : 'No record fits.'}</span></h2>
-				${data.length > 0 ? html`<div onClick=${event => leave(dataset, event)}><${CompareLink} dataset=${dataset} ids=${stars} /><${Table} label=${dataset} columns=${[starColumn(dataset), ...columnsOf(dataset, {day: todayOf()})]} rows=${data} /></div>` : html`<${Meant} dataset=${dataset} params=${asked} known=${known} />`}
+			return html`<h2 class="results" ref=${results} tabindex="-1" aria-live="polite">${data.length ? `${count(data.length, 'record')}${cursor ? ' on this page' : ''}${has_more ? ', more follow' : cursor ? ', the last ones' : ''}` : 'No record fits.'}</h2>
+				${data.length > 0 ? html`<div class="found" onClick=${event => leave(dataset, event)}><${CompareLink} dataset=${dataset} ids=${stars} /><${Table} label=${dataset} columns=${[starColumn(dataset), ...columnsOf(dataset, {day, isPrinting})]}
+					rows=${data.map(record => ({record, due: dataset === 'conferences' && shownDeadline(record, day, {from: day})}))} /></div>` : html`<${Meant} dataset=${dataset} params=${asked} known=${known} />`}
 				${(cursor || has_more) && html`<nav class="pages" aria-label="Pages">
 					${cursor && html`<a class="button quiet" href=${addressWith(addressOf(dataset), {})}>First page</a>`}
-					${has_more && html`<a class="button" href=${addressWith(addressOf(dataset), {cursor: next_cursor})}>Next page</a>`}</nav>`}`;
+					${has_more && html`<a class="button quiet" href=${addressWith(addressOf(dataset), {cursor: next_cursor})}>Next page</a>`}</nav>`}`;
 		}}<//>`;
 }

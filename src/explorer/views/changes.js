@@ -2,26 +2,17 @@
 import {html, useEffect, useMemo, useRef, useState} from '../preact.js';
 import {LEFT_NOTES, told} from '../model/changes.js';
 import {FIRST_DAY, addDays, isDay, todayOf} from '../model/deadlines.js';
-import {describe, isUnlicensed} from '../model/follower.js';
-import {Badge, Fields, Status, Title, Unlicensed, clock, count, date, link} from '../parts.js';
+import {isUnlicensed} from '../model/follower.js';
+import {Badge, Datasets, Fields, Segments, Status, Unlicensed, clock, count, date, link, useWindowTitle} from '../parts.js';
 import {useCopy, useSession} from '../session.js';
+import {shortName} from './columns.js';
 import {WHO} from './key.js';
 
 const SHOWN = 200;
 const PERIODS = [7, 30];
 
-/** The state of the copy in a line. */
-export const Standing = ({kept: {state}, children}) => html`<p class="standing"><span class="dot ${state.name}" aria-hidden="true"></span>
-	<span role="status">${describe(state)}</span> ${children}</p>`;
-
 /** The changes since the last visit, or since the page was opened. They are found again when the copy changes. */
 const useNews = ({log, copy, version}) => useMemo(() => log.since(log.visit ?? log.opened, copy.records, true), [log, copy, version]);
-
-/** A link to what changed, for the line of the state. */
-export function News({dataset, kept}) {
-	const {length} = useNews(kept), words = kept.log.visit ? 'since your last visit' : 'since you opened this';
-	return html`<a href=${link(`changes/${dataset}`)}>${length ? `${count(length, 'change')} ${words}` : 'What changed'}</a>`;
-}
 
 const from = text => html`<del><span class="hidden">was </span>${text}</del> <span aria-hidden="true">→</span> `;
 const dateOrText = text => isDay(text) ? date(text) : text;
@@ -39,7 +30,7 @@ function Changed({dataset, before, after}) {
 
 /** A change: what kind, of which record, and its fields, old beside new. */
 export const Change = ({dataset, of: {id, kind, before, after, at}, badge = kind, when = clock}) => html`<li class="entry"><p><${Badge} kind=${badge} />
-		${after ? html`<a href=${link(`${dataset}/${id}`)}><bdi>${after.name}</bdi> ${after.year}</a>` : html`<bdi>${before.name}</bdi> ${before.year ?? ''}`} ${at && html`<time>${when(at)}</time>`}</p>
+		${after ? html`<a href=${link(`${dataset}/${id}`)}><bdi>${shortName(after)}</bdi></a>${after.abbv && after.abbv !== after.name && html` <bdi class="soft">${after.name}</bdi>`}` : html`<bdi>${before.name}</bdi> ${before.year ?? ''}`} ${at && html`<time>${when(at)}</time>`}</p>
 	${kind === 'changed' ? html`<${Changed} dataset=${dataset} before=${before} after=${after} />` : kind !== 'updated' && html`<p class="soft">${after ? 'It came into the license.' : 'It was removed or left the license.'}</p>`}</li>`;
 
 const when = time => `${date(todayOf(time))}, ${clock(time).slice(0, 5)}`;
@@ -61,7 +52,7 @@ function KeepHere() {
 
 /** What changed since a time, newest first. `since`: a number of days, a day, or nothing for the last visit. */
 export function Changes({dataset, since}) {
-	const {keep, keepHere} = useSession(), kept = useCopy(dataset), {log, copy, version, isReady, isFull} = kept;
+	const {keep, keepHere} = useSession(), kept = useCopy(dataset), {log, copy, version, isReady} = kept;
 	const news = useNews(kept), today = todayOf(), first = log.visit ? 'Since your last visit' : 'Since you opened this';
 	const day = isDay(since ?? '') ? since : PERIODS.includes(+since) ? addDays(today, -since) : '';
 	const changes = useMemo(() => day ? log.since(+new Date(`${day}T00:00`), copy.records) : news, [news, day, log, copy, version]);
@@ -75,16 +66,15 @@ export function Changes({dataset, since}) {
 	const go = since => { location.hash = link(`changes/${dataset}`, {since}); };
 	// Some browsers pass on each digit of a year: 0002, 0020, 0202.
 	const pick = ({target: {value, validity}}) => validity.rangeUnderflow || go(value);
-	if (isUnlicensed(kept.state)) return html`<${Title}>What changed<//><${Unlicensed} dataset=${dataset} />`;
-	const choice = (value, text) => html`<button class="quiet" aria-pressed=${(since ?? '') === value || !day && !value} onClick=${() => go(value)}>${text}</button>`;
-	return html`<p class="back"><a href=${link(dataset)}>All ${dataset}</a></p><${Title} full=${`What changed: ${dataset}`}>What changed<//><${Standing} kept=${kept} />
-		${isFull && html`<p class="problem" role="alert">A copy of the ${dataset} could not be stored. This computer may have no room. The records are loaded again when you open the page.</p>`}
-		<div class="row" role="group" aria-label="Since">${choice('', first)}${PERIODS.map(days => choice(`${days}`, `In the last ${days} days`))}
-			<label for="since">Since a date</label><input id="since" class="day" type="date" value=${isDay(since ?? '') ? since : ''} min=${FIRST_DAY} max=${today} onChange=${pick} /></div>
-		${isReady && html`<h2 class="results"><span role="status">${count(changes.length, 'change')} ${day ? `since ${date(day)}` : log.visit ? `since your last visit, ${when(new Date(log.visit))}` : `since you opened this, ${when(new Date(log.opened))}`}</span></h2>
+	useWindowTitle(`What changed: ${dataset}`);
+	if (isUnlicensed(kept.state)) return html`<${Datasets} at="changes" dataset=${dataset} /><${Unlicensed} dataset=${dataset} />`;
+	return html`<div class="toolbar"><${Datasets} at="changes" dataset=${dataset} />
+		<${Segments} label="Since" value=${!day ? '' : isDay(since) ? null : since} options=${[['', first], ...PERIODS.map(days => [`${days}`, `In the last ${days} days`])]} onChange=${go} />
+			<div class="row">			<label for="since">Since a date</label><input id="since" class="day" type="date" value=${isDay(since ?? '') ? since : ''} min=${FIRST_DAY} max=${today} onChange=${pick} /></div></div>
+		${isReady && html`<h2 class="results" aria-live="polite" translate="no">${count(changes.length, 'change')} ${day ? `since ${date(day)}` : log.visit ? `since your last visit, ${when(new Date(log.visit))}` : `since you opened this, ${when(new Date(log.opened))}`}</h2>
 			${isUnknown && html`<p class="soft">A record marked <${Badge} kind="updated" /> is new, or changed before ${keep ? 'this computer kept a copy' : 'the page was opened'}, or before the newest ${LEFT_NOTES.toLocaleString('en')} changes. Its old values are not known. Records that were removed before that are not listed.</p>`}
 			${!keep && keepHere && html`<${KeepHere} />`}
-			${changes.length ? html`<ul ref=${list}>${changes.slice(0, shown).map(change => html`<${Change} key=${change.id} dataset=${dataset} of=${change} when=${when} />`)}</ul>`
+			${changes.length ? html`<ul ref=${list} translate="no">${changes.slice(0, shown).map(change => html`<${Change} key=${change.id} dataset=${dataset} of=${change} when=${when} />`)}</ul>`
 				: html`<p class="empty">Nothing has changed. New changes appear here by themselves.</p>`}
-			${changes.length > shown && html`<p class="row"><button onClick=${() => setShown(shown + SHOWN)}>Show more</button><span class="soft" role="status">The newest ${shown.toLocaleString('en')} of ${count(changes.length, 'change')} are shown.</span></p>`}`}`;
+			${changes.length > shown && html`<p class="row"><button class="quiet" onClick=${() => setShown(shown + SHOWN)}>Show more</button><span class="soft" role="status">The newest ${shown.toLocaleString('en')} of ${count(changes.length, 'change')} are shown.</span></p>`}`}`;
 }

@@ -1,15 +1,17 @@
-// The columns of lists.
+// The columns of lists: one fact in each.
 import {html} from '../preact.js';
-import {KINDS, byMonth, shownDeadline} from '../model/deadlines.js';
+import {byMonth, daysBetween, lastDayOf} from '../model/deadlines.js';
 import {fraction} from '../model/json.js';
 import {Badge, Status, Table, date, inDays, link, texts} from '../parts.js';
 
-export const place = record => texts([record.city, record.country]);
-export const days = record => date(record.start_date, record.end_date);
+/** The days of a row's line, from today. */
+const AXIS = 420;
+const LINE = {width: 96, height: 12};
+/** A deadline in fewer days than these is urgent. */
+const URGENT = 14;
 
-/** A record's name as a link, with its abbreviation and year. */
-const nameOf = (dataset, record) => html`<a href=${link(`${dataset}/${record.id}`)}><bdi>${record.name}</bdi></a>
-	<span class="soft"> <bdi>${[record.abbv !== record.name && record.abbv, record.year].filter(Boolean).join(' ')}</bdi></span>`;
+/** The short name of a record, with its year. Two years of a congress have two names. */
+export const shortName = ({abbv, name, year}) => [abbv || name, year].filter(Boolean).join(' ');
 
 /** A metric as a text, such as `5.0`. */
 export const metric = number => number == null ? null : fraction(number);
@@ -20,39 +22,50 @@ export function weeks(range) {
 	return ends.length ? `${ends.join(' to ')} ${ends.at(-1) === 1 ? 'week' : 'weeks'}` : null;
 }
 
-/** The deadline of a record that fits the list's question. */
-function due(record, day, period) {
-	const one = shownDeadline(record, day, period), isAhead = one?.date >= day;
-	return one && html`<span class=${isAhead ? '' : 'soft'}>${one.date ? `${isAhead ? '' : 'closed '}${date(one.date)}` : 'No date'}</span> <${Status} of=${one.confidence} />
-		<div class="soft">${one.kind === 'abstract' ? 'Abstracts' : 'Late-breaking'}${one.date && `, ${inDays(day, one.date)}`}</div>`;
+/** How far a day is, urgent if it is near. */
+export const Days = ({today, day}) => day && html`<span class=${day >= today && daysBetween(today, day) < URGENT ? 'urgent' : 'soft'}>${inDays(today, day)}</span>`;
+
+/** A deadline and the meeting on one axis, which begins today. January begins at a stroke. */
+export function Line({record, due, today}) {
+	const at = day => Math.max(2, Math.min(LINE.width - 2, daysBetween(today, day) / AXIS * LINE.width)), start = record.start_date;
+	return html`<svg class="line" width=${LINE.width} height=${LINE.height} aria-hidden="true">
+		${due?.date >= today && start > due.date && html`<path d="M${at(due.date)} 6H${at(start)}" />`}
+		${due?.date >= today && html`<circle cx=${at(due.date)} cy="6" r="2.5" />`}
+		${start && lastDayOf(record) >= today && html`<rect x=${at(start) - 1} y="2" width=${Math.max(3, at(lastDayOf(record)) - at(start))} height="8" rx="1" />`}</svg>`;
 }
 
-/** The columns of a dataset. The column of deadlines shows one of `period`. `marks`: the kinds of changes by id. */
-export function columnsOf(dataset, {day, period = {from: day}, marks}) {
-	const name = record => html`${nameOf(dataset, record)}${marks?.has(record.id) && html` <${Badge} kind=${marks.get(record.id)} />`}
-		${record.therapy_areas && html`<div class="soft">${texts(record.therapy_areas)}</div>`}`;
+const name = (text, dataset, {id}, mark) => html`<a href=${link(`${dataset}/${id}`)}><bdi>${text}</bdi></a>${mark && html` <${Badge} kind=${mark} />`}`;
+const other = text => text ? html`<bdi title=${text}>${text}</bdi>` : '';
+
+/** The columns of rows {record, due}, where `due` is a deadline that a row shows, or none. `marks`: the kinds of changes by id. */
+export function columnsOf(dataset, {day, marks, isPrinting}) {
+	const mark = ({id}) => marks?.get(id);
 	return dataset === 'conferences' ? [
-		{name: 'Conference', sort: 'name', kind: 'wide', cell: name},
-		{name: 'Next deadline', sort: 'deadline', cell: record => due(record, day, period)},
-		{name: 'Meeting', sort: 'start', cell: record => html`${days(record)}<div><${Status} of=${record.start_date_status} /></div>`},
-		{name: 'Place', sort: 'place', cell: place},
+		{name: 'Conference', sort: 'name', kind: 'short', cell: ({record}) => name(shortName(record), dataset, record, mark(record))},
+		{name: 'Full name', kind: 'full', cell: ({record}) => other(record.abbv && record.abbv !== record.name && record.name)},
+		{name: 'Next deadline', sort: 'deadline', kind: 'due', cell: ({due}) => due && html`<span class=${due.date >= day ? null : 'soft'}>${date(due.date) ?? 'No date'}</span>`},
+		{name: 'Confidence of the deadline', kind: 'sure', isNamed: true, cell: ({due}) => due ? html`<${Status} of=${due.confidence} />` : ''},
+		{name: 'Due', kind: 'days', isNamed: true, cell: ({due}) => due?.date ? html`<${Days} today=${day} day=${due.date} />` : ''},
+		{name: 'Kind', kind: 'of', cell: ({due}) => due ? html`<span class="soft">${due.kind === 'abstract' ? 'Abstracts' : 'Late-breaking'}</span>` : ''},
+		...isPrinting ? [] : [{name: 'Until the meeting', kind: 'span', isNamed: true, cell: ({record, due}) => html`<${Line} record=${record} due=${due} today=${day} />`}],
+		{name: 'Meeting', sort: 'start', kind: 'meet', cell: ({record}) => date(record.start_date, record.end_date)},
+		{name: 'Confidence of the meeting', kind: 'sure', isNamed: true, cell: ({record}) => html`<${Status} of=${record.start_date_status} />`},
+		{name: 'Place', sort: 'place', kind: 'place', cell: ({record}) => texts([record.city, record.country])},
+		{name: 'Area', kind: 'area', cell: ({record}) => texts(record.therapy_areas)},
 	] : [
-		{name: 'Journal', sort: 'name', kind: 'wide', cell: name},
-		{name: 'Publisher', sort: 'publisher', kind: 'broad', cell: record => texts([record.publisher])},
-		{name: 'Access', sort: 'access', cell: record => record.publishing.access},
-		{name: 'Fee (USD)', sort: 'fee', kind: 'number', cell: record => record.publishing.apc_usd?.toLocaleString('en')},
-		{name: 'Impact factor', sort: 'impact', kind: 'number', cell: record => metric(record.impact_factor)},
-		{name: 'To acceptance', sort: 'acceptance', cell: record => weeks(record.timelines.online_submit_to_accept)},
+		{name: 'Journal', sort: 'name', kind: 'journal', cell: ({record}) => name(record.name, dataset, record, mark(record))},
+		{name: 'Short', kind: 'abbv', cell: ({record}) => other(record.abbv !== record.name && record.abbv)},
+		{name: 'Publisher', sort: 'publisher', kind: 'publisher', cell: ({record}) => texts([record.publisher])},
+		{name: 'Access', sort: 'access', kind: 'access', cell: ({record}) => record.publishing.access},
+		{name: 'Fee (USD)', sort: 'fee', kind: 'number', cell: ({record}) => record.publishing.apc_usd?.toLocaleString('en')},
+		{name: 'Impact factor', sort: 'impact', kind: 'number', cell: ({record}) => metric(record.impact_factor)},
+		{name: 'To acceptance', sort: 'acceptance', kind: 'weeks', cell: ({record}) => weeks(record.timelines.online_submit_to_accept)},
 	];
 }
 
 const month = text => new Date(text).toLocaleDateString('en-GB', {month: 'long', year: 'numeric', timeZone: 'UTC'});
 
-/** Deadlines by month, with the number of each month, and the first `most` of them. `before`: columns before their own. */
-export const Deadlines = ({of, most = of.length, day, before = []}) => byMonth(of).filter(({from}) => from < most).map(({month: name, from, deadlines}) => html`<section class="month" key=${name}>
+/** Deadlines by month, with the number of each month, and the first `most` of them. `columns` are those of the lists. */
+export const Deadlines = ({of, most = of.length, columns}) => byMonth(of).filter(({from}) => from < most).map(({month: name, from, deadlines}) => html`<section class="month" key=${name}>
 	<h3>${month(name)} <span class="count">${deadlines.length.toLocaleString('en')}</span></h3>
-	<${Table} label="Deadlines in ${month(name)}" rows=${deadlines.slice(0, most - from)} columns=${[...before,
-		{name: 'Conference', kind: 'wide', cell: ({record}) => nameOf('conferences', record)},
-		{name: 'Due', cell: one => html`${date(one.date)} <${Status} of=${one.confidence} />`},
-		{name: 'Deadline', cell: one => html`${KINDS[one.kind]}<div class="soft">${inDays(day, one.date)}</div>`},
-		{name: 'Place', cell: ({record}) => place(record)}]} /></section>`);
+	<${Table} label="Deadlines in ${month(name)}" rows=${deadlines.slice(0, most - from).map(due => ({record: due.record, due}))} columns=${columns} /></section>`);

@@ -3,11 +3,8 @@ import {html, useEffect, useRef, useState} from '../preact.js';
 import {requester, target, useAsk} from '../api.js';
 import {isUnlicensed, reasonOf} from '../model/follower.js';
 import {jsonOf} from '../model/json.js';
-import {Answer, Badge, Curl, DATASETS, Table, Title, Unlicensed, count, link, save} from '../parts.js';
+import {Answer, Badge, Curl, Datasets, Table, Title, Unlicensed, count, link, save} from '../parts.js';
 import {useCopy, useSession} from '../session.js';
-
-const Datasets = ({at, dataset}) => html`<nav class="choice" aria-label="Dataset">${Object.keys(DATASETS).map(one =>
-	html`<a href=${link(`${at}/${one}`)} aria-current=${one === dataset ? 'page' : null}>${one}</a>`)}</nav>`;
 
 /** The fold below a list: the nearest request of the API. */
 export const ForDevelopers = ({dataset, params}) => html`<details class="developers"><summary>For developers</summary>
@@ -36,7 +33,7 @@ function Export({dataset, format, follow}) {
 	return html`<section><h2>Export, ${format === 'csv' ? 'CSV' : 'JSON Lines'}</h2>
 		<${Answer} of=${answer && {...answer, method: 'GET'}} dataset=${dataset} options=${format === 'csv' ? `--compressed -o ${file} ` : `-D headers.txt -o ${file} `}>${() => html`
 			<p>${count(+answer.headers.get('x-record-count'), 'record')}, sync token <code class="token">${token}</code></p>
-			<p class="row"><button onClick=${download}>Download</button>
+			<p class="row"><button class="quiet" onClick=${download}>Download</button>
 				<button class="quiet" onClick=${() => follow(token)}>Ask the feed from here</button> <span role="status">${state}</span></p>`}<//></section>`;
 }
 
@@ -57,7 +54,7 @@ function Feed({dataset, since, ask}) {
 	return html`<section id="feed"><h2>Change feed</h2>
 		<p>Each record that changed since a token arrives once, in its present state, or as a tombstone. <a href=${link(`changes/${dataset}`)}>This page's copy follows the feed</a> and is at <code class="token">${follower.token}</code>.</p>
 		<form class="row" onSubmit=${send}><label for="token">Sync token</label>
-			<input id="token" ref=${input} required autocomplete="off" spellcheck="false" /><button>Ask the feed</button> <span role="status">${refused}</span></form>
+			<input id="token" ref=${input} required autocomplete="off" spellcheck="false" /><button class="quiet">Ask the feed</button> <span role="status">${refused}</span></form>
 		${since && html`<${Answer} of=${answer} dataset=${dataset}>${({data, next_sync_token, has_more}) => html`
 			<p role="status">${count(data.length, 'entry', 'entries')}${has_more && ', more follow'}. Next token: <code class="token">${next_sync_token}</code></p>
 			<ul>${data.map(({id, name, deleted}) => html`<li><${Badge} kind=${deleted ? 'tombstone' : 'record'} />${deleted ? `Delete your copy of ${id}.` : html`<a href=${link(`${dataset}/${id}`)}>${name}</a>`}</li>`)}</ul>

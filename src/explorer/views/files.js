@@ -1,12 +1,12 @@
 // The files of a list, its address, and its print.
 import {html, useEffect, useMemo, useRef, useState} from '../preact.js';
-import {calendar} from '../model/calendar.js';
+import {calendar, eventsOf} from '../model/calendar.js';
 import {csv} from '../model/csv.js';
 import {todayOf} from '../model/deadlines.js';
 import {fileName, filesOf} from '../model/files.js';
-import {format, titleOf} from '../model/question.js';
-import {Copy, count, date, save} from '../parts.js';
-import {useSession} from '../session.js';
+import {format, parse, titleOf} from '../model/question.js';
+import {Copy, Menu, count, date, save} from '../parts.js';
+import {undatedWords} from './undated.js';
 
 /** The most of a name on paper, in characters. */
 const MAX_NAME = 100;
@@ -26,11 +26,10 @@ export function usePrinting() {
 	return isPrinting;
 }
 
-/** Lines that only paper has: the day, and for whom: the name that the reader gave, else the key without its middle. */
+/** A line that only paper has: the day, and for whom, if the reader gave a name. */
 export function Paper() {
-	const {key} = useSession();
 	usePrinting();
-	return html`<p class="paper">Printed on ${date(todayOf())} for <bdi>${printedFor || `the key ${key.slice(0, 4)}…${key.slice(-4)}`}</bdi>.</p>`;
+	return html`<p class="paper printed">Printed on ${date(todayOf())}${printedFor && html` for <bdi>${printedFor}</bdi>`}</p>`;
 }
 
 /** A button that prints the view, after it asked for whom. `size` says how much. */
@@ -48,12 +47,21 @@ export function Print({size = ''}) {
 			<input id="printed-for" value=${printedFor} maxlength=${MAX_NAME} autocomplete="off" onInput=${event => { printedFor = event.target.value; }} /><button>Print</button></form>`}`;
 }
 
-/** The files of a view, its address, and its print. `size` says how much is printed. */
-export function Files({question, found, day, size}) {
+const saveText = (name, type, text) => save(name, new Blob([text], {type}));
+
+/** A button that saves the dates of a conference that are ahead. */
+export function AddToCalendar({record}) {
+	const day = todayOf(), events = eventsOf(record, {from: day}), name = `${record.abbv || record.name} ${record.year ?? ''}`.trim();
+	return html`<button disabled=${!events.length} onClick=${() => saveText(fileName({...parse('#/conferences'), past: 'yes', words: name}, day, 'ics'), 'text/calendar', calendar(events, {host: location.host, name}))}>Add to calendar</button>`;
+}
+
+/** The menu of a view's files, its address, and its print. `size` says how much is printed; `undated` are deadlines that no calendar has. */
+export function Files({question, found, day, size, undated}) {
 	const {counts, events, rows} = useMemo(() => filesOf(question, found, day), [question, found, day]);
-	const file = (title, size, end, type, text, isEmpty) => html`<button class="quiet" disabled=${isEmpty} onClick=${() => save(fileName(question, day, end), new Blob([text()], {type}))}>${title} (${size})<span class="hidden"> file of this view</span></button>`;
-	return html`<div class="row">
+	const file = (title, size, end, type, text, isEmpty) => html`<button class="quiet" disabled=${isEmpty} onClick=${() => saveText(fileName(question, day, end), type, text())}>${title} (${size})<span class="hidden"> file of this view</span></button>`;
+	return html`<${Menu} name="Export">
 		${question.dataset === 'conferences' && file('Calendar', count(counts.events, 'date'), 'ics', 'text/calendar', () => calendar(events(), {host: location.host, name: titleOf(question)}), !counts.events)}
+		${undated.length > 0 && html`<p class="soft">${undatedWords(undated)}</p>`}
 		${file('CSV', count(counts.rows, 'row'), 'csv', 'text/csv', () => csv(rows()))}
-		<${Copy} text=${new URL(format(question), location.href).href}>Copy link<//><${Print} size=${size} /></div>`;
+		<${Copy} text=${new URL(format(question), location.href).href}>Copy link<//><${Print} size=${size} /><//>`;
 }

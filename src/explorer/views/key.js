@@ -2,6 +2,7 @@
 import {html, useRef, useState} from '../preact.js';
 import {ask} from '../api.js';
 import {reasonOf} from '../model/follower.js';
+import {isNarrowed, parse, titleOf} from '../model/question.js';
 import {Title, Words} from '../parts.js';
 import {useSession} from '../session.js';
 
@@ -32,11 +33,13 @@ export function KeyForm({why}) {
 		if (isAccepted(answer)) return here.current?.checked ? keepHere(key) : setKey(key, tab.current.checked);
 		refuse(reasonOf(answer.problem));
 	};
-	return html`<${Title}>See what a license sees<//>
-		<p class="lead">Enter an API key to search the conferences and journals of its license, with their deadlines.</p>
+	const asked = parse(location.hash), isNamed = asked && (isNarrowed(asked) || asked.mode === 'deadlines');
+	return html`<div class="welcome"><${Title}>Congresses and journals, with every deadline<//>
+		<p class="lead">Find the next abstract deadlines, see how sure each date is, and take your shortlist into your calendar.</p>
+		${isNamed && html`<p class="behind">Behind this link: <strong>${titleOf(asked)}</strong></p>`}
 		<form class="key" onSubmit=${send}>
 			<input hidden readonly autocomplete="username" value=${`API key of ${location.host}`} />
-			<label for="key">API key</label>
+			<label for="key">Your key</label>
 			<div class="row"><input id="key" ref=${input} type="password" autocomplete="current-password" spellcheck="false" placeholder="mfk_…" required
 				aria-invalid=${error ? 'true' : null} aria-describedby=${error ? 'key-error' : null} />
 			<button disabled=${busy}>Explore</button></div>
@@ -44,6 +47,7 @@ export function KeyForm({why}) {
 			<label class="check"><input type="checkbox" ref=${tab} /> Keep the key in this tab</label>
 			${keepHere && html`<label class="check"><input type="checkbox" ref=${here} aria-describedby="who" /> Keep the key and the records on this computer</label>
 				<p id="who" class="soft">Then the page opens at once, without a key and without a network. ${WHO}</p>`}
-			<p class="soft">Otherwise the key is gone when you reload the page. It is never part of an address. <a href="docs">The documentation</a> needs no key.</p>
-		</form>`;
+			<p class="soft">Otherwise the key is gone when you reload the page. It is never part of an address.</p>
+		</form>
+		<p class="soft">No key? Ask the operator of this service, who makes one with <code>medfeed key create</code>. <a href="docs">The documentation</a> needs none.</p></div>`;
 }

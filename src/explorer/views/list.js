@@ -1,36 +1,37 @@
 // The list of a dataset: one question, answered from the page's copy.
 import {html, useEffect, useMemo, useRef, useState} from '../preact.js';
-import {KINDS, todayOf} from '../model/deadlines.js';
+import {shownDeadline, todayOf} from '../model/deadlines.js';
 import {describe, isElsewhere, isUnlicensed, usesCopy} from '../model/follower.js';
-import {filtersOf, firstQuestion, format, hasKey, isNarrowed, parse, requestOf, titleOf, toggleComing, unknownOf} from '../model/question.js';
+import {firstQuestion, format, hasKey, isNarrowed, parse, requestOf, titleOf, toggleComing, unknownOf} from '../model/question.js';
 import {isReversed} from '../model/ranges.js';
-import {asksForDeadlines, isComing, periodOf, select} from '../model/select.js';
+import {periodOf, select} from '../model/select.js';
 import {meantBy} from '../model/suggest.js';
-import {DATASETS, Table, Title, Toggle, Unlicensed, count, date, useWindowTitle} from '../parts.js';
+import {DATASETS, Legend, Segments, Table, Unlicensed, count, date, useWindowTitle} from '../parts.js';
 import {useCopy} from '../session.js';
 import {Asked} from './asked.js';
-import {News, Standing} from './changes.js';
 import {Deadlines, columnsOf} from './columns.js';
 import {ForDevelopers} from './developers.js';
 import {Files, usePrinting} from './files.js';
-import {Filters} from './filters.js';
+import {Chosen, Filters, chosenOf} from './filters.js';
+import {useHeld} from './held.js';
 import {leave} from './record.js';
-import {Shortlist, starColumn} from './shortlist.js';
+import {Shortlist, starColumn, useStars} from './shortlist.js';
+import {Undated, undatedOf} from './undated.js';
+import {Year} from './year.js';
 
 const SHOWN = 50;
 /** The most rows on paper. More would stop the browser for minutes. */
 const MAX_PRINTED = 5000;
-const PERIODS = [30, 60, 90];
 const TYPED_MS = 300;
 
 /** The view of a dataset's records: from the copy, or from the API if the page keeps no copy. */
 export function List({dataset, at}) {
-	const kept = useCopy(dataset);
-	if (isUnlicensed(kept.state)) return html`<${Title}>${DATASETS[dataset][0]}<//><${Unlicensed} dataset=${dataset} />`;
-	if (isElsewhere(kept.state)) return html`<${Title}>${DATASETS[dataset][0]}<//><p class="problem" role="alert">${describe(kept.state)}</p>`;
+	const kept = useCopy(dataset), isAnswered = kept.isReady && usesCopy(kept.state);
+	useWindowTitle(isAnswered ? '' : DATASETS[dataset][0]);
+	if (isUnlicensed(kept.state)) return html`<${Unlicensed} dataset=${dataset} />`;
+	if (isElsewhere(kept.state)) return html`<p class="problem" role="alert">${describe(kept.state)}</p>`;
 	if (!usesCopy(kept.state)) return html`<${Asked} dataset=${dataset} params=${at.params} state=${kept.state} />`;
-	return html`<${Title}>${DATASETS[dataset][0]}<//><${Standing} kept=${kept}><${News} dataset=${dataset} kept=${kept} /><//>
-		${kept.isReady && html`<${Answered} dataset=${dataset} at=${at} kept=${kept} />`}`;
+	return isAnswered && html`<${Answered} dataset=${dataset} at=${at} kept=${kept} />`;
 }
 
 /** The question of the address, and a function that changes both. */
@@ -70,13 +71,15 @@ function Answered({dataset, at, kept: {copy, index, log, version}}) {
 	const [question, change, write] = useQuestion(dataset, at);
 	// Another question begins with few rows again. The history knows how many there were when the reader left.
 	const [seen, setSeen] = useState({question, shown: history.state?.shown ?? SHOWN});
-	const results = useRef(), isPrinting = usePrinting();
-	const day = todayOf(), unknown = unknownOf(location.hash), title = titleOf(question);
-	const found = useMemo(() => select(index, question, day), [index, version, question, day]);
+	const results = useRef(), rows = useRef(), more = useRef(0), isPrinting = usePrinting(), [isOpen, setOpen] = useState(false);
+	const day = todayOf(), unknown = unknownOf(location.hash), title = titleOf(question), stars = useStars(dataset);
+	const fresh = useMemo(() => select(index, question, day), [index, version, question, day]);
+	const shown = seen.question === question ? seen.shown : SHOWN;
+	const {found, waiting, show} = useHeld(fresh, question, rows, shown);
 	const marks = useMemo(() => new Map(log.since(log.opened, copy.records, true).map(({id, kind}) => [id, kind])), [log, copy, version]);
+	const undated = useMemo(() => undatedOf(index, question, stars, day), [index, version, question, stars.join(), day]);
 	const total = question.mode === 'deadlines' ? found.deadlines.length : found.total;
-	const shown = seen.question === question ? seen.shown : SHOWN, printed = Math.min(total, MAX_PRINTED), drawn = isPrinting ? printed : shown;
-	const rows = useRef(), more = useRef(0);
+	const printed = Math.min(total, MAX_PRINTED), drawn = isPrinting ? printed : shown;
 	useWindowTitle(title);
 	useEffect(() => {
 		const {row, top} = history.state ?? {};
@@ -96,7 +99,10 @@ function Answered({dataset, at, kept: {copy, index, log, version}}) {
 	};
 	const sorted = {by: question.sort, descending: question.descending,
 		onSort: by => change({...question, sort: by, descending: by === question.sort && !question.descending})};
-	const toResults = () => results.current.focus();
+	const toResults = () => {
+		results.current.focus();
+		results.current.scrollIntoView({block: 'nearest'});
+	};
 	// A removed chip takes its focus with it.
 	const drop = next => {
 		change(next);
@@ -109,23 +115,39 @@ function Answered({dataset, at, kept: {copy, index, log, version}}) {
 	};
 	const noun = question.mode === 'deadlines' ? 'deadline' : DATASETS[dataset][1];
 	const isPart = question.mode === 'list' && (isNarrowed(question) || total < copy.size), size = isPart ? `${total.toLocaleString('en')} of ${count(copy.size, noun)}` : count(total, noun);
-	const {past, unknown: open, missing} = found, columns = [starColumn(dataset)];
-	return html`<p class="paper">${title}${printed < total && `. The first ${count(printed, 'row')}; the CSV file has all`}</p><${Ask} question=${question} onChange=${change} onLeave=${write} />
-		<div class="columns" onClick=${event => leave(dataset, event, shown)}><${Filters} question=${question} facets=${found.facets} size=${count(total, noun)} onChange=${change} onTyped=${write} onLeave=${toResults} />
-			<div class="found" ref=${rows}><div class="heading">
-				<h2 class="results" ref=${results} tabindex="-1"><span role="status">${size}</span></h2>
-				<${Files} question=${question} found=${found} day=${day} size=${count(printed, 'row')} /></div>
-			<${Shortlist} question=${question} missing=${missing} total=${found.total} onChange=${change} onLeave=${toResults} onFollow=${keepUp} />
-			<${Chosen} question=${question} onChange=${drop} />
+	const {past, unknown: open, missing} = found, columns = [starColumn(dataset), ...columnsOf(dataset, {day, marks, isPrinting})], period = periodOf(question, day);
+	const isLeaving = useRef(false);
+	// The filters of a phone go before the results get the focus. Otherwise the window scrolls past the first rows.
+	useEffect(() => {
+		if (isLeaving.current) toResults();
+		isLeaving.current = false;
+	}, [isOpen]);
+	const close = () => {
+		isLeaving.current = true;
+		setOpen(false);
+	};
+	return html`<p class="paper">${title}${printed < total && `. The first ${count(printed, 'row')}; the CSV file has all`}</p>
+		<div class="toolbar"><${Search} question=${question} onChange=${change} onLeave=${write} onDone=${toResults} />
+			<button class="ghost" aria-expanded=${isOpen} aria-controls="filters" onClick=${() => setOpen(!isOpen)}>Filter${chosenOf(question) > 0 && html` <span class="count">${chosenOf(question)}</span>`}</button>
+			${dataset === 'conferences' && html`<${Segments} label="Show as" value=${question.mode} options=${[['list', 'Table'], ['deadlines', 'Months']]} onChange=${mode => change({...question, mode})} />`}
+			<${Files} question=${question} found=${found} day=${day} size=${count(printed, 'row')} undated=${undated} /></div>
+		${dataset === 'conferences' && html`<${Year} index=${index} question=${question} found=${found} day=${day} onChange=${change} />`}
+		<div class=${isOpen ? 'columns' : ''} onClick=${event => leave(dataset, event, shown)}>${isOpen && html`<${Filters} question=${question} facets=${found.facets} size=${count(total, noun)} onChange=${change} onTyped=${write} onLeave=${toResults} onClose=${close} />`}
+			<div class="found" ref=${rows} translate="no"><div class="heading"><h2 class="results" ref=${results} tabindex="-1" aria-live="polite">${size}</h2>
+				${waiting > 0 && html`<button class="plain" onClick=${show}>${count(waiting, 'change')}: show</button>`}
+				<${Shortlist} question=${question} found=${found} index=${index} onChange=${change} onLeave=${toResults} onFollow=${keepUp} />
+				<${Chosen} question=${question} day=${day} onChange=${drop} /></div>
 			${unknown.length > 0 && html`<p class="soft" role="status">The address also asks for ${unknown.join(', ')}. This page does not know that, and shows the records without it.</p>`}
-			${past > 0 && html`<p class="soft"><span role="status">${count(past, 'more', 'more')} ${past === 1 ? 'is' : 'are'} over.</span> <button class="plain" onClick=${() => drop(toggleComing(question))}>Show ${past === 1 ? 'it' : 'them'} too</button></p>`}
-			${open > 0 && !isReversed(question.ranges) && html`<p class="soft"><span role="status">${count(open, 'more', 'more')} may fit: not all that you filter by is announced.</span> <button class="plain" onClick=${() => drop({...question, unknown: true})}>Show ${open === 1 ? 'it' : 'them'} too</button></p>`}
-			${question.mode === 'deadlines' ? html`<${Deadlines} of=${found.deadlines} most=${drawn} day=${day} before=${columns} />`
-				: found.total > 0 && html`<${Table} label=${DATASETS[dataset][0]} rows=${found.records.slice(0, drawn)} sorted=${sorted}
-					columns=${[...columns, ...columnsOf(dataset, {day, marks, period: periodOf(question, day)})]} />`}
+			${question.mode === 'deadlines' ? html`<${Deadlines} of=${found.deadlines} most=${drawn} columns=${columns} />`
+				: found.total > 0 && html`<${Table} label=${DATASETS[dataset][0]} columns=${columns} sorted=${isPrinting ? null : sorted}
+					rows=${found.records.slice(0, drawn).map(record => ({record, due: dataset === 'conferences' && shownDeadline(record, day, period)}))} />`}
 			${total === 0 && html`<${Nothing} index=${index} question=${question} day=${day} onChange=${drop} />`}
-			${total > drawn && html`<p class="row"><button onClick=${showMore}>Show more</button>
+			${total > drawn && html`<p class="row"><button class="quiet" onClick=${showMore}>Show more</button>
 				<span class="soft" role="status">${shown.toLocaleString('en')} of ${total.toLocaleString('en')} are shown.</span></p>`}
+			<${Undated} of=${undated} isShown=${question.mode === 'deadlines'} />
+			${past > 0 && html`<p class="soft more"><span role="status">${count(past, 'more', 'more')} ${past === 1 ? 'is' : 'are'} over.</span> <button class="plain" onClick=${() => drop(toggleComing(question))}>Show ${past === 1 ? 'it' : 'them'} too</button></p>`}
+			${open > 0 && !isReversed(question.ranges) && html`<p class="soft more"><span role="status">${count(open, 'more', 'more')} may fit: not all that you filter by is announced.</span> <button class="plain" onClick=${() => drop({...question, unknown: true})}>Show ${open === 1 ? 'it' : 'them'} too</button></p>`}
+			${dataset === 'conferences' && html`<div class="paper"><${Legend} /></div>`}
 		</div></div>
 		<${ForDevelopers} dataset=${dataset} params=${requestOf(question)} />`;
 }
@@ -140,30 +162,14 @@ function Nothing({index, question, day, onChange}) {
 	return html`<p class="empty">Nothing is due in this period. The next deadline is on ${date(next.date)}. <button class="plain" onClick=${() => onChange(later)}>Show all that are ahead</button></p>`;
 }
 
-/** The words, and the deadlines' period. */
-function Ask({question, onChange, onLeave}) {
-	const {dataset, words, kind, within, mode} = question;
-	const pressed = (on, text, next) => html`<${Toggle} on=${on} onChange=${() => onChange(next)}>${text}<//>`;
-	return html`<form class="ask" role="search" onSubmit=${event => event.preventDefault()}>
-		<label for="words" class="hidden">Search</label>
-		<input id="words" type="search" value=${words} autocomplete="off" spellcheck="false" onInput=${event => onChange({...question, words: event.target.value}, true)} onBlur=${onLeave}
-			placeholder=${`Search by name, ${dataset === 'journals' ? 'publisher, ISSN' : 'place, therapy area'}, organization, tag`} />
-		${hasKey(words) && html`<p class="soft" role="status">This looks like an API key. It is sent nowhere: the address, the links and the curl line leave it out.</p>`}
-		${dataset === 'conferences' && html`<div class="row" role="group" aria-label="Deadlines">
-			<label for="kind" class="hidden">Kind of deadline</label>
-			<select id="kind" value=${kind} onChange=${event => onChange({...question, kind: event.target.value})}>
-				<option value="">Any deadline</option>${Object.entries(KINDS).map(([name, text]) => html`<option value=${name}>${text}</option>`)}</select>
-			<span class="soft">in the next</span>
-			${PERIODS.map(days => pressed(within === days, `${days} days`, {...question, within: within === days ? null : days}))}</div>
-		${!asksForDeadlines(question) && html`<div class="row">${pressed(isComing(question), 'Coming only', toggleComing(question))}</div>`}
-		<div class="row" role="group" aria-label="Show as">${pressed(mode === 'list', 'Table', {...question, mode: 'list'})}${pressed(mode === 'deadlines', 'Deadlines by month', {...question, mode: 'deadlines'})}</div>`}
-	</form>`;
-}
-
-/** The chosen filters, each with a button that removes it. */
-function Chosen({question, onChange}) {
-	const filters = filtersOf(question);
-	return filters.length > 0 && html`<ul class="chips" aria-label="Chosen filters">${filters.map(({text, without}) => html`<li><button class="chip" onClick=${() => onChange(without)}>
-			<span class="hidden">Remove </span><bdi>${text}</bdi> <span aria-hidden="true">×</span></button></li>`)}
-		${filters.length > 1 && html`<li><button class="plain" onClick=${() => onChange(firstQuestion(question.dataset))}>Clear all</button></li>`}</ul>`;
+/** The field for words. The Enter key goes to the results. */
+function Search({question: {dataset, words, ...question}, onChange, onLeave, onDone}) {
+	const done = event => {
+		event.preventDefault();
+		onDone();
+	};
+	return html`<form class="search" role="search" onSubmit=${done}><label for="words" class="hidden">Search</label>
+		<input id="words" type="search" value=${words} autocomplete="off" spellcheck="false" onInput=${event => onChange({...question, dataset, words: event.target.value}, true)} onBlur=${onLeave}
+			placeholder=${`Search ${dataset === 'journals' ? 'names, publishers, ISSNs' : 'names, places, areas'}`} />
+		${hasKey(words) && html`<p class="soft" role="status">This looks like an API key. It is sent nowhere: the address, the links and the curl line leave it out.</p>`}</form>`;
 }

@@ -1,17 +1,16 @@
 // One record, and a few side by side.
-import {html, useState} from '../preact.js';
+import {html, useMemo, useState} from '../preact.js';
 import {target, useAsk} from '../api.js';
-import {Answer, Badge, Copy, Curl, DATASETS, Out, Problem, Status, Table, Title, Toggle, Unlicensed, count, date, inDays, link, texts} from '../parts.js';
+import {Answer, Copy, Curl, DATASETS, Out, Problem, Status, Table, Title, Toggle, Unlicensed, count, date, link, texts} from '../parts.js';
 import {STATUS, todayOf} from '../model/deadlines.js';
 import {FORMATS} from '../model/facets.js';
 import {isUnlicensed, usesCopy} from '../model/follower.js';
 import {jsonOf} from '../model/json.js';
 import {readIds} from '../model/question.js';
 import {useCopy} from '../session.js';
-import {Standing} from './changes.js';
-import {metric, weeks} from './columns.js';
-import {Print} from './files.js';
-import {MAX_COMPARED, Star, compareLink, useStars} from './shortlist.js';
+import {Days, metric, shortName, weeks} from './columns.js';
+import {AddToCalendar, Print} from './files.js';
+import {CompareLink, MAX_COMPARED, Star, compareLink, useStars} from './shortlist.js';
 
 const STEPS = {submit_to_first_decision: 'Submission to first decision', online_submit_to_accept: 'Online submission to acceptance',
 	accept_to_online: 'Acceptance to publication online', accept_to_print: 'Acceptance to print'};
@@ -22,8 +21,16 @@ const website = ({url}) => ['Website', url, url && html`<${Out} href=${url} />`]
 const list = (term, values, shown) => [term, values.sort().join(', '), values.length ? shown : null];
 
 /** A date with its status. A deadline, which has no last day, says how far it is. */
-const due = (term, status, from, to) => [term, `${from} ${to} ${status}`, html`${date(from, to) || 'No date'} ${from && to === undefined && html`<span class="soft">${inDays(todayOf(), from)}</span> `}<${Status} of=${status} />
-	<span class="soft meaning">${STATUS[status]?.[1]}</span>`];
+const due = (term, status, from, to) => [term, `${from} ${to} ${status}`, html`${date(from, to) || 'No date'} ${from && to === undefined && html`<${Days} today=${todayOf()} day=${from} /> `}<span class="sure"><${Status} of=${status} /></span> <span class="soft meaning">${STATUS[status]?.[1]}</span>`];
+
+/** The formats that are known. */
+function formats(given) {
+	const known = Object.entries(FORMATS).filter(([key]) => given[key] != null);
+	return ['Formats', known.map(([key]) => `${key} ${given[key]}`).join(), known.length > 0 && html`<ul class="ticks">${known.map(one => tick(one, given[one[0]]))}</ul>`];
+}
+
+/** A format that a record has, or does not have. */
+const tick = ([, text], has) => html`<li class=${has ? 'yes' : 'no'}><span class="hidden">${has ? 'yes: ' : 'no: '}</span>${text}</li>`;
 
 /**
  * The facts of a record below headings: {heading: [[term, value, shown]]}, `shown` as a reader sees the value. Records of a dataset have
@@ -37,8 +44,7 @@ const FACTS = {
 			due('Meeting', record.start_date_status, record.start_date, record.end_date ?? null)],
 		About: [
 			list('Therapy areas', [...record.therapy_areas], record.therapy_areas.map(area)),
-			['Formats', Object.entries(FORMATS).filter(([key]) => record.formats[key] != null)
-				.map(([key, text]) => `${text}: ${record.formats[key] ? 'yes' : 'no'}`).join(', ')],
+			formats(record.formats),
 			website(record)],
 	}),
 	journals: ({publishing: {access, content_license, apc_usd, embargo_months}, timelines, ...record}) => ({
@@ -63,22 +69,49 @@ const factsOf = (dataset, record) => ({...FACTS[dataset](record), ...linked(data
 /** The place of a conference, the publisher of a journal. */
 const whereOf = ({venue, city, country, publisher}) => [venue, city, country, publisher];
 
-/** What is known of a record. */
-export const whole = (dataset, record) => html`
-	<p class="lead">${texts([dataset === 'journals' ? record.abbv !== record.name && record.abbv : [record.abbv, record.year].filter(Boolean).join(' '), ...whereOf(record)])}</p>
-	${Object.entries(factsOf(dataset, record)).map(([heading, facts]) => html`<h2>${heading}</h2><dl class="facts">${facts.map(([term, value, shown = value]) =>
-		isGiven(shown) && html`<div><dt>${term}</dt><dd>${shown}</dd></div>`)}</dl>`)}
-	<details><summary>As JSON</summary><pre tabindex="0"><code>${jsonOf(record, 2)}</code></pre></details>`;
+/** What is known of a record, in two columns. `request` is one that gives it. */
+export const whole = (dataset, record, request) => html`
+	<div class="facts-of">${Object.entries(factsOf(dataset, record)).map(([heading, facts]) => html`<section><h2>${heading}</h2><dl class="facts">${facts.map(([term, value, shown = value]) =>
+		isGiven(shown) && html`<div><dt>${term}</dt><dd>${shown}</dd></div>`)}</dl></section>`)}</div>
+	<details class="developers"><summary>For developers</summary>${request && html`<${Curl} of=${request} />`}
+		<pre tabindex="0" role="group" aria-label="The record as JSON"><code>${jsonOf(record, 2)}</code></pre></details>`;
+
+/** The other years of a congress in a copy, by year. */
+export function editionsOf(copy, record) {
+	const isSame = ({abbv, name}) => record.abbv ? abbv === record.abbv : !abbv && name === record.name;
+	return record.year ? copy.list().filter(one => one.year && isSame(one)).sort((one, other) => one.year - other.year || one.id - other.id) : [];
+}
+
+/** The years of a congress, each a link, and the way to see the newest side by side. */
+function Editions({copy, record}) {
+	const all = useMemo(() => editionsOf(copy, record), [copy, record]);
+	return all.length > 1 && html`<nav class="editions" aria-label="Years"><div class="segments">${all.map(({id, year}) => html`<a key=${id} href=${link(`conferences/${id}`)} aria-current=${id === record.id ? 'page' : null}>${year}</a>`)}</div>
+		<${CompareLink} dataset="conferences" ids=${[record.id, ...all.map(({id}) => id).filter(id => id !== record.id).reverse()].slice(0, MAX_COMPARED)} /></nav>`;
+}
+
+/** The head of a record: its short name, what leads on, its name and place, and its line. */
+function Head({dataset, record, copy}) {
+	const isMeeting = dataset === 'conferences', title = isMeeting ? shortName(record) : record.name;
+	return html`<div class="head"><${Title}>${title}<//><div class="row own"><${Star} dataset=${dataset} record=${record}>Star<//><${Print} />${isMeeting && html`<${AddToCalendar} record=${record} />`}</div></div>
+		<p class="lead">${texts([isMeeting ? record.abbv && record.abbv !== record.name && record.name : record.abbv !== record.name && record.abbv, ...whereOf(record)])}</p>
+		${isMeeting && copy && html`<${Editions} copy=${copy} record=${record} />`}`;
+}
 
 /** Facts that are always another record's own. */
 const OWN = ['Website', 'ISSN, print', 'ISSN, online', 'Last change'];
 
-/** The facts of records side by side: [{term, shown, differs}], `shown` by record. Those that no record has are left out. */
+/** Which of some dates {value: 'YYYY-MM-DD …'} is before all others; -1 if none is, or they are no dates. */
+function earliest(facts) {
+	const days = facts.map(([, value]) => /^\d{4}-\d\d-\d\d/.exec(value)?.[0] ?? '~'), first = [...days].sort()[0];
+	return first !== '~' && days.some(day => day > first && day !== '~') && days.indexOf(first) === days.lastIndexOf(first) ? days.indexOf(first) : -1;
+}
+
+/** The facts of records side by side: [{term, shown, first, differs}], `shown` by record, `first` the earliest date. Those that no record has are left out. */
 export function compare(dataset, records) {
 	const lists = records.map(record => [[dataset === 'journals' ? 'Publisher' : 'Place', whereOf(record).filter(Boolean).join(', '), texts(whereOf(record))], ...Object.values(factsOf(dataset, record)).flat()]);
 	return lists[0].map(([term], at) => {
 		const facts = lists.map(list => list[at]);
-		return {term, shown: facts.map(([, value, shown = value]) => isGiven(shown) ? shown : null), differs: facts.some(([, value]) => String(value ?? '') !== String(facts[0][1] ?? ''))};
+		return {term, shown: facts.map(([, value, shown = value]) => isGiven(shown) ? shown : null), first: earliest(facts), differs: facts.some(([, value]) => String(value ?? '') !== String(facts[0][1] ?? ''))};
 	}).filter(({term, shown}) => !OWN.includes(term) && shown.some(one => one !== null));
 }
 
@@ -116,13 +149,9 @@ export function Record({dataset, id}) {
 	const path = `${dataset}/${id}`;
 	const answer = useAsk(kept || state.name === 'loading' ? null : path);
 	const record = kept ?? answer?.data?.data;
-	return html`<${Back} dataset=${dataset} />${record && html`<div class="row own"><${Star} dataset=${dataset} record=${record} /><${Print} /></div>`}
-		<${Title}>${record?.name ?? `${DATASETS[dataset][0].slice(0, -1)} ${id}`}<//>
-		${kept ? html`${whole(dataset, kept)}<${Curl} of=${{url: target(path), method: 'GET'}} />`
-			: html`<${Answer} of=${answer} dataset=${dataset}>${({data}) => whole(dataset, data)}<//>`}`;
+	return html`<${Back} dataset=${dataset} />${record ? html`<${Head} dataset=${dataset} record=${record} copy=${kept && copy} />` : html`<${Title}>${DATASETS[dataset][0].slice(0, -1)} ${id}<//>`}
+		${kept ? whole(dataset, kept, {url: target(path), method: 'GET'}) : html`<${Answer} of=${answer} dataset=${dataset}>${({data}) => whole(dataset, data)}<//>`}`;
 }
-
-const shortName = ({abbv, name, year}) => [abbv || name, year].filter(Boolean).join(' ');
 
 /** The records of an address side by side: from the copy, or from the API if the page keeps no copy. */
 export function Compare({dataset, params}) {
@@ -135,15 +164,16 @@ export function Compare({dataset, params}) {
 	const problem = answers.find(answer => answer?.problem && answer.status !== 404), offered = new Set([...ids, ...stars]);
 	if (isUnlicensed(state)) return html`<${Title}>${name}<//><${Unlicensed} dataset=${dataset} />`;
 	const toggle = id => { location.hash = compareLink(dataset, ids.includes(id) ? ids.filter(one => one !== id) : [...ids, id]); };
-	const columns = [{name: 'Fact', kind: 'wide', cell: ({term, differs}) => html`${term} ${differs && html`<${Badge} kind="differs" />`}`},
-		...records.map((record, at) => ({name: shortName(record), cell: ({shown}) => shown ? shown[at] : html`<a href=${link(`${dataset}/${record.id}`)}><bdi>${record.name}</bdi></a> <${Star} dataset=${dataset} record=${record} />`}))];
-	return html`<${Back} dataset=${dataset} /><${Title} full=${[...records.map(shortName), name].join(', ')}>${name}<//><${Standing} kept=${kept} />
+	const columns = [{name: 'Fact', kind: 'fact', cell: ({term, differs}) => html`${term}${differs && html`<span class="hidden"> differs</span>`}`},
+		...records.map((record, at) => ({name: html`<a href=${link(`${dataset}/${record.id}`)}><bdi>${shortName(record)}</bdi></a> <${Star} dataset=${dataset} record=${record} />`, label: shortName(record),
+			cell: ({shown, differs, first}) => shown[at] && html`<span class=${differs ? first === at ? 'earliest' : null : 'soft'}>${shown[at]}${first === at && html` <span class="tag">earliest</span>`}</span>`}))];
+	return html`<${Back} dataset=${dataset} /><div class="head"><${Title} full=${[...records.map(shortName), name].join(', ')}>${name}<//>
+		${records.length > 1 && html`<div class="row own"><${Toggle} on=${only} onChange=${() => setOnly(!only)}>Only where they differ<//><${Copy} text=${location.href}>Copy link<//><${Print} /></div>`}</div>
 		${given.length > MAX_COMPARED && html`<p role="status">At most ${MAX_COMPARED} stand side by side. The address names ${given.length.toLocaleString('en')}.</p>`}
-		${missing.length > 0 && html`<p role="status">Not in this license, or removed: number ${missing.join(', ')}.</p>`}
+		${missing.length > 0 && html`<p role="status">Not in this license, or removed: ${count(missing.length, 'record')} of ${ids.length}.</p>`}
 		${problem && html`<${Problem} of=${problem} />`}
 		${isKept && offered.size > ids.length && html`<div class="row own" role="group" aria-label="Starred records">${[...offered].map(id => copy.records.get(id)).filter(Boolean).map(record => html`<${Toggle} key=${record.id}
 			on=${ids.includes(record.id)} disabled=${!ids.includes(record.id) && ids.length >= MAX_COMPARED} onChange=${() => toggle(record.id)}><bdi>${shortName(record)}</bdi><//>`)}</div>`}
-		${records.length > 1 ? html`<div class="row"><${Toggle} on=${only} onChange=${() => setOnly(!only)}>Only where they differ<//><${Copy} text=${location.href}>Copy link<//><${Print} /></div>
-			<div class="compare"><${Table} label=${name} rows=${[{term: 'Name'}, ...compare(dataset, records).filter(({differs}) => differs || !only)]} columns=${columns} /></div>`
+		${records.length > 1 ? html`<div class="compare"><${Table} label=${name} rows=${[...dataset === 'conferences' ? [{term: 'Name', shown: records.map(({name}) => html`<bdi>${name}</bdi>`), first: -1, differs: true}] : [], ...compare(dataset, records)].filter(({differs}) => differs || !only)} columns=${columns} /></div>`
 			: !isLoading && html`<p class="empty">Star two to ${MAX_COMPARED} ${dataset} in the list, and choose “Compare side by side”.</p>`}`;
 }

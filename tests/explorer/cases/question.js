@@ -128,7 +128,7 @@ export const cases = [
 			['#/conferences?region=Europe&deadline=abstract&within=60', ['Europe', 'Abstracts', 'due in the next 60 days'], ['region', 'deadline', 'within']],
 			['#/conferences?country=Spain&country=Japan&area=', ['Therapy area: not announced', 'Spain', 'Japan'], ['area', 'therapy_area', 'country']],
 			['#/conferences?start_date_from=2027-01-01&start_date_to=2027-12-31&past=yes', [], []],
-			['#/conferences?past=no&ids=1,2&due_to=2027-01-01', ['2 starred', 'due until 1 Jan 2027'], ['ids', 'due_to']],
+			['#/conferences?past=no&ids=1,2&due_to=2027-01-01', ['2 starred', 'due until Fri 1 Jan 2027'], ['ids', 'due_to']],
 			['#/conferences?past=no', ['to come'], ['past']],
 			['#/journals?fee_max=100&unknown=yes', ['fee of at most 100 US dollars', 'or not announced'], ['fee_max', 'unknown']],
 			['#/conferences?therapy_area=A&therapy_area=B', ['A', 'B'], ['area', 'therapy_area']],

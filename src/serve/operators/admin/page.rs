@@ -17,7 +17,7 @@ use crate::serve::operators::metrics::RouteTraffic;
 use crate::serve::operators::usage::{KeyUse, Uses};
 use crate::store::{Snapshot, StoredCommit};
 
-pub const STYLE: &str = include_str!("page.css");
+pub const STYLE: &str = concat!(include_str!("../../../look.css"), include_str!("page.css"));
 pub const SCRIPT: &str = include_str!("page.js");
 
 const COMMITS: usize = 20;

@@ -1,0 +1,60 @@
+// The header: the views, the state of the copy, and a menu of what is the reader's own.
+import {html, useMemo, useState} from '../preact.js';
+import {describe} from '../model/follower.js';
+import {Menu, Segments, count, link} from '../parts.js';
+import {inTab, useCopy, useSession} from '../session.js';
+import {useStars} from './shortlist.js';
+
+const NAV = [['conferences', 'Conferences'], ['journals', 'Journals'], ['changes', 'Changes']];
+const ROWS = 'medfeed-rows';
+
+/** The dataset that a path names; '' if it names none. */
+export const datasetOf = path => path.find(part => ['conferences', 'journals'].includes(part)) ?? '';
+
+/** Sets how high the rows of lists are: `compact` or `comfortable`. */
+const setRows = rows => {
+	document.documentElement.dataset.rows = rows;
+	inTab(storage => storage.setItem(ROWS, rows));
+};
+document.documentElement.dataset.rows = inTab(storage => storage.getItem(ROWS)) ?? 'compact';
+
+/** The state of a copy: a dot, and its words. */
+export const Standing = ({kept: {state, isFull, dataset}}) => html`<p class="standing state ${state.name}" translate="no"><span class="dot ${state.name}" aria-hidden="true"></span><span role="status">${describe(state)}</span></p>
+	${isFull && html`<p class="standing full" role="alert">A copy of the ${dataset} could not be stored. This computer may have no room. The records are loaded again when you open the page.</p>`}`;
+
+const State = ({dataset}) => html`<${Standing} kept=${useCopy(dataset)} />`;
+
+/** The number of changes since the last visit, or since the page was opened. */
+function News({dataset}) {
+	const {log, copy, version} = useCopy(dataset), {length} = useMemo(() => log.since(log.visit ?? log.opened, copy.records, true), [log, copy, version]);
+	return length > 0 && html` <span class="count" title=${`${count(length, 'change')} ${log.visit ? 'since your last visit' : 'since you opened this'}`}>${length.toLocaleString('en')}</span>`;
+}
+
+/** What is the reader's own: the height of rows, help, the key. */
+function Own({demo, onForget}) {
+	const {key, keep, setKey} = useSession(), [rows, choose] = useState(document.documentElement.dataset.rows), isDemo = demo?.licenses.some(license => license.key === key);
+	const stars = [...useStars('conferences'), ...useStars('journals')], change = rows => {
+		setRows(rows);
+		choose(rows);
+	};
+	return html`<${Menu} name=${isDemo ? demo.licenses.find(license => license.key === key).name : html`Key <code>…${key.slice(-4)}</code>`}>
+		<${Segments} label="Rows" value=${rows} options=${[['compact', 'Compact rows'], ['comfortable', 'Comfortable']]} onChange=${change} />
+		${demo && html`<a href="#/">Side by side</a>`}<a href="#/help">Help</a><a href="#/developers">For developers</a><a href="docs">Documentation</a>
+		${isDemo ? html`<label for="license">License</label><select id="license" value=${key} onChange=${event => setKey(event.target.value)}>
+			${demo.licenses.map(license => html`<option value=${license.key}>${license.name}</option>`)}<option value="">another key …</option></select>`
+			: html`<button class="quiet" onClick=${onForget}>Forget ${keep ? 'this computer' : 'key'}${stars.length > 0 && ' and shortlist'}</button>`}<//>`;
+}
+
+/** The header. The heading of a list is in it: the view's own name. */
+export function Header({at: {path}, demo, onForget}) {
+	const {key} = useSession(), [first = demo ? '' : 'conferences', second] = path, dataset = datasetOf([first, second ?? '']);
+	const linkTo = (name, text) => {
+		const isHere = first === name, isView = isHere && (name === 'changes' ? dataset : !second), to = name === 'changes' ? `changes/${dataset || 'conferences'}` : name;
+		const words = html`${text}${name === 'changes' && key && dataset && html`<${News} dataset=${dataset} />`}`;
+		return isView ? html`<h1 tabindex="-1">${words}</h1>` : html`<a href=${link(to)} aria-current=${isHere ? 'true' : null}>${words}</a>`;
+	};
+	return html`<header class="top"><div class="frame">
+		<a class="brand" href="#/" tabindex=${key ? -1 : null}><img src="favicon.svg" alt="" width="22" height="22" />medfeed</a>
+		${key && html`<nav aria-label="Views">${NAV.map(([name, text]) => linkTo(name, text))}</nav>
+			${dataset && html`<${State} key=${dataset} dataset=${dataset} />`}<${Own} demo=${demo} onForget=${onForget} />`}</div></header>`;
+}
