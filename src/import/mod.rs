@@ -11,8 +11,9 @@
 //!    ([`Edit::apply`](crate::store::Edit::apply)). If there is another commit since step 2, the rows are merged again,
 //!    under the lock.
 //!
-//! Steps 1 and 2 report all bad rows together. `row_faults` collects those of a row, [`findings`] holds bad rows and warnings, and groups similar ones. The
-//! text of each is a `Message` (`model/message.rs`). Its code is the format string of `message!`.
+//! Steps 1 and 2 report all bad rows together. `row_faults` collects those of a row. [`findings`] holds bad rows and
+//! warnings, and groups similar ones. The text of each is a `Message` (`model/message.rs`). Its code is the format
+//! string of `message!`.
 //!
 //! Lint compares names and words with those of all records of the snapshot. So an import of one record reads the whole
 //! database, which takes about a second for 100,000 records.
