@@ -120,8 +120,9 @@ fn describe_pause(last: CommitPoint, min_days: i64) -> Option<String> {
 
 /// Warns of a commit after an unusual pause.
 pub(in crate::cli) fn warn_of_pause(last: CommitPoint) {
-    let pause = describe_pause(last, 30);
-    pause.iter().for_each(|pause| warn(pause));
+    describe_pause(last, 30)
+        .iter()
+        .for_each(|pause| warn(pause));
 }
 
 /// Whether a commit is published.

@@ -559,7 +559,10 @@ fn a_restore_without_the_revocations_says_so() {
                 site.run(line.split_whitespace().chain(json))
             };
             let refused = restore("");
-            let told = format!("{}{}", refused.stdout, refused.stderr);
+            let told = match json {
+                true => refused.json()["error"].as_str().unwrap().to_owned(),
+                false => refused.stderr.clone(),
+            };
             assert_eq!(refused.code, Some(1), "{what}: {refused:?}");
             assert!(told.contains("--yes"), "{what}: {told}");
             assert_eq!(told.contains(WORDS), is_lost, "{what}: {told}");

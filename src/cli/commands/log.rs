@@ -67,8 +67,9 @@ fn commit_json(commit: &StoredCommit) -> Value {
 
 /// Whether a description is of a command that changed this license or its keys.
 fn is_of_license(what: &str, name: &str) -> bool {
-    let key = what.strip_prefix("key ");
-    let of_key = key.and_then(|key| key.split_once("license "));
+    let of_key = what
+        .strip_prefix("key ")
+        .and_then(|key| key.split_once("license "));
     what.starts_with(&format!("license set {name}: datasets "))
         || what == format!("license remove {name}")
         || of_key.is_some_and(|(_, of)| of == name)

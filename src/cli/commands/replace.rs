@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::bucket::BucketUrl;
 use crate::cli::arguments::{parse_note, path_parser};
 use crate::cli::common::{AccessChange, Common, open_log, require_folder, warn_of_pause};
-use crate::cli::output::{confirm, note, warn};
+use crate::cli::output::{can_ask, confirm, note, warn};
 use crate::model::printable::Printable;
 use crate::model::time::{now, parse_time};
 use crate::model::{PerDataset, Timestamp};
@@ -115,13 +115,13 @@ pub(in crate::cli) fn restore(common: &Common, args: &RestoreArgs) -> anyhow::Re
     let is_new = !common.db.exists();
     let restoration = Restoration::prepare(&common.db, &args.file, common.wait, args.note.clone())?;
     let differences = restoration.differences().clone();
-    let unreadable = differences.unreadable.as_deref();
-    if let Some(reason) = unreadable.or(is_new.then_some("there is none")) {
+    let missing = is_new.then_some("there is none");
+    if let Some(reason) = differences.unreadable.as_deref().or(missing) {
         let lost = format!(
             "the database to replace cannot be read ({reason}); keys that were revoked since the backup would work again"
         );
-        if !is_new && !common.yes {
-            bail!("{lost}. Add --yes to replace it nevertheless");
+        if !common.yes && !(is_new && can_ask()) {
+            bail!("{lost}. Add --yes to restore the backup nevertheless");
         }
         warn(&lost);
     }

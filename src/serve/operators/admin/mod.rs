@@ -46,9 +46,11 @@ pub struct AdminSetup {
 /// Serves until the process ends, also while a server drains.
 pub async fn run(monitored: Arc<dyn Monitored>, setup: AdminSetup) {
     let hosts = Arc::<[String]>::from(setup.hosts);
+    let mut is_failing = false;
     loop {
         match setup.listener.accept().await {
             Ok((stream, _)) => {
+                is_failing = false;
                 let (monitored, hosts) = (Arc::clone(&monitored), Arc::clone(&hosts));
                 let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
                     let (monitored, hosts) = (Arc::clone(&monitored), Arc::clone(&hosts));
@@ -68,7 +70,10 @@ pub async fn run(monitored: Arc<dyn Monitored>, setup: AdminSetup) {
                 });
             }
             Err(error) => {
-                tracing::warn!(%error, "an admin connection could not be accepted");
+                // One line until the next connection is accepted.
+                if !std::mem::replace(&mut is_failing, true) {
+                    tracing::warn!(%error, "an admin connection could not be accepted");
+                }
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
         }
