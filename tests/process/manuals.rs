@@ -13,7 +13,7 @@ pub const MANUALS: [(&str, usize); 13] = [
     ("README.md", 900),
     ("docs/backups.md", 1500),
     ("docs/callers.md", 1500),
-    ("docs/copies.md", 1500),
+    ("docs/copies.md", 1750),
     ("docs/import.md", 1600),
     ("docs/licenses.md", 1500),
     ("docs/operate.md", 2150),
