@@ -249,7 +249,7 @@ mod tests {
             (anyhow!("nothing to do"), "nothing to do"),
             (
                 anyhow!(io::Error::from_raw_os_error(28)).context("row 3"),
-                "row 3: No space left on device; free some room on the disk",
+                "row 3: No space left on device; free some room on the disk, or raise the limits of this user",
             ),
             (
                 StoreError::Io {
