@@ -3,7 +3,7 @@
 //! In reading order:
 //! - `request`, `response`, and `problem`: error responses.
 //! - `source`: the source of snapshots; `auth`: keys, and the authenticated caller.
-//! - [`service`]: the order of checks; [`exchange`]: a request while it is being answered; `job`: the handler to run.
+//! - [`settings`]: what an operator chooses. [`service`]: the order of checks; [`exchange`]: a request while it is being answered; `job`: the handler to run.
 //! - `representation`: the content of an answer; `answers`: the cache of answers.
 //! - `records` (lists, single records, exports and reference lists), `changes`: the handlers; `public`: answers that
 //!   need no key.
@@ -27,11 +27,13 @@ pub(crate) mod representation;
 pub(crate) mod request;
 pub(crate) mod response;
 pub mod service;
+pub mod settings;
 pub(crate) mod source;
 
 pub use crate::api::request::Request;
 pub use crate::contract::Code;
 pub use problem::Problem;
 pub use response::Response;
-pub use service::{Service, Settings};
+pub use service::Service;
+pub use settings::Settings;
 pub use source::{SnapshotSource, Unservable};

@@ -12,9 +12,8 @@ use std::time::Instant;
 use http::StatusCode;
 use tokio::sync::watch;
 
-use super::answers::{self, AnswerCache, AnswerResult, BuildGuard, CachedAnswer};
+use super::answers::{AnswerCache, AnswerResult, BuildGuard, CachedAnswer};
 use super::auth::{self, Caller, KnownKey};
-use super::browsers::Cors;
 use super::exchange::{Exchange, Interest, RateHeaders};
 use super::job::{Job, PermitKind};
 use super::observe::{Answered, Observer, RequestLog};
@@ -22,48 +21,16 @@ use super::problem::{Code, Problem};
 use super::public;
 use super::rate::{RateLimiter, Window};
 use super::response::{Response, accepts_gzip};
+use super::settings::Settings;
 use super::source::SnapshotSource;
 use crate::api::request::Request;
 use crate::contract::route::is_under_v1;
 use crate::contract::{CONTRACT, Query, Resource, Route};
-use crate::explorer::Demo;
 use crate::model::KeyRecord;
 use crate::query::segments::{SegmentBytes, SegmentCache, new_cache};
 
 /// The maximum length of path and query, in bytes.
 const MAX_URI_BYTES: usize = 4096;
-
-/// The settings of a service.
-#[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "the names explain the other fields")]
-pub struct Settings {
-    /// The URL for callers, without a trailing slash and without `/v1`.
-    pub public_url: String,
-    /// The base URL of error pages: `{docs_url}/errors/<code>`.
-    pub docs_url: String,
-    /// The URL where callers reach the operator.
-    pub contact: Option<String>,
-    /// The capacity of the answer cache, in bytes.
-    pub answer_cache_bytes: u64,
-    pub cors: Cors,
-    pub demo: Option<Arc<Demo>>,
-}
-
-impl Settings {
-    /// The defaults for a public URL.
-    pub fn of(public_url: &str) -> Settings {
-        let public_url = public_url.trim_end_matches('/').to_owned();
-        let docs_url = format!("{public_url}/docs");
-        Settings {
-            docs_url,
-            public_url,
-            contact: None,
-            answer_cache_bytes: answers::DEFAULT_MAX_BYTES,
-            cors: Cors::default(),
-            demo: None,
-        }
-    }
-}
 
 /// The API over a source of snapshots.
 pub struct Service {
