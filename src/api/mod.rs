@@ -3,7 +3,8 @@
 //! In reading order:
 //! - `request`, `response`, and `problem`: error responses.
 //! - `source`: the source of snapshots; `auth`: keys, and the authenticated caller.
-//! - [`settings`]: what an operator chooses. [`service`]: the order of checks; [`exchange`]: a request while it is being answered; `job`: the handler to run.
+//! - [`settings`]: what an operator chooses.
+//! - [`service`]: the order of checks; [`exchange`]: a request while it is being answered; `job`: the handler to run.
 //! - `representation`: the content of an answer; `answers`: the cache of answers.
 //! - `records` (lists, single records, exports and reference lists), `changes`: the handlers; `public`: answers that
 //!   need no key.

@@ -120,7 +120,8 @@ pub(in crate::cli) fn restore(common: &Common, args: &RestoreArgs) -> anyhow::Re
         let lost = format!(
             "the database to replace cannot be read ({reason}); keys that were revoked since the backup would work again"
         );
-        if !common.yes && !(is_new && can_ask()) {
+        let is_asked = is_new && can_ask();
+        if !common.yes && !is_asked {
             bail!("{lost}. Add --yes to restore the backup nevertheless");
         }
         warn(&lost);
