@@ -166,21 +166,15 @@ fn an_import_from_standard_input_is_bounded() {
 
 #[test]
 fn findings_are_kept_up_to_a_bound_and_all_are_counted() {
-    const LINES: usize = 300_000;
-    let faults = gzip("{\"id\":0}\n".repeat(LINES).as_bytes(), 1);
-    // No line of these is a row.
-    let warnings = gzip("id,name\n".repeat(LINES + 1).as_bytes(), 1);
+    let faults = gzip("{\"id\":0}\n".repeat(300_000).as_bytes(), 1);
+    // A header that comes again is no row.
+    let table = format!("id,name\n1,A\n{}", "id,name\n".repeat(300_000));
+    let warnings = gzip(table.as_bytes(), 1);
     let all = "and 290,000 more, which are only counted";
     let cases = [
         ("journals.jsonl.gz", &faults, "--all-faults", 1, all),
         ("journals.jsonl.gz", &faults, "--json", 1, "error"),
-        (
-            "journals.csv.gz",
-            &warnings,
-            "--all-faults",
-            0,
-            "and 290,001 more",
-        ),
+        ("journals.csv.gz", &warnings, "--all-faults", 0, all),
         ("journals.csv.gz", &warnings, "--json", 0, "warning"),
     ];
     for (name, content, option, code, expected) in cases {
@@ -208,10 +202,7 @@ fn findings_are_kept_up_to_a_bound_and_all_are_counted() {
         }
         let told = done.json();
         let kept = told[format!("{expected}s")].as_array().unwrap().len();
-        let count = told[format!("{expected}_count")].as_u64().unwrap();
-        assert!(
-            kept == 10_000 && count >= LINES as u64,
-            "{name}: {kept} {count}"
-        );
+        let count = &told[format!("{expected}_count")];
+        assert_eq!((kept, count), (10_000, &300_000.into()), "{name}");
     }
 }

@@ -29,7 +29,7 @@ fn a_refusing_service_leaves_the_copy() {
         (key.as_str(), "revoked or replaced", 3),
         (unknown, "not recognised", 3),
         (&elsewhere, "may not be used from the address", 3),
-        ("", "the key is empty", 2),
+        ("", "is empty or not set", 2),
         ("two words", "characters that no key has", 2),
     ];
     for (key, message, code) in cases {

@@ -270,7 +270,7 @@ fn a_killed_pull_leaves_the_view_at_its_token() {
             let mut pull = Process::spawn(
                 service
                     .pulled
-                    .command(&relay.url(), "--dataset conferences --follow --every 5ms")
+                    .command(&relay.url(), "--dataset conferences --follow --every 10ms")
                     .stderr(std::process::Stdio::null()),
             );
             let disturbance = Disturbance::any(&mut service.random);
@@ -366,7 +366,7 @@ fn kill_pulls_to(place: impl Fn(&Site) -> PathBuf) {
     let mut seen = BTreeSet::new();
     for round in 0..rounds {
         let mut command =
-            pulled.command(&pulled.url(), "--dataset conferences --follow --every 5ms");
+            pulled.command(&pulled.url(), "--dataset conferences --follow --every 10ms");
         let mut pull = Process::spawn(
             command
                 .stderr(std::process::Stdio::null())

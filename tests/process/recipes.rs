@@ -543,15 +543,15 @@ fn a_recipe_gives_numbers_and_flags_of_json_a_meaning() {
     );
     let cases = [
         (
-            r#"[{"id":1,"oa":false}]"#,
+            r#"[{"id":1,"title":"A","oa":false,"house":"H"}]"#,
             "publishing_access: `false` - is true or false; write a text",
         ),
         (
-            r#"[{"id":1,"house":{"name":"H"}}]"#,
+            r#"[{"id":1,"title":"A","oa":2,"house":{"name":"H"}}]"#,
             "publisher: `{\"name\":\"H\"}` - is an object; write one value",
         ),
         (
-            r#"[{"id":1,"house":["H"]}]"#,
+            r#"[{"id":1,"title":"A","oa":2,"house":["H"]}]"#,
             "publisher: `H` - is a list; write one value",
         ),
     ];
@@ -598,8 +598,8 @@ fn foreign_files_are_read_with_options() {
             "id,name\n1,A\n",
             "--set impact_factor_year=soon",
             Refused(
-                "error: --set 'impact_factor_year=soon': `soon` is not a value of impact_factor_year; write a date such as \
-                 2026-03-15, a year such as 2026, another number such as 4.2, or true or false, as the field has it",
+                "error: --set 'impact_factor_year=soon': `soon` is not a value of impact_factor_year; write `2026-03-15` \
+                 for a date, `2026` for a year, `4.2` for a number, or `true`",
             ),
         ),
         (

@@ -75,12 +75,6 @@ fn read_source(source: &Source, options: &ReadOptions, rows: &mut ImportRows) ->
     }
     match source.open(options)? {
         SourceContent::Text(format, content) => {
-            if let Some(sheet) = &options.sheet {
-                let message = format!(
-                    "it is not a workbook, so it has no sheet `{sheet}`; leave out the sheet, or name a workbook"
-                );
-                return Err(io::Error::other(message));
-            }
             let kind = source.kind.ok_or_else(|| {
                 io::Error::other("it is not a workbook; name its dataset with --dataset")
             })?;

@@ -100,14 +100,7 @@ fn check_part(part: &str, from: impl Read) -> io::Result<HashSet<u32>> {
             }
             _ => None,
         };
-        let range = position.as_deref().map(|position| {
-            range(position).ok_or_else(|| {
-                damaged_part(
-                    part,
-                    format_args!("no sheet has the cells `{position:.50}`"),
-                )
-            })
-        });
+        let range = position.map(|position| checked_range(part, &position));
         let range = range.transpose()?;
         let is_readable = match (name, range) {
             ("row", _) => {
@@ -143,6 +136,12 @@ fn check_part(part: &str, from: impl Read) -> io::Result<HashSet<u32>> {
         Err(damaged_part(part, why))
     })?;
     Ok(hidden)
+}
+
+/// Returns the first row and column of a range, from 1. Fails if no sheet has it.
+fn checked_range(part: &str, position: &str) -> io::Result<(u32, u32)> {
+    let outside = || format!("no sheet has the cells `{position:.50}`");
+    range(position).ok_or_else(|| damaged_part(part, outside()))
 }
 
 /// Returns true if a tag lacks an attribute, or has a valid one.
