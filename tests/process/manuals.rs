@@ -14,7 +14,7 @@ pub const MANUALS: [(&str, usize); 13] = [
     ("docs/backups.md", 1500),
     ("docs/callers.md", 1500),
     ("docs/copies.md", 1750),
-    ("docs/import.md", 1600),
+    ("docs/import.md", 1800),
     ("docs/licenses.md", 1500),
     ("docs/operate.md", 2150),
     ("docs/performance.md", 1500),
