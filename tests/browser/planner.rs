@@ -305,7 +305,7 @@ fn two_to_four_records_are_compared_side_by_side() {
     browser.view("#/compare/conferences?ids=1,3");
     paste_key(&browser, &site.key("few", &[]).1);
     browser.wait_for(
-        "//main[contains(., 'The limit of 1 requests per minute is used up') and not(contains(., 'Not in this license'))]",
+        "//body[contains(., 'The limit of 1 requests per minute is used up') and not(contains(., 'Not in this license'))]",
     );
     browser.expect_quiet_console(&[429]);
     drop(server);
