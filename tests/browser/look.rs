@@ -236,7 +236,7 @@ fn a_bar_of_the_year_shows_the_deadlines_of_its_month() {
 #[test]
 fn rows_do_not_move_under_the_pointer() {
     let records: String = (1..=5)
-        .map(|id| conference(id, due(20 * id as i64)))
+        .map(|id| conference(id, due(20 * id.cast_signed())))
         .collect();
     let Some((browser, site, _server, key)) = open_page(&[("conferences.jsonl", records)]) else {
         return;
@@ -329,7 +329,9 @@ fn starred_deadlines_without_a_date_are_named() {
 
 #[test]
 fn paper_has_heads_and_words_and_nothing_to_press() {
-    let records: String = (1..=60).map(|id| conference(id, due(id as i64))).collect();
+    let records: String = (1..=60)
+        .map(|id| conference(id, due(id.cast_signed())))
+        .collect();
     let Some((browser, _site, _server, key)) = open_page(&[("conferences.jsonl", records)]) else {
         return;
     };
