@@ -95,11 +95,11 @@ pub(in crate::import) fn read_row<F: Fields>(
         Some(filled_cells(cells, at_columns).next().unwrap_or(&none))
     };
     let is_deleted = cell_of(ColumnMeaning::Deleted).is_some_and(|cell| read_deleted(cell, faults));
-    // Without a column `id`, other fields identify the record. A row with an invalid id is read too, to report its
-    // other faults.
-    let id = cell_of(ColumnMeaning::Id).map(|cell| read_id(cell, faults));
-    if is_deleted {
-        return (id != Some(None)).then(|| (id.flatten(), RowEdit::Remove));
+    // Without an id, other fields identify the record. A row with an invalid id is read too, to report its other
+    // faults.
+    let id = cell_of(ColumnMeaning::Id).map_or(Ok(None), |cell| read_id(cell, faults));
+    if is_deleted && id != Ok(None) {
+        return Some((id.ok()?, RowEdit::Remove));
     }
     let table = F::table();
     let mut statement = Box::new(Statement::<F>::new());
@@ -145,7 +145,8 @@ pub(in crate::import) fn read_row<F: Fields>(
         }
     }
     for (index, constant) in &columns.constants {
-        if statement.is_empty(*index) {
+        if statement.is_null(*index) {
+            statement.mark_constant(*index);
             read_text(
                 *index,
                 constant,
@@ -156,7 +157,12 @@ pub(in crate::import) fn read_row<F: Fields>(
             );
         }
     }
-    (id != Some(None)).then(|| (id.flatten(), RowEdit::Set(statement)))
+    let edit = if is_deleted {
+        RowEdit::RemoveMatch(statement)
+    } else {
+        RowEdit::Set(statement)
+    };
+    Some((id.ok()?, edit))
 }
 
 /// Returns the cells of columns: of one column its cell, and of several those that are not blank.
@@ -223,20 +229,25 @@ fn names_unit(column: &str, unit: &str) -> bool {
         .any(|word| singular(word) == singular(unit))
 }
 
-fn read_id(cell: &TableCell<'_>, faults: &mut RowFaults<'_>) -> Option<Id> {
+/// An id that cannot be read, and is reported.
+#[derive(PartialEq, Eq)]
+struct InvalidId;
+
+/// Reads the cell of an id. An empty one is `None`. An invalid one is reported.
+fn read_id(cell: &TableCell<'_>, faults: &mut RowFaults<'_>) -> Result<Option<Id>, InvalidId> {
     let fault = cell.fault.clone();
     if let Some(fault) = fault.or_else(|| type_fault(cell, ValueKind::Integer, false)) {
         faults.push_value(&"id", &cell.text, fault);
-        return None;
+        return Err(InvalidId);
     }
     let notation = Notation {
         is_number: cell.is_number,
         ..Notation::default()
     };
     match normalize(ValueKind::Integer, &cell.text, &notation) {
-        Ok(text) if text.is_empty() => faults.push(&"id", "is missing; give each row an id"),
+        Ok(text) if text.is_empty() => return Ok(None),
         Ok(text) => match text.parse::<Id>() {
-            Ok(id) => return Some(id),
+            Ok(id) => return Ok(Some(id)),
             Err(error) => faults.push_value(
                 &"id",
                 &cell.text,
@@ -245,7 +256,7 @@ fn read_id(cell: &TableCell<'_>, faults: &mut RowFaults<'_>) -> Option<Id> {
         },
         Err(message) => faults.push_value(&"id", &cell.text, message),
     }
-    None
+    Err(InvalidId)
 }
 
 /// Parses the cell of the column `deleted`.
