@@ -26,7 +26,7 @@ mod row_faults;
 pub mod rows;
 
 pub use findings::{FilePosition, Finding, FindingGroup, Findings};
-pub use merge::{MergeOptions, Merged, Refusal, merge};
+pub use merge::{FilledFields, ListCounts, MergeOptions, Merged, Refusal, merge};
 pub use read::cells::DecimalSign;
 pub use read::dates::DateOrder;
 pub use read::options::{

@@ -22,10 +22,26 @@ pub struct ImportRows {
     pub(super) notes: Vec<Finding>,
     /// The effects of the options so far.
     pub(super) effects: OptionEffects,
-    /// The sets of fields that identify records in rows without an id.
-    pub(super) matching: Vec<Vec<String>>,
+    /// How the rows find their records, and what they may change in them.
+    pub(super) list: ListOptions,
     /// Whether to create unknown organizations and tags that records link to by name.
     pub(super) create_links: bool,
+}
+
+/// How the rows of a list of others find their records, and what they may change in them (docs/recipes.md). Fields are
+/// named by their columns.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ListOptions {
+    /// Whether the files are lists of others: whether they are read with `match`.
+    pub is_list: bool,
+    /// The sets of fields that identify records in rows without an id.
+    pub matching: Vec<Vec<String>>,
+    /// Whether rows without a record are left out.
+    pub leaves_out_new: bool,
+    /// The fields that known records take, even if only the spelling differs; `None` for all that differ in meaning.
+    pub update: Option<Vec<String>>,
+    /// The fields that empty cells clear.
+    pub clear: Vec<String>,
 }
 
 /// A row of a file.
@@ -35,6 +51,8 @@ pub(super) struct ImportRow<F> {
     /// `None` if other fields identify the record.
     pub id: Option<Id>,
     pub edit: RowEdit<F>,
+    /// The index of the match set that found the record. `None` for a row with an id, and for a new record.
+    pub found_by: Option<usize>,
     /// Whether the row looks like a heading or a note. Such a row changes a stored record, and never makes one.
     pub may_be_note: bool,
     /// Whether a fault of the row is reported. Its valid values still count when other rows are checked, so one mistake
@@ -52,6 +70,18 @@ pub(super) enum RowEdit<F> {
     /// Sets the fields that the row contains. Other fields keep their stored values.
     Set(Box<Statement<F>>),
     Remove,
+    /// Removes the record that these values identify. Matching turns it into `Remove`.
+    RemoveMatch(Box<Statement<F>>),
+}
+
+impl<F> RowEdit<F> {
+    /// Returns the values of the row, if it has some.
+    pub fn statement(&self) -> Option<&Statement<F>> {
+        match self {
+            RowEdit::Set(statement) | RowEdit::RemoveMatch(statement) => Some(statement),
+            RowEdit::Remove => None,
+        }
+    }
 }
 
 /// The members that the service adds to records and to removed ones. They are ignored, so that exports and changes can
@@ -93,6 +123,7 @@ impl<F> FileRows<'_, F> {
                 position,
                 id,
                 edit,
+                found_by: None,
                 may_be_note: false,
                 is_bad,
             });

@@ -20,9 +20,9 @@ use crate::cli::output::{
 };
 use crate::import::lint::lint_database;
 use crate::import::{
-    self, ColumnMapping, DateOrder, DecimalSign, FileFormat, Finding, Findings, Given, ImportRows,
-    InputError, MergeOptions, Merged, ReadOptions, Refusal, RowKind, Source, SourceOptions, Word,
-    read_recipe,
+    self, ColumnMapping, DateOrder, DecimalSign, FileFormat, FilledFields, Finding, Findings,
+    Given, ImportRows, InputError, ListCounts, MergeOptions, Merged, ReadOptions, Refusal, RowKind,
+    Source, SourceOptions, Word, read_recipe,
 };
 use crate::model::Head;
 use crate::model::message::message;
@@ -153,6 +153,8 @@ impl ReadArgs {
                 format: self.format,
             },
         )?;
+        let kinds = sources.iter().map(|source| source.kind);
+        options.check_list(kinds)?;
         Ok((sources, options))
     }
 }
@@ -291,6 +293,7 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
             text.push_str(&format!("{lines}\n{}\n", counted(found.total(), noun)));
         }
     }
+    text.push_str(&describe_counts(&outcome, &merged));
     text.push_str(&describe(
         &outcome,
         changes.as_ref(),
@@ -308,6 +311,14 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
         "fix_count": merged.fixes.total(),
         "fixes": merged.fixes.kept(),
         "assigned": merged.assigned,
+        "rows": merged.counts.rows,
+        "unknown": merged.counts.unknown,
+        "left_out": merged.counts.left_out,
+        "respelled": merged.counts.respelled,
+        "kept": merged.counts.kept,
+        "cleared": merged.counts.cleared,
+        "removed_items": merged.counts.removed_items,
+        "filled": filled_json(&merged.filled),
         "note": args.note,
     });
     if let Some(Changes {
@@ -413,6 +424,81 @@ fn print_warnings(common: &Common, warnings: &Findings, all: bool) {
     list_findings(warnings, all)
         .iter()
         .for_each(|line| common.warning(line));
+}
+
+/// Returns the number of rows that fill each field, by kind and field.
+fn filled_json(filled: &[FilledFields]) -> serde_json::Value {
+    let kinds = filled.iter().map(|of_kind| {
+        let fields = of_kind.fields.iter();
+        let fields = fields.map(|(field, count)| ((*field).to_owned(), json!(count)));
+        (
+            of_kind.kind.to_owned(),
+            fields.collect::<serde_json::Map<_, _>>().into(),
+        )
+    });
+    kinds.collect::<serde_json::Map<_, _>>().into()
+}
+
+/// Describes the effects of the rows of lists of others, and the values that any file clears.
+fn describe_counts(outcome: &BatchOutcome, merged: &Merged) -> String {
+    let ListCounts {
+        rows,
+        unknown,
+        left_out,
+        respelled,
+        kept,
+        cleared,
+        removed_items,
+        is_list,
+    } = merged.counts;
+    let removed = match removed_items {
+        0 => String::new(),
+        items => format!(", {} of lists removed", counted(items, "item")),
+    };
+    if !is_list {
+        return match cleared {
+            0 => String::new(),
+            _ => format!("{} cleared\n", counted(cleared, "value")),
+        };
+    }
+    let mut text = String::new();
+    for FilledFields { kind, rows, fields } in &merged.filled {
+        let fields: Vec<String> = fields
+            .iter()
+            .map(|(field, count)| format!("{field} {count}"))
+            .collect();
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{kind}: {} fill {}",
+            counted(*rows, "row"),
+            fields.join(", ")
+        );
+    }
+    let named = outcome.rows.named();
+    let sum =
+        |count: fn(&RowCounts) -> u64| named.iter().map(|(_, counts)| count(counts)).sum::<u64>();
+    let changed = sum(|counts| counts.changed);
+    let equal = sum(|counts| counts.unchanged);
+    let spelling = match respelled {
+        0 => String::new(),
+        _ => format!(" ({respelled} but for spelling)"),
+    };
+    let fate = match (unknown, left_out) {
+        (0, 0) => String::new(),
+        (_, 0) => " (new)".to_owned(),
+        (unknown, left_out) if unknown == left_out => " (left out)".to_owned(),
+        _ => format!(" ({left_out} rows left out)"),
+    };
+    let _ = writeln!(
+        text,
+        "{}: {} changed, {equal} equal{spelling}, {unknown} unknown{fate}; {} kept stored values; {} cleared{removed}",
+        counted(rows, "row"),
+        counted(changed, "record"),
+        counted(kept, "empty cell"),
+        counted(cleared, "value"),
+    );
+    text
 }
 
 /// Describes the changes of an import, or of a dry run.
