@@ -31,9 +31,10 @@ pub use merge::{FilledFields, ListCounts, MergeOptions, Merged, Refusal, merge};
 pub use read::cells::DecimalSign;
 pub use read::dates::DateOrder;
 pub use read::options::{
-    Bounds, ColumnMapping, ColumnName, FileSample, Given, InputError, ReadOptions, Word,
+    Bounds, ColumnMapping, ColumnName, Given, InputError, ReadOptions, TextEncoding, Word,
 };
 pub use read::read_sources;
 pub use read::recipe::read_recipe;
+pub use read::sample::FileSample;
 pub use read::source::{FileFormat, RowKind, Source, SourceOptions};
 pub use rows::ImportRows;

@@ -87,6 +87,7 @@ pub fn merge(
         bad,
         warnings,
         notes,
+        effects: _,
         list,
         create_links,
         mut conferences,

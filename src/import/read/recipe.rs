@@ -12,7 +12,7 @@ use toml::{Spanned, Value};
 use crate::import::read::cells::DecimalSign;
 use crate::import::read::dates::DateOrder;
 use crate::import::read::options::{
-    ColumnMapping, Given, InputError, ReadOptions, Word, fields_named, unknown_field,
+    ColumnMapping, Given, InputError, ReadOptions, TextEncoding, Word, fields_named, unknown_field,
 };
 use crate::import::read::source::RowKind;
 use crate::model::message::{Message, message};
@@ -125,8 +125,8 @@ fn parse_recipe(name: &str, text: &str) -> Result<(ReadOptions, Option<RowKind>)
         ));
     }
     let encoding = match &recipe.encoding {
-        None => None,
-        Some(label) => Some(
+        None => TextEncoding::Refused,
+        Some(label) => TextEncoding::Named(
             Encoding::for_label(label.as_ref().as_bytes()).ok_or_else(|| {
                 invalid(
                     label.span(),
