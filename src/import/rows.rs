@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::import::findings::{FilePosition, Finding, Findings};
-use crate::import::read::options::ReadOptions;
+use crate::import::read::options::{OptionEffects, ReadOptions};
 use crate::import::read::statement::Statement;
-use crate::import::row_faults::{RowFaults, UnknownNames};
+use crate::import::row_faults::{FileLog, RowFaults, UnknownNames};
 use crate::model::{ConferenceFields, Id, JournalFields, Message, OrganizationFields, TagFields};
 
 /// All rows of an import, with the faults found while reading.
@@ -20,10 +20,28 @@ pub struct ImportRows {
     pub(super) warnings: Findings,
     /// Effects of the options that the user may want to know.
     pub(super) notes: Vec<Finding>,
-    /// The sets of fields that identify records in rows without an id.
-    pub(super) matching: Vec<Vec<String>>,
+    /// The effects of the options so far.
+    pub(super) effects: OptionEffects,
+    /// How the rows find their records, and what they may change in them.
+    pub(super) list: ListOptions,
     /// Whether to create unknown organizations and tags that records link to by name.
     pub(super) create_links: bool,
+}
+
+/// How the rows of a list of others find their records, and what they may change in them (docs/recipes.md). Fields are
+/// named by their columns.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ListOptions {
+    /// Whether the files are lists of others: whether they are read with `match`.
+    pub is_list: bool,
+    /// The sets of fields that identify records in rows without an id.
+    pub matching: Vec<Vec<String>>,
+    /// Whether rows without a record are left out.
+    pub leaves_out_new: bool,
+    /// The fields that known records take, even if only the spelling differs; `None` for all that differ in meaning.
+    pub update: Option<Vec<String>>,
+    /// The fields that empty cells clear.
+    pub clear: Vec<String>,
 }
 
 /// A row of a file.
@@ -33,6 +51,8 @@ pub(super) struct ImportRow<F> {
     /// `None` if other fields identify the record.
     pub id: Option<Id>,
     pub edit: RowEdit<F>,
+    /// The index of the match set that found the record. `None` for a row with an id, and for a new record.
+    pub found_by: Option<usize>,
     /// Whether the row looks like a heading or a note. Such a row changes a stored record, and never makes one.
     pub may_be_note: bool,
     /// Whether a fault of the row is reported. Its valid values still count when other rows are checked, so one mistake
@@ -50,6 +70,18 @@ pub(super) enum RowEdit<F> {
     /// Sets the fields that the row contains. Other fields keep their stored values.
     Set(Box<Statement<F>>),
     Remove,
+    /// Removes the record that these values identify. Matching turns it into `Remove`.
+    RemoveMatch(Box<Statement<F>>),
+}
+
+impl<F> RowEdit<F> {
+    /// Returns the values of the row, if it has some.
+    pub fn statement(&self) -> Option<&Statement<F>> {
+        match self {
+            RowEdit::Set(statement) | RowEdit::RemoveMatch(statement) => Some(statement),
+            RowEdit::Remove => None,
+        }
+    }
 }
 
 /// The members that the service adds to records and to removed ones. They are ignored, so that exports and changes can
@@ -64,6 +96,7 @@ pub(super) struct FileRows<'a, F> {
     pub bad: &'a mut Findings,
     pub unknown: UnknownNames,
     pub warnings: &'a mut Findings,
+    pub effects: &'a mut OptionEffects,
 }
 
 impl<F> FileRows<'_, F> {
@@ -78,14 +111,19 @@ impl<F> FileRows<'_, F> {
             file: self.file.clone(),
             line,
         };
-        let mut faults =
-            RowFaults::new(&position, self.bad).of_file(&mut self.unknown, self.warnings);
+        let log = FileLog {
+            unknown: &mut self.unknown,
+            warnings: self.warnings,
+            effects: self.effects,
+        };
+        let mut faults = RowFaults::new(&position, self.bad).of_file(log);
         if let Some((id, edit)) = read(&mut faults) {
             let is_bad = faults.has_fault();
             self.rows.push(ImportRow {
                 position,
                 id,
                 edit,
+                found_by: None,
                 may_be_note: false,
                 is_bad,
             });

@@ -20,9 +20,9 @@ use crate::cli::output::{
 };
 use crate::import::lint::lint_database;
 use crate::import::{
-    self, ColumnMapping, DateOrder, DecimalSign, FileFormat, Finding, Findings, Given, ImportRows,
-    InputError, MergeOptions, Merged, ReadOptions, Refusal, RowKind, Source, SourceOptions, Word,
-    read_recipe,
+    self, ColumnMapping, DateOrder, DecimalSign, FileFormat, FilledFields, Finding, Findings,
+    Given, ImportRows, InputError, ListCounts, MergeOptions, Merged, ReadOptions, Refusal, RowKind,
+    Source, SourceOptions, Word, read_recipe,
 };
 use crate::model::Head;
 use crate::model::message::message;
@@ -62,7 +62,7 @@ pub(in crate::cli) struct ReadArgs {
     #[arg(long, value_name = "TEXT")]
     empty: Vec<String>,
     /// Match rows without ids to records by these fields, such as name,year; rows without a match get new ids. If
-    /// repeated, each row uses the first fields that it fills
+    /// repeated, the fields are tried one after the other. Empty cells of such files keep stored values
     #[arg(long = "match", value_name = "FIELD")]
     matching: Vec<String>,
     /// Create the unknown organizations and tags that records link to
@@ -153,15 +153,10 @@ impl ReadArgs {
                 format: self.format,
             },
         )?;
+        let kinds = sources.iter().map(|source| source.kind);
+        options.check_list(kinds)?;
         Ok((sources, options))
     }
-}
-
-/// Reads all rows of the files. Merging reports errors in the rows.
-fn read_rows(sources: &[Source], options: &ReadOptions) -> anyhow::Result<ImportRows> {
-    let rows = import::read_sources(sources, options)?;
-    options.check_used()?;
-    Ok(rows)
 }
 
 /// Arguments of `medfeed import`.
@@ -220,7 +215,7 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
         lints_all: false,
     };
     show_step(&bar, "reading the files");
-    let rows = read_rows(&sources, &reading)?;
+    let rows = import::read_sources(&sources, &reading)?;
     let mut accepted: Option<Findings> = None;
     let (merged, outcome, changes) = loop {
         show_step(&bar, "checking the rows");
@@ -298,6 +293,7 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
             text.push_str(&format!("{lines}\n{}\n", counted(found.total(), noun)));
         }
     }
+    text.push_str(&describe_counts(&outcome, &merged));
     text.push_str(&describe(
         &outcome,
         changes.as_ref(),
@@ -315,6 +311,14 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
         "fix_count": merged.fixes.total(),
         "fixes": merged.fixes.kept(),
         "assigned": merged.assigned,
+        "rows": merged.counts.rows,
+        "unknown": merged.counts.unknown,
+        "left_out": merged.counts.left_out,
+        "respelled": merged.counts.respelled,
+        "kept": merged.counts.kept,
+        "cleared": merged.counts.cleared,
+        "removed_items": merged.counts.removed_items,
+        "filled": filled_json(&merged.filled),
         "note": args.note,
     });
     if let Some(Changes {
@@ -422,6 +426,81 @@ fn print_warnings(common: &Common, warnings: &Findings, all: bool) {
         .for_each(|line| common.warning(line));
 }
 
+/// Returns the number of rows that fill each field, by kind and field.
+fn filled_json(filled: &[FilledFields]) -> serde_json::Value {
+    let kinds = filled.iter().map(|of_kind| {
+        let fields = of_kind.fields.iter();
+        let fields = fields.map(|(field, count)| ((*field).to_owned(), json!(count)));
+        (
+            of_kind.kind.to_owned(),
+            fields.collect::<serde_json::Map<_, _>>().into(),
+        )
+    });
+    kinds.collect::<serde_json::Map<_, _>>().into()
+}
+
+/// Describes the effects of the rows of lists of others, and the values that any file clears.
+fn describe_counts(outcome: &BatchOutcome, merged: &Merged) -> String {
+    let ListCounts {
+        rows,
+        unknown,
+        left_out,
+        respelled,
+        kept,
+        cleared,
+        removed_items,
+        is_list,
+    } = merged.counts;
+    let removed = match removed_items {
+        0 => String::new(),
+        items => format!(", {} of lists removed", counted(items, "item")),
+    };
+    if !is_list {
+        return match cleared {
+            0 => String::new(),
+            _ => format!("{} cleared\n", counted(cleared, "value")),
+        };
+    }
+    let mut text = String::new();
+    for FilledFields { kind, rows, fields } in &merged.filled {
+        let fields: Vec<String> = fields
+            .iter()
+            .map(|(field, count)| format!("{field} {count}"))
+            .collect();
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{kind}: {} fill {}",
+            counted(*rows, "row"),
+            fields.join(", ")
+        );
+    }
+    let named = outcome.rows.named();
+    let sum =
+        |count: fn(&RowCounts) -> u64| named.iter().map(|(_, counts)| count(counts)).sum::<u64>();
+    let changed = sum(|counts| counts.changed);
+    let equal = sum(|counts| counts.unchanged);
+    let spelling = match respelled {
+        0 => String::new(),
+        _ => format!(" ({respelled} but for spelling)"),
+    };
+    let fate = match (unknown, left_out) {
+        (0, 0) => String::new(),
+        (_, 0) => " (new)".to_owned(),
+        (unknown, left_out) if unknown == left_out => " (left out)".to_owned(),
+        _ => format!(" ({left_out} rows left out)"),
+    };
+    let _ = writeln!(
+        text,
+        "{}: {} changed, {equal} equal{spelling}, {unknown} unknown{fate}; {} kept stored values; {} cleared{removed}",
+        counted(rows, "row"),
+        counted(changed, "record"),
+        counted(kept, "empty cell"),
+        counted(cleared, "value"),
+    );
+    text
+}
+
 /// Describes the changes of an import, or of a dry run.
 fn describe(outcome: &BatchOutcome, changes: Option<&Changes>, warnings: usize) -> String {
     let mut text = String::new();
@@ -507,7 +586,7 @@ pub(in crate::cli) fn lint(common: &Common, args: &ReadArgs) -> anyhow::Result<E
         lint_database(common.open_reader()?.newest())?
     } else {
         let (sources, options) = args.sources_and_options()?;
-        let rows = read_rows(&sources, &options)?;
+        let rows = import::read_sources(&sources, &options)?;
         // The files are merged with the database as in an import, but nothing is written. Removals do not matter here.
         let options = MergeOptions {
             lints_all: true,

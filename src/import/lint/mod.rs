@@ -166,6 +166,14 @@ impl Lint {
     }
 }
 
+/// Returns a word of a vocabulary without common differences of spelling.
+pub(in crate::import) fn comparable_word(field: &str, word: &str) -> Option<String> {
+    let vocabulary = [&AREAS, &COUNTRIES]
+        .into_iter()
+        .find(|vocabulary| vocabulary.field == field)?;
+    Some((vocabulary.comparable)(word))
+}
+
 /// Returns the right value of a text, if there is exactly one. `None` is null.
 pub(in crate::import) fn fix_text(field: &str, text: &str) -> Option<Option<String>> {
     // A right value may break another rule. Rules do not undo each other, but a hostile text has many faults.
