@@ -62,7 +62,7 @@ pub(in crate::cli) struct ReadArgs {
     #[arg(long, value_name = "TEXT")]
     empty: Vec<String>,
     /// Match rows without ids to records by these fields, such as name,year; rows without a match get new ids. If
-    /// repeated, each row uses the first fields that it fills
+    /// repeated, the fields are tried one after the other. Empty cells of such files keep stored values
     #[arg(long = "match", value_name = "FIELD")]
     matching: Vec<String>,
     /// Create the unknown organizations and tags that records link to

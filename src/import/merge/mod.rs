@@ -2,9 +2,10 @@
 //!
 //! The steps of [`merge()`]:
 //! 1. It corrects texts (`--fix`), and drops rows that equal an earlier one.
-//! 2. It finds the records of rows without ids (`identify`).
+//! 2. It finds the records of rows without ids (`identify`), by their fields (`match_set`).
 //! 3. It resolves organizations and tags, since links by name refer to the names after the import (`references`).
-//! 4. It merges each record with its stored values (`records`).
+//! 4. It merges each record with its stored values (`records`). A row of a list of others changes less (`listed`), and
+//!    some fields together (`together`).
 //! 5. It checks that no record links to a removed row, and that the import removes few records.
 //! 6. Lint compares the rows, and corrects their words.
 
