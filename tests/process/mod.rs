@@ -47,6 +47,7 @@ mod killed;
 pub mod limited;
 mod limits;
 mod links;
+mod lists;
 mod logs;
 mod malformed;
 mod manuals;

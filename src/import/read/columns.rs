@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::import::findings::shortened;
 use crate::import::read::cells::{Container, TableCell};
-use crate::import::read::options::{Given, ReadOptions, column_letters, columns_of, is_same};
+use crate::import::read::options::{Given, ReadOptions, column_letters, columns_of, is_one_of};
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::ADDED_TO_RECORDS;
 use crate::model::Fields;
@@ -285,7 +285,16 @@ impl<'o> Columns<'o> {
         };
         self.filters
             .iter()
-            .all(|(at, values)| values.iter().any(|value| is_same(value, text(*at))))
+            .all(|(at, values)| is_one_of(values, text(*at)))
+    }
+
+    /// Returns true if the column with this index is read.
+    pub fn is_read(&self, at: usize) -> bool {
+        let meaning = self.meanings.get(at);
+        !matches!(
+            meaning,
+            None | Some(ColumnMeaning::Ignored | ColumnMeaning::Unnamed)
+        )
     }
 
     /// Returns true if a row repeats the header.

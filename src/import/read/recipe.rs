@@ -136,6 +136,7 @@ fn parse_recipe(name: &str, text: &str) -> Result<(ReadOptions, Option<RowKind>)
         ),
     };
     let mut options = ReadOptions {
+        has_recipe: true,
         encoding,
         sheet: recipe.sheet,
         header_rows: recipe.header_rows.map_or(1, Spanned::into_inner),
