@@ -26,8 +26,9 @@ pub mod read;
 mod row_faults;
 pub mod rows;
 
-pub use findings::{FilePosition, Finding, FindingGroup, Findings};
+pub use findings::{BadRows, FilePosition, Finding, FindingGroup, Findings};
 pub use merge::{FilledFields, ListCounts, MergeOptions, Merged, Refusal, merge};
+pub use read::bad_rows::SourceRows;
 pub use read::cells::DecimalSign;
 pub use read::dates::DateOrder;
 pub use read::options::{

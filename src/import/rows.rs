@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::import::findings::{FilePosition, Finding, Findings};
+use crate::import::findings::{BadRows, FilePosition, Finding, Findings};
 use crate::import::read::options::{OptionEffects, ReadOptions};
 use crate::import::read::statement::Statement;
 use crate::import::row_faults::{FileLog, RowFaults, UnknownNames};
@@ -26,6 +26,23 @@ pub struct ImportRows {
     pub(super) list: ListOptions,
     /// Whether to create unknown organizations and tags that records link to by name.
     pub(super) create_links: bool,
+}
+
+impl ImportRows {
+    /// Removes rows with faults, and the faults of reading.
+    pub(super) fn leave_out(&mut self, bad: &BadRows) {
+        self.organizations
+            .retain(|row| !bad.contains(&row.position));
+        self.tags.retain(|row| !bad.contains(&row.position));
+        self.conferences.retain(|row| !bad.contains(&row.position));
+        self.journals.retain(|row| !bad.contains(&row.position));
+        self.bad = Findings::default();
+    }
+
+    /// Returns the last line of a file's header, if it is a table.
+    pub(super) fn header_line(&self, file: &str) -> Option<u64> {
+        self.effects.header_lines.get(file).copied()
+    }
 }
 
 /// How the rows of a list of others find their records, and what they may change in them (docs/recipes.md). Fields are
@@ -86,7 +103,10 @@ impl<F> RowEdit<F> {
 
 /// The members that the service adds to records and to removed ones. They are ignored, so that exports and changes can
 /// be imported.
-pub(super) const ADDED_TO_RECORDS: [&str; 2] = ["updated_at", "changed_at"];
+pub(super) const ADDED_TO_RECORDS: [&str; 3] = ["updated_at", "changed_at", FAULT_COLUMN];
+
+/// The column or member with the fault of a bad row, in the file of `--faults`. It is ignored too.
+pub(super) const FAULT_COLUMN: &str = "fault";
 
 /// The output of the reader of one file.
 pub(super) struct FileRows<'a, F> {
@@ -107,9 +127,11 @@ impl<F> FileRows<'_, F> {
         line: u64,
         read: impl FnOnce(&mut RowFaults<'_>) -> Option<(Option<Id>, RowEdit<F>)>,
     ) {
+        self.effects.rows_read += 1;
         let position = FilePosition {
             file: self.file.clone(),
             line,
+            number: self.effects.rows_read,
         };
         let log = FileLog {
             unknown: &mut self.unknown,
@@ -130,13 +152,16 @@ impl<F> FileRows<'_, F> {
         }
     }
 
+    /// Reports that a file cannot be read as a whole.
+    pub fn add_file_fault(&mut self, line: u64, message: impl Into<Message>) {
+        self.add_fault(line, message);
+        self.bad.mark_file();
+    }
+
     /// Reports a row that cannot be parsed.
     pub fn add_fault(&mut self, line: u64, message: impl Into<Message>) {
         self.bad.push(
-            &FilePosition {
-                file: self.file.clone(),
-                line,
-            },
+            &FilePosition::new(self.file.clone(), line),
             None,
             None,
             message,

@@ -812,7 +812,7 @@ fn the_list_of_the_manual_changes_what_it_knows() {
     assert_eq!(block(first).trim(), first, "{stdout}");
     assert!(
         stdout.starts_with(
-            "journals: 2 rows fill name 2, issn_print 2, issn_online 0, impact_factor 2\n"
+            "journals: 2 rows fill name 2, issn_print 2, issn_online 0, publisher 1, impact_factor 2\n"
         ),
         "{stdout}"
     );

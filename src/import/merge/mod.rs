@@ -55,6 +55,8 @@ pub struct Merged {
     pub notes: Vec<Finding>,
     /// The ids assigned to rows without a matching record, and to links that created a row.
     pub assigned: Vec<Finding>,
+    /// The faults of the rows that are left out.
+    pub bad: Findings,
     /// The corrected values.
     pub fixes: Findings,
     /// The effects of the rows on known records.
@@ -77,8 +79,43 @@ pub enum Refusal {
     Store(#[from] StoreError),
 }
 
-/// Merges rows with a state of the database. If a row is bad, returns all faults, including those of reading.
+/// Merges rows with a state of the database. If more rows are bad than the options allow, returns all faults, including
+/// those of reading. Otherwise the rows are merged again without the bad ones, until none is bad.
 pub fn merge(
+    rows: ImportRows,
+    state: &Snapshot,
+    options: &MergeOptions,
+) -> Result<Merged, Refusal> {
+    let most = options.allow_faults;
+    if most == 0 {
+        return merge_rows(rows, state, options);
+    }
+    let mut rows = rows;
+    let mut bad = Findings::default();
+    loop {
+        match merge_rows(rows.clone(), state, options) {
+            Err(Refusal::BadRows(found)) => {
+                let known = bad.rows().count();
+                bad.append(found);
+                let is_allowed = bad.rows().are_allowed(most);
+                if !is_allowed || bad.rows().count() == known {
+                    bad.sort();
+                    return Err(Refusal::BadRows(bad));
+                }
+                rows.leave_out(bad.rows());
+            }
+            Ok(mut merged) => {
+                bad.sort();
+                merged.counts.rows += bad.rows().count() as u64;
+                return Ok(Merged { bad, ..merged });
+            }
+            refused => return refused,
+        }
+    }
+}
+
+/// Merges rows with a state of the database. No row may be bad.
+fn merge_rows(
     rows: ImportRows,
     state: &Snapshot,
     options: &MergeOptions,
@@ -212,6 +249,7 @@ impl After<'_> {
             warnings,
             notes: Vec::new(),
             assigned: report.assigned,
+            bad: Findings::default(),
             fixes,
             counts: report.counts,
             filled: report.filled,

@@ -221,6 +221,8 @@ pub struct MergeOptions {
     pub replace: bool,
     /// The maximum number of removed records per dataset, if that is more than the default allows.
     pub allow_removals: Option<u64>,
+    /// The maximum number of bad rows that are left out. If more are bad, the import is refused.
+    pub allow_faults: usize,
     /// Whether lint reports all values of the rows, not only changed ones.
     pub lints_all: bool,
     /// Whether values are corrected whose right value follows from them.

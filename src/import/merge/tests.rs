@@ -83,10 +83,10 @@ pub(super) fn run(
             let mut short = Findings::default();
             let folder = format!("{}/", folder.path().display());
             for row in bad.kept() {
-                let position = crate::import::findings::FilePosition {
-                    file: row.file.as_ref().unwrap().replace(&folder, "").into(),
-                    line: row.line.unwrap(),
-                };
+                let position = crate::import::findings::FilePosition::new(
+                    row.file.as_ref().unwrap().replace(&folder, "").into(),
+                    row.line.unwrap(),
+                );
                 let message = Message {
                     text: row.message.replace(&folder, ""),
                     ..row.message.clone()

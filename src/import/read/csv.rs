@@ -70,6 +70,11 @@ impl<R: Read> CsvTable<R> {
         }
     }
 
+    /// The separator of cells.
+    pub fn separator(&self) -> u8 {
+        self.reader.separator
+    }
+
     /// Reads all rows.
     pub fn read(mut self, table: &mut impl TableSink) -> io::Result<()> {
         if self.has_nul {

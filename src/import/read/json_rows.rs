@@ -104,7 +104,7 @@ impl<F: Fields> ObjectSink for ObjectReader<'_, '_, F> {
 
     fn add_fault(&mut self, line: u64, message: Message) {
         self.count += 1;
-        self.rows.add_fault(line, message);
+        self.rows.add_file_fault(line, message);
     }
 
     fn warn(&mut self, message: Message) {

@@ -10,6 +10,7 @@
 //! 3. The `RowReader` in `table_row` reads a row of cells as the values of a `statement`. [`cells`] brings each into the
 //!    form of its field, with `dates`. `loose` has what a cell of a list of others may be beside.
 
+pub mod bad_rows;
 pub mod cells;
 mod columns;
 mod csv;
@@ -196,6 +197,7 @@ fn read_kind(
         effects,
         ..
     } = rows;
+    effects.rows_read = 0;
     macro_rules! read {
         ($rows:ident) => {
             from.read(&mut FileRows {

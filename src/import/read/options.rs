@@ -176,6 +176,10 @@ pub struct OptionEffects {
     pub(in crate::import) left_out: u64,
     /// Whether a file has columns or members.
     pub(in crate::import) has_columns: bool,
+    /// The number of rows of the current file so far.
+    pub(in crate::import) rows_read: u64,
+    /// The last lines of the headers, by file.
+    pub(in crate::import) header_lines: BTreeMap<String, u64>,
 }
 
 /// The error of an option, a recipe or a file that cannot be used. The first member is the file of a recipe or rows.

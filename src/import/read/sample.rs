@@ -47,10 +47,7 @@ impl FileSample {
             rows: Vec::new(),
             encoding: None,
             bad: Findings::default(),
-            position: FilePosition {
-                file: source.name.clone(),
-                line: 0,
-            },
+            position: FilePosition::new(source.name.clone(), 0),
         };
         sample
             .read_rows(source, sheet)

@@ -940,10 +940,7 @@ mod tests {
 
     /// Returns the value that a cell gives a field, as JSON or as links, or the messages of its faults.
     fn shown<F: Fields>(name: &str, cell: &str) -> String {
-        let position = FilePosition {
-            file: "f".into(),
-            line: 1,
-        };
+        let position = FilePosition::new("f".into(), 1);
         let mut bad = Findings::default();
         let index = F::table()
             .fields
