@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::Value;
 
 use super::site::Site;
+use super::workbook_parts::Parts;
 
 const STATUSES: &str = "[set]\nstart_date_status = \"check\"\nabstract_due_date_status = \"check\"\n\
                         late_breaking_due_date_status = \"check\"\n";
@@ -154,6 +155,146 @@ fn cases() -> Vec<(Case<'static>, &'static str)> {
     ]
 }
 
+const PLANNER: &str = "header_rows = 2\n[columns]\nCongress = [\"name\", \"url\"]\n\"When From\" = [\"start_date\", \"year\"]\n\
+    \"When To\" = \"end_date\"\n\"Where City\" = \"city\"\n\"Where Country\" = \"country\"\n\
+    \"Deadlines Abstract\" = \"abstract_due_date\"\n";
+
+const LAYOUT: &str = "Journal = \"name\"\nISSN = \"issn_print\"\nJIF = \"impact_factor\"\n[set]\nimpact_factor_year = 2024\n";
+
+const OLD: &str = "[columns]\nMeeting = \"name\"\nStart = [\"start_date\", \"year\"]\nPlace = [\"city\", \"country\"]\n";
+
+const NO_FORMATS: &str = "is an .xls or .ods file, whose number formats are not read";
+
+/// An OpenDocument spreadsheet with one sheet.
+fn ods() -> Vec<u8> {
+    const HEAD: &str = r#"<office:document-content xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0" xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0"><office:body><office:spreadsheet><table:table table:name="List">"#;
+    const FOOT: &str =
+        "</table:table></office:spreadsheet></office:body></office:document-content>";
+    let text = |text: &str| {
+        format!(
+            r#"<table:table-cell office:value-type="string"><text:p>{text}</text:p></table:table-cell>"#
+        )
+    };
+    let day = r#"<table:table-cell office:value-type="date" office:date-value="2026-05-03"><text:p>03.05.26</text:p></table:table-cell>"#;
+    let row = |cells: &[String]| format!("<table:table-row>{}</table:table-row>", cells.concat());
+    let header = row(&["Meeting", "Start", "Place"].map(text));
+    let first = row(&[text("Alpha Days"), day.to_owned(), text("Graz, Austria")]);
+    let second = row(&["Beta Days", "12 June 2026", "Rome, Italy"].map(text));
+    Parts::of_sheet("")
+        .without("xl/workbook.xml")
+        .with("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        .with("META-INF/manifest.xml", "<manifest:manifest/>")
+        .with(
+            "content.xml",
+            format!("{HEAD}{header}{first}{second}{FOOT}"),
+        )
+        .pack()
+}
+
+#[test]
+fn workbooks_of_others_are_read_as_they_are() {
+    let journals =
+        "dataset = \"journals\"\nmatch = [[\"issn\"], [\"name\"]]\nignore = true\n[columns]\n";
+    let meetings = "dataset = \"conferences\"\nmatch = [[\"name\"]]\nignore = true\n";
+    let old_rows: &[&str] = &["Alpha Days|2026-05-03||2026", "Beta Days|2026-06-12||2026"];
+    let ods = ods();
+    let case = |file, content, recipe, rows, fields, warnings| Case {
+        file,
+        content,
+        recipe,
+        options: "",
+        rows,
+        fields,
+        warnings,
+    };
+    let planner: &[u8] = include_bytes!("../../fixtures/lists/planner.xlsx");
+    let layout: &[u8] = include_bytes!("../../fixtures/lists/merged-layout.xlsx");
+    let named: &[u8] = include_bytes!("../../fixtures/lists/workbook-named.xls");
+    let old: &[u8] = include_bytes!("../../fixtures/lists/old.xls");
+    let cases = [
+        (
+            case(
+                "planner.xlsx",
+                planner,
+                PLANNER,
+                &[
+                    "Alpha Lung Congress|https://alpha.example/2026|2026-03-03|2026-03-06|Lyon|France|2025-11-15",
+                    "Beta Heart Days||2026-04-12|2026-04-14|Graz|Austria|",
+                ],
+                &[
+                    "name",
+                    "url",
+                    "start_date",
+                    "end_date",
+                    "city",
+                    "country",
+                    "abstract_due_date",
+                ],
+                &["has one value, so it is skipped as a heading or a note"],
+            ),
+            meetings,
+        ),
+        (
+            case(
+                "layout.xlsx",
+                layout,
+                LAYOUT,
+                &[
+                    "Alpha Journal of Lungs|0028-4793",
+                    "Beta Archives|1533-4406",
+                ],
+                JOURNALS,
+                &[],
+            ),
+            journals,
+        ),
+        (
+            case("old.xls", old, OLD, old_rows, CONFERENCES, &[NO_FORMATS]),
+            meetings,
+        ),
+        (
+            case("list.ods", &ods, OLD, old_rows, CONFERENCES, &[NO_FORMATS]),
+            meetings,
+        ),
+        (
+            case("list.csv", &ods, OLD, old_rows, CONFERENCES, &[NO_FORMATS]),
+            meetings,
+        ),
+        (
+            case(
+                "named.xls",
+                named,
+                "Title = \"name\"\nISSN = \"issn_print\"\n",
+                &["Alpha Journal of Lungs|0028-4793"],
+                JOURNALS,
+                &[],
+            ),
+            journals,
+        ),
+    ];
+    for (case, head) in cases {
+        check(&case, head);
+    }
+}
+
+#[test]
+fn a_price_from_an_old_workbook_is_refused() {
+    let site = Site::new();
+    let old: &[u8] = include_bytes!("../../fixtures/lists/old.xls");
+    site.write("old.xls", old);
+    site.write(
+        "list.toml",
+        "dataset = \"journals\"\nmatch = [[\"name\"]]\nignore = true\n[columns]\nMeeting = \"name\"\nRank = \"publishing_apc_usd\"\n",
+    );
+    let done = site.run(["import", "old.xls", "--recipe", "list.toml", "--create"]);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    let told = format!("{}{}", done.stdout, done.stderr);
+    assert!(
+        told.contains("publishing_apc_usd: the currency of a price"),
+        "{told}"
+    );
+}
+
 /// Imports a list twice, and compares what is stored.
 fn check(case: &Case<'_>, head: &str) {
     let site = Site::new();
@@ -195,10 +336,12 @@ fn check(case: &Case<'_>, head: &str) {
     assert_eq!(stored, case.rows, "{}: {told}", case.file);
     args.push("--json");
     let again = site.run(&args);
+    let changes = &again.json()["datasets"][kind];
+    let changes = ["added", "changed", "removed"].map(|change| changes[change].as_u64());
     assert_eq!(
-        again.json()["committed"],
-        false,
-        "{}: a second import changes nothing: {again:?}",
+        changes,
+        [Some(0); 3],
+        "{}: a second import changes nothing",
         case.file
     );
 }

@@ -643,7 +643,9 @@ fn split_place(text: &str, options: &ReadOptions) -> ([String; 2], bool) {
         .map(|(city, country)| (city.trim(), country.trim().trim_end_matches(')')));
     let mut is_open = text.contains(',');
     for (city, end) in pieces {
-        let meant = options.meaning_of("country", end).unwrap_or_default();
+        let Some(meant) = options.meaning_of("country", end) else {
+            return place(city, end);
+        };
         let is_given = options.words_of("country").any(|word| word.is(end));
         match place_end(meant) {
             _ if is_given && is_country(meant) => return place(city, end),

@@ -289,7 +289,7 @@ mod tests {
                 ),
             ),
             (number(46_096.0), 1, Ok("2026-03-15")),
-            (number(46_096.5), 1, Err("time of day")),
+            (number(46_096.5), 1, Ok("2026-03-15T12:00:00")),
             (number(0.25), 1, Err("not a date")),
             (number(60.0), 1, Err("not a day of the calendar")),
             (
