@@ -32,6 +32,16 @@ export const Status = ({of}) => of && html`<span class="mark ${of}" title=${STAT
 /** The confidence words and their meanings. */
 export const Legend = () => html`<dl class="legend">${Object.entries(STATUS).map(([status, [, meaning]]) => html`<div><dt><${Status} of=${status} /></dt><dd>${meaning}</dd></div>`)}</dl>`;
 
+/** A view whose scripts are loaded when it is first shown. */
+export const later = (load, name) => function Later(props) {
+	const [{view, isLost}, set] = useState({});
+	useEffect(() => { load().then(views => set({view: views[name]}), () => set({isLost: true})); }, []);
+	// The heading that gets the focus came only now.
+	useEffect(() => { if (view && document.activeElement === document.body) document.querySelector('h1')?.focus(); }, [view]);
+	if (isLost) return html`<p class="problem" role="alert">This view could not be loaded. Reload the page when the server answers.</p>`;
+	return view && html`<${view} ...${props} />`;
+};
+
 /** A link to elsewhere, of web addresses only. */
 export const Out = ({href, children}) => /^https?:\/\//i.test(href ?? '')
 	? html`<a href=${href} rel="noreferrer noopener" target="_blank">${children ?? href}</a>` : children ?? href ?? null;
