@@ -5,7 +5,7 @@ import {canKeep, createKeep, onOtherTabs, openKeep, removeAll, wipeUnlessKept} f
 import {isUnlicensed, reasonOf} from './model/follower.js';
 import {areEmpty} from './model/lists.js';
 import {hasKey, withoutKeys} from './model/question.js';
-import {Title, later} from './parts.js';
+import {Title, focusTitle, later} from './parts.js';
 import {Session, clearTab, dropKey, keepKey, keptKey} from './session.js';
 import {allLists, clearLists, keepLists, takeLists} from './shortlist.js';
 import {Changes} from './views/changes.js';
@@ -14,9 +14,10 @@ import {Paper, forgetPaper} from './views/files.js';
 import {Header} from './views/header.js';
 import {KeyForm} from './views/key.js';
 import {List, forgetWords} from './views/list.js';
-import {Compare, Record, forgetLists} from './views/record.js';
+import {forgetLists} from './views/way.js';
 
 const Developers = later(() => import('./views/developers.js'), 'Developers'), Reference = later(() => import('./views/developers.js'), 'Reference');
+const Record = later(() => import('./views/record.js'), 'Record'), Compare = later(() => import('./views/record.js'), 'Compare');
 const Help = later(() => import('./views/help.js'), 'Help');
 const Lists = later(() => import('./views/lists.js'), 'Lists'), Shared = later(() => import('./views/lists.js'), 'Shared');
 
@@ -91,7 +92,7 @@ function App({demo, why, kept}) {
 		arrived.place = place;
 		// A list that the reader comes back to finds its own place.
 		if (history.state?.top !== undefined) return;
-		document.querySelector('h1')?.focus();
+		focusTitle();
 		scrollTo(0, 0);
 	}, [place]);
 

@@ -182,7 +182,11 @@ export class Copies {
 	/** Takes another key of the same license, and follows on from where it is. */
 	replaceKey(key) {
 		this.key = key;
-		for (const kept of this.kept.values()) Object.assign(kept, {key, request: requester(key)});
+		for (const kept of this.kept.values()) {
+			Object.assign(kept, {key, request: requester(key)});
+			// A request with the key before it is waiting. Its refusal would end the new one.
+			kept.follower.hurry();
+		}
 	}
 
 	/** Ends all requests, when the key is forgotten. */

@@ -115,6 +115,7 @@ const SCRIPTS: &[(&str, &str)] = scripts![
     "views/record.js",
     "views/shortlist.js",
     "views/undated.js",
+    "views/way.js",
     "views/year.js",
 ];
 

@@ -605,9 +605,9 @@ fn a_calendar_has_the_coming_dates_of_a_copy() {
     let site = Site::new();
     site.import(
         "conferences.jsonl",
-        r#"{"id": 7, "name": "Congress; of \"Seven\"", "abbv": "CS", "year": 2097, "start_date": "2097-05-30", "end_date": "2097-06-01", "start_date_status": "confirmed", "abstract_due_date": "2097-02-28", "abstract_due_date_status": "estimated", "city": "Madrid"}
-{"id": 8, "name": "Past", "year": 2001, "start_date": "2001-05-30"}
-{"id": 9, "name": "Other", "year": 2097, "start_date": "9999-12-31"}"#,
+        r#"{"id": 7, "name": "Congress; of \"Seven\"", "abbv": "CS", "year": 2097, "start_date": "2097-05-30", "end_date": "2097-06-01", "start_date_status": "confirmed", "abstract_due_date": "2097-02-28", "abstract_due_date_status": "estimated", "late_breaking_due_date_status": "not_found", "city": "Madrid"}
+{"id": 8, "name": "Past", "year": 2001, "start_date": "2001-05-30", "abstract_due_date_status": "not_found", "late_breaking_due_date_status": "not_found", "start_date_status": "estimated"}
+{"id": 9, "name": "Other", "year": 2097, "start_date": "9999-12-31", "abstract_due_date_status": "not_found", "late_breaking_due_date_status": "not_found", "start_date_status": "estimated"}"#,
     );
     let key = site.open_key();
     let server = site.serve();

@@ -13,8 +13,8 @@ import {Deadlines, columnsOf} from './columns.js';
 import {Files, usePrinting} from './files.js';
 import {Chosen, Filters, chosenOf} from './filters.js';
 import {useHeld} from './held.js';
-import {leave} from './record.js';
 import {Shortlist, starColumn, useStars} from './shortlist.js';
+import {leave} from './way.js';
 import {Undated, undatedOf} from './undated.js';
 import {Year} from './year.js';
 
