@@ -12,7 +12,7 @@ use crate::cli::arguments::one_of;
 use crate::cli::common::Common;
 use crate::cli::output::at;
 use crate::cli::sheets::WorkbookWriter;
-use crate::import::{self, FileFormat, FileSample, ReadOptions, RowKind, Source, SourceOptions};
+use crate::import::{FileFormat, FileSample, RowKind, Source, SourceOptions};
 use crate::model::flat;
 
 /// Arguments of `medfeed template`.
@@ -76,23 +76,20 @@ fn draft_recipe(common: &Common, args: &TemplateArgs, kind: RowKind) -> anyhow::
             format: None,
         },
     )?;
-    let options = ReadOptions {
-        sample: Some(FileSample::default()),
-        sheet: args.sheet.clone(),
-        ..ReadOptions::default()
+    let Some(source) = sources.first() else {
+        bail!("`--from` needs a file")
     };
-    let bad = import::read_sources(&sources, &options)?.bad;
+    let sheet = args.sheet.as_deref();
+    let sample = FileSample::read(source, kind, sheet)?;
     let name = paths
         .iter()
         .filter_map(|path| path.file_name())
         .map(|name| name.to_string_lossy())
         .collect::<String>();
-    let recipe = options
-        .sample
-        .and_then(|sample| sample.draft_recipe(kind, &name, args.sheet.as_deref()));
+    let recipe = sample.draft_recipe(&name, sheet);
     let Some(recipe) = recipe else {
-        if !bad.is_empty() {
-            bail!("{bad}");
+        if !sample.bad.is_empty() {
+            bail!("{}", sample.bad);
         }
         bail!("{name}: there is no row; a recipe needs the header of a table, or objects")
     };

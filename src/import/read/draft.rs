@@ -2,7 +2,8 @@
 
 use crate::import::lint::may_be_name;
 use crate::import::read::dates::{DateOrder, date_range};
-use crate::import::read::options::{FileSample, column_letters};
+use crate::import::read::options::column_letters;
+use crate::import::read::sample::FileSample;
 use crate::import::read::source::RowKind;
 use crate::import::read::tabular::joined_header;
 use crate::model::country::is_country;
@@ -124,7 +125,8 @@ impl DraftColumn {
 
 impl FileSample {
     /// Returns a recipe for the file, as TOML. Returns `None` if the file has no row.
-    pub fn draft_recipe(&self, kind: RowKind, file: &str, sheet: Option<&str>) -> Option<String> {
+    pub fn draft_recipe(&self, file: &str, sheet: Option<&str>) -> Option<String> {
+        let kind = self.kind;
         let table = kind.table();
         let (columns, header_rows) = self.columns(table)?;
         let names = |field: &str| columns.iter().any(|column| column.fields.contains(&field));
@@ -133,7 +135,7 @@ impl FileSample {
             file.escape_debug()
         )];
         lines.push(format!("dataset = \"{kind}\""));
-        let encoding = self.encoding.get().map(|encoding| encoding.name());
+        let encoding = self.encoding.map(|encoding| encoding.name());
         lines.extend(
             encoding.map(|name| {
                 format!("encoding = \"{name}\"    # a guess: check the accented letters")
@@ -207,7 +209,7 @@ impl FileSample {
 
     /// Returns the columns of the file with their best fields, and the number of rows of its header.
     fn columns(&self, table: &'static FieldTable) -> Option<(Vec<DraftColumn>, usize)> {
-        let (mut columns, header_rows) = table_columns(&self.rows.borrow(), table)?;
+        let (mut columns, header_rows) = table_columns(&self.rows, table)?;
         let has_year = columns
             .iter()
             .any(|column| best_fields(table, &column.name).is_some_and(|best| best == ["year"]));

@@ -1,8 +1,6 @@
 //! Options for reading files. They come from the command line and from a [recipe](super::recipe).
 
-use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
@@ -12,6 +10,7 @@ use crate::disk::describe_at;
 use crate::import::findings::Finding;
 use crate::import::read::cells::{DecimalSign, Notation, normalize};
 use crate::import::read::dates::DateOrder;
+use crate::import::read::source::RowKind;
 use crate::model::field::{Field, FieldTable};
 use crate::model::fold::{comparable, fold, nearest};
 use crate::model::message::{Message, message};
@@ -30,13 +29,52 @@ pub(in crate::import) fn columns_of(field: &str) -> Vec<&str> {
     }
 }
 
+/// Returns the columns of the fields with these names.
+pub(in crate::import) fn all_columns(fields: &[String]) -> Vec<String> {
+    let columns = fields.iter().flat_map(|field| columns_of(field));
+    columns.map(str::to_owned).collect()
+}
+
+/// Fields that a row changes together with the first one.
+const COMPANIONS: [&[&str]; 4] = [
+    &["start_date", "start_date_status", "end_date"],
+    &["abstract_due_date", "abstract_due_date_status"],
+    &["late_breaking_due_date", "late_breaking_due_date_status"],
+    &["impact_factor", "impact_factor_year"],
+];
+
+/// Returns the columns of fields, and those that change together with them.
+pub(in crate::import) fn columns_with_companions(fields: &[String]) -> Vec<String> {
+    let mut columns = all_columns(fields);
+    let companions = COMPANIONS
+        .into_iter()
+        .filter(|group| columns.iter().any(|name| name == group[0]));
+    let weeks = columns.iter().filter_map(|name| {
+        name.strip_suffix("min_weeks")
+            .or(name.strip_suffix("max_weeks"))
+    });
+    let weeks = weeks.flat_map(|timeline| {
+        [
+            format!("{timeline}min_weeks"),
+            format!("{timeline}max_weeks"),
+        ]
+    });
+    let more: Vec<String> = companions
+        .flatten()
+        .map(|name| (*name).to_owned())
+        .chain(weeks)
+        .collect();
+    columns.extend(more);
+    columns
+}
+
 /// Options for reading files.
 #[derive(Clone, Debug, Default)]
 pub struct ReadOptions {
     /// The limits on the input.
     pub bounds: Bounds,
     /// The encoding of texts that are neither UTF-8 nor UTF-16.
-    pub encoding: Option<&'static Encoding>,
+    pub encoding: TextEncoding,
     /// The sheet of a workbook to read. By default, its name or the names of the sheets decide.
     pub sheet: Option<String>,
     /// The number of rows of a header, whose texts are joined by a blank. 0 means 1.
@@ -49,8 +87,15 @@ pub struct ReadOptions {
     pub columns: Vec<Given<ColumnMapping>>,
     /// Constants for fields without a value in a row, by field.
     pub constants: Vec<Given<(String, String)>>,
-    /// The sets of fields that identify records in files without ids. A row uses the first set that it fills.
+    /// The sets of fields that identify records in rows without ids. They are tried one after the other. Files that are
+    /// read with them are lists of others.
     pub matching: Vec<Given<Vec<String>>>,
+    /// Whether rows that match no record are left out.
+    pub leaves_out_new: bool,
+    /// The fields that known records take from a list of others.
+    pub update: Option<Given<Vec<String>>>,
+    /// The fields that empty cells of a list of others clear.
+    pub clear: Option<Given<Vec<String>>>,
     /// The columns and the values that a row must have to be read.
     pub filters: Vec<Given<(ColumnName, Vec<String>)>>,
     /// The words of the files for values. The first one that fits counts.
@@ -65,34 +110,18 @@ pub struct ReadOptions {
     pub dates: Option<DateOrder>,
     /// Whether records that the files do not contain are removed. Then no row that may be a record is skipped.
     pub replace: bool,
-    /// The first rows of the file, which are collected instead of being read.
-    pub sample: Option<FileSample>,
-    /// The effects of the options. Updated while reading.
-    pub effects: RefCell<OptionEffects>,
 }
 
-/// The number of rows from which a recipe is drafted.
-pub(in crate::import) const MAX_SAMPLE_ROWS: usize = 200;
-
-/// The first rows of a file, from which a recipe is drafted.
-#[derive(Clone, Debug, Default)]
-pub struct FileSample {
-    pub(in crate::import) rows: RefCell<Vec<Vec<String>>>,
-    /// The probable encoding, if it is not UTF-8.
-    pub(in crate::import) encoding: OnceCell<&'static Encoding>,
-}
-
-impl FileSample {
-    /// Adds a row of a table. Returns `Break` if no more rows are needed.
-    pub(in crate::import) fn add_row(&self, cells: Vec<String>) -> ControlFlow<()> {
-        let mut rows = self.rows.borrow_mut();
-        rows.push(cells);
-        if rows.len() < MAX_SAMPLE_ROWS {
-            ControlFlow::Continue(())
-        } else {
-            ControlFlow::Break(())
-        }
-    }
+/// The encoding of texts that are neither UTF-8 nor UTF-16.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum TextEncoding {
+    /// Such texts are refused.
+    #[default]
+    Refused,
+    /// The encoding that a recipe names.
+    Named(&'static Encoding),
+    /// The most probable encoding.
+    Guessed,
 }
 
 /// An option, and its origin: `--map 'a=b'`, or the line of a recipe.
@@ -137,13 +166,17 @@ impl Word {
 #[derive(Clone, Debug, Default)]
 pub struct OptionEffects {
     /// The indexes of the used column mappings.
-    used_columns: BTreeSet<usize>,
+    pub(in crate::import) used_columns: BTreeSet<usize>,
     /// The number of cells that count as empty, by column and text.
-    emptied: BTreeMap<(String, String), u64>,
+    pub(in crate::import) emptied: BTreeMap<(String, String), u64>,
     /// The number of rows without the values of the filters.
     pub(in crate::import) left_out: u64,
     /// Whether a file has columns or members.
     pub(in crate::import) has_columns: bool,
+    /// The number of rows of the current file so far.
+    pub(in crate::import) rows_read: u64,
+    /// The last lines of the headers, by file.
+    pub(in crate::import) header_lines: BTreeMap<String, u64>,
 }
 
 /// The error of an option, a recipe or a file that cannot be used. The first member is the file of a recipe or rows.
@@ -258,7 +291,52 @@ impl ReadOptions {
                 return bad(origin, message);
             }
         }
-        Ok(())
+        self.check_list_fields()
+    }
+
+    /// Checks the fields of `update` and `clear`.
+    fn check_list_fields(&self) -> Result<(), InputError> {
+        let bad =
+            |origin: &str, message: Message| Err(InputError(None, format!("{origin}: {message}")));
+        for Given { value, origin } in self.update.iter().chain(&self.clear) {
+            let is_known = |name: &&String| fields_named(columns_of(name)[0]).next().is_some();
+            if let Some(name) = value.iter().find(|name| !is_known(name)) {
+                return bad(origin, unknown_field(name));
+            }
+        }
+        let (Some(update), Some(clear)) = (&self.update, &self.clear) else {
+            return Ok(());
+        };
+        let taken = columns_with_companions(&update.value);
+        let is_taken = |name: &&String| {
+            columns_of(name)
+                .iter()
+                .all(|column| taken.iter().any(|name| name == column))
+        };
+        match clear.value.iter().find(|name| !is_taken(name)) {
+            Some(name) => bad(
+                &clear.origin,
+                message!("`{name}` is cleared only if `update` names it; add it there"),
+            ),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that `new`, `update` and `clear` apply to the files: to organizations and tags, which are found by their
+    /// names, and to files that are read with `match`.
+    pub fn check_list(
+        &self,
+        mut kinds: impl Iterator<Item = Option<RowKind>>,
+    ) -> Result<(), InputError> {
+        let is_named =
+            |kind: Option<RowKind>| matches!(kind, Some(RowKind::Organizations | RowKind::Tags));
+        let is_used = self.leaves_out_new || self.update.is_some() || self.clear.is_some();
+        if !is_used || !self.matching.is_empty() || kinds.all(is_named) {
+            return Ok(());
+        }
+        let message = "`new`, `update` and `clear` apply to lists of others; add `match` to the recipe, such as \
+                       `match = [[\"issn\"], [\"name\"]]`";
+        Err(InputError(None, message.to_owned()))
     }
 
     /// Returns true if a constant is a value of its field, or counts as empty.
@@ -297,20 +375,19 @@ impl ReadOptions {
         }
     }
 
-    /// Returns the fields that the options give to a column: to its comparable header, which is the `number`th with
-    /// this text, from 1, and to its index. An option that names one of several columns has precedence.
+    /// Returns the mapping of a column, and its index: of its comparable header, which is the `number`th with this
+    /// text, from 1, and of its index. An option that names one of several columns has precedence.
     pub(in crate::import) fn find_column(
         &self,
         header: &str,
         number: usize,
         index: Option<usize>,
-    ) -> Option<&[String]> {
+    ) -> Option<(usize, &[String])> {
         let columns = self.columns.iter().map(|given| &given.value).enumerate();
-        let (at, found) = columns
+        columns
             .filter(|(_, given)| given.column.matches(header, number, index))
-            .min_by_key(|(_, given)| !given.column.is_specific())?;
-        self.effects.borrow_mut().used_columns.insert(at);
-        Some(&found.fields)
+            .min_by_key(|(_, given)| !given.column.is_specific())
+            .map(|(at, found)| (at, &*found.fields))
     }
 
     /// Returns true if the options ignore the members of the object with this path.
@@ -336,20 +413,6 @@ impl ReadOptions {
         })
     }
 
-    /// Returns the [`meaning_of`](ReadOptions::meaning_of) a value that is read, and counts it if it is empty.
-    pub(in crate::import) fn read_meaning<'t>(
-        &'t self,
-        column: &str,
-        text: &'t str,
-    ) -> Option<&'t str> {
-        let meaning = self.meaning_of(column, text);
-        if meaning.is_none() {
-            let key = (column.to_owned(), text.trim().to_owned());
-            *self.effects.borrow_mut().emptied.entry(key).or_default() += 1;
-        }
-        meaning
-    }
-
     /// Returns the words that may stand for a value of a field.
     pub(in crate::import) fn words_of<'o>(
         &'o self,
@@ -360,19 +423,20 @@ impl ReadOptions {
             .map(|given| &given.value)
             .filter(move |word| word.field.as_ref().is_none_or(|field| field == column))
     }
+}
 
+impl OptionEffects {
     /// Checks that each mapping was used, after all files are read. An unused one probably has a typo.
-    pub fn check_used(&self) -> Result<(), InputError> {
-        let effects = self.effects.borrow();
+    pub(in crate::import) fn check_used(&self, options: &ReadOptions) -> Result<(), InputError> {
         // A file without rows has a warning of its own.
-        if !effects.has_columns {
+        if !self.has_columns {
             return Ok(());
         }
         let is_unused = |(at, given): &(usize, &Given<ColumnMapping>)| {
-            !given.value.fields.is_empty() && !effects.used_columns.contains(at)
+            !given.value.fields.is_empty() && !self.used_columns.contains(at)
         };
-        let Some((_, Given { value, origin })) = self.columns.iter().enumerate().find(is_unused)
-        else {
+        let mut columns = options.columns.iter().enumerate();
+        let Some((_, Given { value, origin })) = columns.find(is_unused) else {
             return Ok(());
         };
         Err(InputError(
@@ -387,7 +451,6 @@ impl ReadOptions {
 
     /// Returns notes about the effects of the options.
     pub(in crate::import) fn notes(&self) -> Vec<Finding> {
-        let effects = self.effects.borrow();
         let note = |((column, text), count): (&(String, String), &u64)| {
             let (cells, count_as) = if *count == 1 {
                 ("cell", "counts as")
@@ -400,19 +463,19 @@ impl ReadOptions {
                 message!("{count} {cells} with `{text}` {count_as} empty"),
             )
         };
-        let left_out = (effects.left_out > 0).then(|| {
-            let (rows, are) = if effects.left_out == 1 {
+        let left_out = (self.left_out > 0).then(|| {
+            let (rows, are) = if self.left_out == 1 {
                 ("row", "is")
             } else {
                 ("rows", "are")
             };
             let message = message!(
                 "{} {rows} {are} left out, without the values under [where]",
-                effects.left_out
+                self.left_out
             );
             Finding::about(None, None, message)
         });
-        effects.emptied.iter().map(note).chain(left_out).collect()
+        self.emptied.iter().map(note).chain(left_out).collect()
     }
 }
 
@@ -713,28 +776,30 @@ mod tests {
 
     #[test]
     fn each_mapping_must_be_used() {
-        let fields = |found: Option<&[String]>| match found {
-            Some([]) => "ignored".to_owned(),
-            Some(fields) => fields.join("+"),
+        let fields = |found: Option<(usize, &[String])>| match found {
+            Some((_, [])) => "ignored".to_owned(),
+            Some((_, fields)) => fields.join("+"),
             None => String::new(),
         };
         let two = sample_options(
             &["Website=url", "Title#2=name", "Title=", "=E=", "=F="],
             &[],
         );
-        two.effects.borrow_mut().has_columns = true;
         assert_eq!(fields(two.find_column("website", 1, Some(0))), "url");
         assert_eq!(fields(two.find_column("title", 1, Some(0))), "ignored");
         assert_eq!(fields(two.find_column("website", 1, Some(4))), "ignored");
         assert_eq!(fields(two.find_column("url", 1, None)), "");
-        assert!(
-            two.check_used()
-                .unwrap_err()
-                .to_string()
-                .contains("Title#2=name")
-        );
         assert_eq!(fields(two.find_column("title", 2, Some(1))), "name");
-        assert!(two.check_used().is_ok());
+        let mut effects = OptionEffects {
+            used_columns: [0].into(),
+            ..OptionEffects::default()
+        };
+        assert!(effects.check_used(&two).is_ok(), "no file has columns");
+        effects.has_columns = true;
+        let error = effects.check_used(&two).unwrap_err().to_string();
+        assert!(error.contains("Title#2=name"), "{error}");
+        effects.used_columns.insert(1);
+        assert!(effects.check_used(&two).is_ok());
     }
 
     #[test]
@@ -768,12 +833,17 @@ mod tests {
         ];
         for (column, text, expected) in cases {
             assert_eq!(
-                options.read_meaning(column, text),
+                options.meaning_of(column, text),
                 expected,
                 "{column} {text:?}"
             );
         }
-        let notes: Vec<String> = options
+        let emptied = |column: &str, text: &str| ((column.to_owned(), text.to_owned()), 1);
+        let effects = OptionEffects {
+            emptied: [emptied("issn_print", "0"), emptied("sjr", "N/A")].into(),
+            ..OptionEffects::default()
+        };
+        let notes: Vec<String> = effects
             .notes()
             .iter()
             .map(|note| format!("{:?}: {}", note.field, note.message))

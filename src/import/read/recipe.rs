@@ -12,7 +12,7 @@ use toml::{Spanned, Value};
 use crate::import::read::cells::DecimalSign;
 use crate::import::read::dates::DateOrder;
 use crate::import::read::options::{
-    ColumnMapping, Given, InputError, ReadOptions, Word, fields_named, unknown_field,
+    ColumnMapping, Given, InputError, ReadOptions, TextEncoding, Word, fields_named, unknown_field,
 };
 use crate::import::read::source::RowKind;
 use crate::model::message::{Message, message};
@@ -35,6 +35,9 @@ struct Recipe {
     header_rows: Option<Spanned<usize>>,
     #[serde(rename = "match", default)]
     matching: Vec<Spanned<Vec<String>>>,
+    new: Option<bool>,
+    update: Option<Spanned<Vec<String>>>,
+    clear: Option<Spanned<Vec<String>>>,
     dates: Option<DateOrder>,
     decimal: Option<DecimalSign>,
     list_separator: Option<Spanned<String>>,
@@ -122,8 +125,8 @@ fn parse_recipe(name: &str, text: &str) -> Result<(ReadOptions, Option<RowKind>)
         ));
     }
     let encoding = match &recipe.encoding {
-        None => None,
-        Some(label) => Some(
+        None => TextEncoding::Refused,
+        Some(label) => TextEncoding::Named(
             Encoding::for_label(label.as_ref().as_bytes()).ok_or_else(|| {
                 invalid(
                     label.span(),
@@ -152,6 +155,16 @@ fn parse_recipe(name: &str, text: &str) -> Result<(ReadOptions, Option<RowKind>)
         options.matching.push(Given {
             origin: origin(set.span()),
             value: set.into_inner(),
+        });
+    }
+    options.leaves_out_new = recipe.new == Some(false);
+    for (fields, option) in [
+        (recipe.update, &mut options.update),
+        (recipe.clear, &mut options.clear),
+    ] {
+        *option = fields.map(|fields| Given {
+            origin: origin(fields.span()),
+            value: fields.into_inner(),
         });
     }
     for (column, fields) in recipe.columns {
