@@ -71,7 +71,7 @@ pub struct Merged {
 pub enum Refusal {
     /// Some rows are bad.
     #[error("{0}")]
-    BadRows(Findings),
+    BadRows(Box<Findings>),
     /// The import would remove a large part of a dataset.
     #[error("{0}")]
     TooManyRemovals(String),
@@ -97,11 +97,11 @@ pub fn merge(
         match merge_rows(rows.clone(), state, options) {
             Err(Refusal::BadRows(found)) => {
                 let known = bad.rows().count();
-                bad.append(found);
+                bad.append(*found);
                 let is_allowed = bad.rows().are_allowed(most);
                 if !is_allowed || bad.rows().count() == known {
                     bad.sort();
-                    return Err(Refusal::BadRows(bad));
+                    return Err(Refusal::BadRows(Box::new(bad)));
                 }
                 rows.leave_out(bad.rows());
             }
@@ -195,7 +195,7 @@ impl After<'_> {
         if !report.bad.is_empty() {
             let mut bad = std::mem::take(&mut report.bad);
             bad.sort();
-            return Err(Refusal::BadRows(bad));
+            return Err(Refusal::BadRows(Box::new(bad)));
         }
         let removals = [self.conferences.removals, self.journals.removals];
         match too_many_removals(&removals, options.allow_removals) {
