@@ -84,7 +84,7 @@ pub(super) fn run(
             let folder = format!("{}/", folder.path().display());
             for row in bad.kept() {
                 let position = crate::import::findings::FilePosition::new(
-                    row.file.as_ref().unwrap().replace(&folder, "").into(),
+                    row.file.as_ref().unwrap().replace(&folder, ""),
                     row.line.unwrap(),
                 );
                 let message = Message {

@@ -3,7 +3,7 @@
 use crate::import::lint::is_placeholder;
 use crate::import::read::cells::normalize_issn;
 use crate::import::read::dates::month_named;
-use crate::model::country::{is_country, known_country};
+use crate::model::country::{is_code, is_country, known_country};
 use crate::model::fold::{comparable, fold, is_blank};
 
 /// Words of a time of day, and time zones.
@@ -32,7 +32,8 @@ pub(super) fn without_time(cell: &str) -> Option<String> {
             kept.pop_if(|hour| hour.len() < 3 && hour.bytes().all(|byte| byte.is_ascii_digit()));
         }
         has_clock |= is_clock || matches!(name, "am" | "pm" | "a.m" | "p.m" | "noon" | "midnight");
-        if !is_clock && !(is_named && is_offset) && !plain.is_empty() {
+        let is_of_time = is_clock || is_named && is_offset;
+        if !is_of_time && !plain.is_empty() {
             kept.push(word);
         }
     }
@@ -198,8 +199,7 @@ fn same_state(state: &str, text: &str) -> bool {
 
 fn is_code_or_nation(text: &str) -> bool {
     const NATIONS: [&str; 4] = ["england", "scotland", "wales", "northernireland"];
-    let is_code = crate::model::country::is_code(text);
-    is_code || NATIONS.contains(&&*comparable(text)) && is_country(text)
+    is_code(text) || NATIONS.contains(&&*comparable(text)) && is_country(text)
 }
 
 /// Returns the items of a list that is written as in a program, such as `['a', "b"]`.
