@@ -30,9 +30,12 @@ pub(super) struct Annotations {
 
 impl Annotations {
     pub fn read(book: &mut Xlsx<impl Read + Seek>, sheet: &str) -> io::Result<Annotations> {
-        let mut annotations = Annotations::default();
-        annotations.merged = book.merge_cells_by_sheet_name(sheet).map_err(unreadable)?;
-        annotations.merged.sort_by_key(|range| Reverse(range.start));
+        let mut merged = book.merge_cells_by_sheet_name(sheet).map_err(unreadable)?;
+        merged.sort_by_key(|range| Reverse(range.start));
+        let mut annotations = Annotations {
+            merged,
+            ..Annotations::default()
+        };
         for link in book.hyperlinks_by_sheet_name(sheet).map_err(unreadable)? {
             let mut address = link.target.unwrap_or_default();
             // A location within the workbook follows `#`.

@@ -13,8 +13,8 @@ use crate::import::read::source::OLE_MAGIC;
 use crate::import::read::tabular::{TableRow, TableSink};
 
 pub(super) enum OldBook {
-    Xls(Xls<BufReader<File>>),
-    Ods(Ods<BufReader<File>>),
+    Xls(Box<Xls<BufReader<File>>>),
+    Ods(Box<Ods<BufReader<File>>>),
 }
 
 /// Returns true for a compound file: an .xls file, or a workbook with a password.
@@ -27,7 +27,7 @@ pub(super) fn is_xls(file: &mut File) -> io::Result<bool> {
 
 impl OldBook {
     pub fn open_xls(file: File) -> io::Result<OldBook> {
-        Xls::new(BufReader::new(file)).map(OldBook::Xls).map_err(|error| {
+        Xls::new(BufReader::new(file)).map(|book| OldBook::Xls(Box::new(book))).map_err(|error| {
             unusable(format!(
                 "it is an .xls file that cannot be read ({error}), or a workbook with a password; save it as .xlsx without a \
                  password, or as CSV in UTF-8"
@@ -37,7 +37,7 @@ impl OldBook {
 
     pub fn open_ods(file: File) -> io::Result<OldBook> {
         Ods::new(BufReader::new(file))
-            .map(OldBook::Ods)
+            .map(|book| OldBook::Ods(Box::new(book)))
             .map_err(unreadable)
     }
 
