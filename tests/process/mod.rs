@@ -12,6 +12,7 @@
 pub mod added_fields;
 mod answer_faults;
 mod backups;
+mod bad_rows;
 mod beliefs;
 mod bounds;
 mod browsers;

@@ -27,9 +27,9 @@ pub struct FilePosition {
 
 impl FilePosition {
     /// Returns the position of the only row in a line.
-    pub(in crate::import) fn new(file: impl Into<Arc<str>>, line: u64) -> FilePosition {
+    pub(in crate::import) fn new(file: Arc<str>, line: u64) -> FilePosition {
         FilePosition {
-            file: file.into(),
+            file,
             line,
             number: 0,
         }

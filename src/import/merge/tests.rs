@@ -98,7 +98,7 @@ pub(super) fn run(
                     message,
                 );
             }
-            Refusal::BadRows(short)
+            Refusal::BadRows(Box::new(short))
         }
         other => other,
     })

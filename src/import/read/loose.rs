@@ -32,8 +32,8 @@ pub(super) fn without_time(cell: &str) -> Option<String> {
             kept.pop_if(|hour| hour.len() < 3 && hour.bytes().all(|byte| byte.is_ascii_digit()));
         }
         has_clock |= is_clock || matches!(name, "am" | "pm" | "a.m" | "p.m" | "noon" | "midnight");
-        let is_of_time = is_clock || is_named && is_offset;
-        if !is_of_time && !plain.is_empty() {
+        let is_time = is_clock || is_named && is_offset;
+        if !is_time && !plain.is_empty() {
             kept.push(word);
         }
     }

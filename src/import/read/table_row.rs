@@ -94,9 +94,9 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
             }
         }
         let edit = if is_deleted {
-            RowEdit::RemoveMatch(self.statement)
+            RowEdit::RemoveMatch(self.statement.into())
         } else {
-            RowEdit::Set(self.statement)
+            RowEdit::Set(self.statement.into())
         };
         Some((id.ok()?, edit))
     }

@@ -310,14 +310,14 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             is_incomplete = faults.has_fault();
             None
         });
-        if container == Container::OldSheet {
-            self.rows.warn(None, NO_FORMATS.into());
-        }
         if is_incomplete {
             self.rows.bad.mark_file();
         }
         let file = self.rows.file.to_string();
         self.rows.effects.header_lines.insert(file, line);
+        if container == Container::OldSheet {
+            self.rows.warn(None, NO_FORMATS.into());
+        }
         self.header_line = line;
         self.is_incomplete = is_incomplete;
         let is_readable = columns.is_some();

@@ -14,7 +14,7 @@ use crate::import::read::tabular::{TableRow, TableSink};
 
 pub(super) enum OldBook {
     Xls(Box<Xls<BufReader<File>>>),
-    Ods(Box<Ods<BufReader<File>>>),
+    Ods(Ods<BufReader<File>>),
 }
 
 /// Returns true for a compound file: an .xls file, or a workbook with a password.
@@ -37,7 +37,7 @@ impl OldBook {
 
     pub fn open_ods(file: File) -> io::Result<OldBook> {
         Ods::new(BufReader::new(file))
-            .map(|book| OldBook::Ods(Box::new(book)))
+            .map(OldBook::Ods)
             .map_err(unreadable)
     }
 
