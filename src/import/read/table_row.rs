@@ -726,7 +726,7 @@ mod tests {
 
     /// Returns the values that a cell of a list of others gives several fields, and its faults and warnings.
     fn parts_of<F: Fields>(names: &[&str], text: &str) -> String {
-        let position = FilePosition::new("f", 1);
+        let position = FilePosition::new("f".into(), 1);
         let (mut bad, mut warnings) = (Findings::default(), Findings::default());
         let mut unknown = UnknownNames::default();
         let mut effects = OptionEffects::default();
@@ -937,7 +937,7 @@ mod tests {
 
     /// Returns the value that a cell gives a field, as JSON or as links, or the messages of its faults.
     fn shown<F: Fields>(name: &str, cell: &str) -> String {
-        let position = FilePosition::new("f", 1);
+        let position = FilePosition::new("f".into(), 1);
         let mut bad = Findings::default();
         let index = F::table()
             .fields
