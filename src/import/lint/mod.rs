@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn findings_are_listed_by_file_and_line_and_then_by_kind_and_id() {
         use crate::import::findings::FilePosition;
-        let file = |file: &str, line| RowLocation::File(FilePosition::new(file, line));
+        let file = |file: &str, line| RowLocation::File(FilePosition::new(file.into(), line));
         let stored = |kind, id| RowLocation::Database(kind, Id::try_from(id).unwrap());
         let mut lint = Lint::new(true);
         let locations = [

@@ -84,11 +84,11 @@ pub(super) fn run(
             let folder = format!("{}/", folder.path().display());
             for row in bad.kept() {
                 let position = crate::import::findings::FilePosition::new(
-                    row.file.as_ref().unwrap().replace(&folder, ""),
+                    row.file.as_ref().unwrap().replace(&folder, "").into(),
                     row.line.unwrap(),
                 );
                 let message = Message {
-                    text: row.message.replace(&folder, ""),
+                    text: row.message.replace(&folder, "").into(),
                     ..row.message.clone()
                 };
                 short.push(

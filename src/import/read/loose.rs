@@ -3,7 +3,7 @@
 use crate::import::lint::is_placeholder;
 use crate::import::read::cells::normalize_issn;
 use crate::import::read::dates::month_named;
-use crate::model::country::{is_country, known_country};
+use crate::model::country::{is_code, is_country, known_country};
 use crate::model::fold::{comparable, fold, is_blank};
 
 /// Words of a time of day, and time zones.
@@ -199,8 +199,7 @@ fn same_state(state: &str, text: &str) -> bool {
 
 fn is_code_or_nation(text: &str) -> bool {
     const NATIONS: [&str; 4] = ["england", "scotland", "wales", "northernireland"];
-    let is_code = crate::model::country::is_code(text);
-    is_code || NATIONS.contains(&&*comparable(text)) && is_country(text)
+    is_code(text) || NATIONS.contains(&&*comparable(text)) && is_country(text)
 }
 
 /// Returns the items of a list that is written as in a program, such as `['a', "b"]`.

@@ -35,7 +35,7 @@ pub(in crate::import) struct RowReader<'r, 'f, F> {
     statement: Box<Statement<F>>,
     /// The year of a start that is not fixed.
     open_year: Option<i16>,
-    pub faults: &'r mut RowFaults<'f>,
+    faults: &'r mut RowFaults<'f>,
 }
 
 /// An id that cannot be read, and is reported.
@@ -481,10 +481,10 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
             None if self.notation.is_loose => {
                 let text = listed(text).map_or(text.to_owned(), |items| items.join(", "));
                 let issns = issns(&text).filter(|issns| !issns.is_empty())?;
-                (issns.len() > 1).then(|| {
+                if issns.len() > 1 {
                     let message = message!("has {} ISSNs; only the first is read", issns.len());
                     self.warn(index, &text, message);
-                });
+                }
                 issns.into_iter().next()
             }
             None => None,
@@ -726,7 +726,7 @@ mod tests {
 
     /// Returns the values that a cell of a list of others gives several fields, and its faults and warnings.
     fn parts_of<F: Fields>(names: &[&str], text: &str) -> String {
-        let position = FilePosition::new("f", 1);
+        let position = FilePosition::new("f".into(), 1);
         let (mut bad, mut warnings) = (Findings::default(), Findings::default());
         let mut unknown = UnknownNames::default();
         let mut effects = OptionEffects::default();
@@ -937,7 +937,7 @@ mod tests {
 
     /// Returns the value that a cell gives a field, as JSON or as links, or the messages of its faults.
     fn shown<F: Fields>(name: &str, cell: &str) -> String {
-        let position = FilePosition::new("f", 1);
+        let position = FilePosition::new("f".into(), 1);
         let mut bad = Findings::default();
         let index = F::table()
             .fields

@@ -33,7 +33,7 @@ use old::{OldBook, OldSheet};
 /// A workbook, by its format.
 enum Book {
     Xlsx(Box<Xlsx<BufReader<File>>>),
-    Old(Box<OldBook>),
+    Old(OldBook),
 }
 
 pub(in crate::import) struct Workbook {
@@ -51,12 +51,12 @@ impl Workbook {
     /// Opens a workbook, within the limits.
     pub fn open(mut file: File, bounds: &Bounds) -> io::Result<Workbook> {
         let book = if old::is_xls(&mut file)? {
-            Book::Old(Box::new(OldBook::open_xls(file)?))
+            Book::Old(OldBook::open_xls(file)?)
         } else {
             let parts = archive::check(&file, bounds.file_bytes)?;
             file.rewind()?;
             match parts {
-                Parts::Ods => Book::Old(Box::new(OldBook::open_ods(file)?)),
+                Parts::Ods => Book::Old(OldBook::open_ods(file)?),
                 Parts::Xlsx(hidden_rows) => {
                     let book = Xlsx::new(BufReader::new(file)).map_err(unreadable)?;
                     let workbook = Workbook {
