@@ -58,7 +58,7 @@ pub(in crate::cli) const EXAMPLES: &[Examples] = &[
         "show",
         &[
             "medfeed show conferences 17",
-            "medfeed show journals --name 'The Lancet'",
+            "medfeed show journals --name Lancet",
         ],
     ),
     ("lint", &["medfeed lint data", "medfeed lint"]),

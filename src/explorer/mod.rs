@@ -352,8 +352,9 @@ mod tests {
 
     use super::*;
 
-    /// The maximum size of the whole page in bytes, each file compressed.
-    const MAX_BYTES: usize = 85 << 10;
+    /// The maximum size of all files in bytes, each compressed. Views that are seldom opened load their scripts when they
+    /// are, so the page itself is smaller.
+    const MAX_BYTES: usize = 96 << 10;
 
     #[test]
     fn the_latest_edits_are_kept_and_keys_are_not_logged() {
@@ -541,8 +542,10 @@ mod tests {
             ]
             .map(|text| (text, ""));
             for (forbidden, file) in storing.into_iter().chain(never) {
+                // Names of formats, which nothing requests.
                 let is_there = text
                     .replace("http://www.w3.org/2000/svg", "")
+                    .replace("http://schemas.openxmlformats.org/", "")
                     .contains(forbidden);
                 let is_allowed = path == format!("/explorer/{file}.js");
                 assert!(!is_there || is_allowed, "{path} holds {forbidden}");
