@@ -17,6 +17,7 @@
 //! | own entry created | the one before is the same as it was | it is published |
 //! | own entry created, or heartbeat | the end before it holds another entry | ends: fenced |
 //! | own entry created, or missing | no later state, and none of another entry of its slot | it is published, or lost |
+//! | own entry created | the one before is missing | it is published, and a whole state follows |
 //! | | a later state | ends: fenced; the slot had been deleted |
 
 #[cfg(test)]
@@ -137,7 +138,10 @@ pub enum Action {
     /// Continue as before.
     Continue,
     /// Continue after the entry that was created or found: it is the end.
-    Accept,
+    Accept {
+        /// Whether the entry before it was lost, so that a whole state must follow.
+        is_previous_lost: bool,
+    },
     /// Write the heartbeat.
     WriteHeartbeat {
         /// Whether the last entry was lost, so that a whole state must follow.
@@ -293,15 +297,18 @@ impl Knowledge {
             }
             (Question::Previous(entry), Observation::Held(held)) => {
                 let end = self.end.unwrap_or_default();
-                match self.compare(end, held, Action::Accept) {
+                let accept = Action::Accept {
+                    is_previous_lost: false,
+                };
+                match self.compare(end, held, accept) {
                     None => self.read_states(entry),
-                    Some(Action::Accept) => self.accept(entry),
+                    Some(action) if action == accept => self.accept(entry, false),
                     Some(action) => action,
                 }
             }
             (Question::IsSlotDeleted(entry), Observation::States(states)) => {
                 match self.refusal(&Evidence::States(entry, &states)) {
-                    None => self.accept(entry),
+                    None => self.accept(entry, self.continues(entry)),
                     Some(refusal) => Action::End(refusal),
                 }
             }
@@ -369,7 +376,7 @@ impl Knowledge {
     /// not a deleted one while the previous entry exists.
     fn verify(&mut self, entry: LastEntry) -> Action {
         if !applies(Rule::Previous) {
-            return self.accept(entry);
+            return self.accept(entry, false);
         }
         if entry.slot > 1 {
             self.find(Question::Previous(entry), entry.slot - 1)
@@ -404,9 +411,15 @@ impl Knowledge {
         Action::ReadStates(entry.slot)
     }
 
-    fn accept(&mut self, entry: LastEntry) -> Action {
+    /// Whether an entry is in the slot after the end, whose entry was known.
+    fn continues(&self, entry: LastEntry) -> bool {
+        self.end
+            .is_some_and(|end| end.slot + 1 == entry.slot && end.hash != Hash::default())
+    }
+
+    fn accept(&mut self, entry: LastEntry, is_previous_lost: bool) -> Action {
         self.end = Some(entry);
-        Action::Accept
+        Action::Accept { is_previous_lost }
     }
 
     /// Returns why the log is not this publisher's; `None` if it is.

@@ -357,7 +357,10 @@ impl World {
                 run.is_state_due = true;
                 Request::None
             }
-            Action::Accept => Request::Note,
+            Action::Accept { is_previous_lost } => {
+                run.is_state_due |= is_previous_lost;
+                Request::Note
+            }
             Action::End(refusal) => {
                 let end = run.known.end.unwrap_or_default();
                 let noted = machine.note.unwrap_or(Noted {
@@ -742,9 +745,9 @@ fn path(steps: &[(usize, Option<Event>)], mut index: usize) -> Vec<Event> {
     events
 }
 
-/// The worlds that are searched with one fault. Later ones have a counterexample: an entry is lost, and a copy of the
-/// database writes into its slot before the publisher notices.
-const WITH_A_FAULT: usize = 10_000;
+/// The worlds that are searched with one fault. Later ones have a counterexample: a copy of the folder has started, the
+/// publisher writes two more entries, and then an older entry is lost.
+const WITH_A_FAULT: usize = 60_000;
 
 #[test]
 fn without_faults_nothing_goes_wrong() {

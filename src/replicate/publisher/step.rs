@@ -163,7 +163,13 @@ impl Publisher {
                 self.status.update(|progress| progress.entries += 1);
                 self.state
                     .add_entry(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-                self.observe(Observation::Created(LastEntry::of(header, hash)))?;
+                let action = self.observe(Observation::Created(LastEntry::of(header, hash)))?;
+                let is_previous_lost = Action::Accept {
+                    is_previous_lost: true,
+                } == action;
+                if is_previous_lost && !header.is_state() {
+                    self.note_lost(layout::log(header.slot - 1));
+                }
                 self.note_accepted(header);
                 let (slot, seq, commits, bytes) =
                     (header.slot, header.seq, header.commits.len(), bytes.len());

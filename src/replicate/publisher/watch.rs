@@ -153,7 +153,14 @@ impl Publisher {
                 };
             }
         }
-        let Some(lost) = lost else { return Ok(()) };
+        if let Some(lost) = lost {
+            self.note_lost(lost);
+        }
+        Ok(())
+    }
+
+    /// Reports an object that is gone, without which new replicas cannot start. A whole state follows.
+    pub(super) fn note_lost(&mut self, lost: String) {
         self.status.update(|progress| progress.lost_objects += 1);
         tracing::error!(
             "`{lost}` was published from here and is gone or damaged, and new replicas cannot start. Publishing a \
@@ -161,7 +168,6 @@ impl Publisher {
             self.log.bucket().url()
         );
         self.state.lost = Some(lost);
-        Ok(())
     }
 }
 
