@@ -88,7 +88,7 @@ pub(super) fn run(
                     row.line.unwrap(),
                 );
                 let message = Message {
-                    text: row.message.replace(&folder, "").into(),
+                    text: row.message.replace(&folder, ""),
                     ..row.message.clone()
                 };
                 short.push(

@@ -8,23 +8,6 @@ thread_local! {
     static OFF: Cell<Option<Rule>> = const { Cell::new(None) };
 }
 
-/// All rules.
-pub const ALL: [Rule; 13] = [
-    Rule::NoteSlot,
-    Rule::HeartbeatSlot,
-    Rule::Contained,
-    Rule::OwnRestore,
-    Rule::NotedTakeover,
-    Rule::NextSlot,
-    Rule::Parent,
-    Rule::Name,
-    Rule::NextContained,
-    Rule::FirstEntry,
-    Rule::Previous,
-    Rule::Hash,
-    Rule::LastExists,
-];
-
 pub fn applies(rule: Rule) -> bool {
     OFF.get() != Some(rule)
 }
