@@ -146,7 +146,7 @@ fn cases() -> Vec<(Case<'static>, &'static str)> {
                 "text.xls",
                 include_bytes!("../../fixtures/lists/text-named.xls"),
                 "ISSN = \"issn_print\"\n\"Título\" = \"name\"\n",
-                &["REVISTA ÍALFA|0028-4793", "BETA ARQUIVOS|1533-4406"],
+                &["REVISTA ÁLFA|0028-4793", "BETA ARQUIVOS|1533-4406"],
                 JOURNALS,
                 &[],
             ),

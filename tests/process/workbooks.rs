@@ -211,8 +211,9 @@ fn workbooks_are_imported_or_refused_with_a_remedy() {
             .concat(),
             "",
             Refused(
-                "error: cannot read book.xlsx: it is an old workbook (.xls), or one with a password, which is not read; save \
-                 it as .xlsx without a password, or as CSV in UTF-8",
+                "error: cannot read book.xlsx: it is an .xls file that cannot be read (Cfb error: Invalid sector shift, \
+                 expecting 0x09 or 0x0C found 0), or a workbook with a password; save it as .xlsx without a password, or as \
+                 CSV in UTF-8",
             ),
         ),
     ];

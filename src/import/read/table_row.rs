@@ -643,8 +643,10 @@ fn split_place(text: &str, options: &ReadOptions) -> ([String; 2], bool) {
         .map(|(city, country)| (city.trim(), country.trim().trim_end_matches(')')));
     let mut is_open = text.contains(',');
     for (city, end) in pieces {
-        let Some(meant) = options.meaning_of("country", end) else {
-            return place(city, end);
+        let meant = match options.meaning_of("country", end) {
+            Some(meant) => meant,
+            None if text.contains(',') => return place(city, end),
+            None => continue,
         };
         let is_given = options.words_of("country").any(|word| word.is(end));
         match place_end(meant) {
