@@ -29,10 +29,9 @@ pub use findings::{FilePosition, Finding, FindingGroup, Findings};
 pub use merge::{MergeOptions, Merged, Refusal, merge};
 pub use read::cells::DecimalSign;
 pub use read::dates::DateOrder;
-pub use read::options::{
-    Bounds, ColumnMapping, ColumnName, FileSample, Given, InputError, ReadOptions, Word,
-};
+pub use read::draft::{Draft, draft_recipe};
+pub use read::options::{Bounds, ColumnMapping, ColumnName, Given, InputError, ReadOptions, Word};
 pub use read::read_sources;
-pub use read::recipe::read_recipe;
+pub use read::recipe::{parse_recipe, read_recipe};
 pub use read::source::{FileFormat, RowKind, Source, SourceOptions};
 pub use rows::ImportRows;

@@ -6,7 +6,9 @@ use crate::import::findings::{FilePosition, Finding, Findings};
 use crate::import::read::options::ReadOptions;
 use crate::import::read::statement::Statement;
 use crate::import::row_faults::{RowFaults, UnknownNames};
-use crate::model::{ConferenceFields, Id, JournalFields, Message, OrganizationFields, TagFields};
+use crate::model::{
+    ConferenceFields, Fields, Id, JournalFields, Message, OrganizationFields, TagFields,
+};
 
 /// All rows of an import, with the faults found while reading.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +26,37 @@ pub struct ImportRows {
     pub(super) matching: Vec<Vec<String>>,
     /// Whether to create unknown organizations and tags that records link to by name.
     pub(super) create_links: bool,
+}
+
+impl ImportRows {
+    /// Returns the number of rows, and for each field how many of them have a value for it.
+    pub fn filled_fields(&self) -> (usize, Vec<(&'static str, usize)>) {
+        let mut count = 0;
+        let mut filled = Vec::new();
+        count_filled(&self.organizations, &mut count, &mut filled);
+        count_filled(&self.tags, &mut count, &mut filled);
+        count_filled(&self.conferences, &mut count, &mut filled);
+        count_filled(&self.journals, &mut count, &mut filled);
+        (count, filled)
+    }
+}
+
+fn count_filled<F: Fields>(
+    rows: &[ImportRow<F>],
+    count: &mut usize,
+    filled: &mut Vec<(&'static str, usize)>,
+) {
+    *count += rows.len();
+    for (index, field) in F::table().fields.iter().enumerate() {
+        let has_value = |row: &&ImportRow<F>| match &row.edit {
+            RowEdit::Set(statement) => !statement.is_empty(index),
+            RowEdit::Remove => false,
+        };
+        match rows.iter().filter(has_value).count() {
+            0 => {}
+            with_value => filled.push((&field.column, with_value)),
+        }
+    }
 }
 
 /// A row of a file.

@@ -19,7 +19,7 @@ pub const MANUALS: [(&str, usize); 13] = [
     ("docs/operate.md", 2250),
     ("docs/performance.md", 1500),
     ("docs/promises.md", 1800),
-    ("docs/recipes.md", 900),
+    ("docs/recipes.md", 1150),
     ("docs/replicas.md", 1600),
     ("docs/upgrading.md", 1500),
     ("docs/values.md", 600),

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use crate::import::findings::shortened;
 use crate::import::read::cells::TableCell;
-use crate::import::read::options::{Given, ReadOptions, column_letters, columns_of, is_same};
+use crate::import::read::options::{
+    FieldFilter, Given, ReadOptions, column_letters, columns_of, is_same,
+};
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::ADDED_TO_RECORDS;
 use crate::model::field::{Field, FieldTable};
@@ -47,7 +49,7 @@ impl ColumnMeaning {
         let header = if header.len() <= 256 {
             comparable(header)
         } else {
-            return None;
+            String::new()
         };
         let own = |name: &str| {
             // Columns are lower case, so that only `_` has to be left out.
@@ -109,6 +111,11 @@ pub(in crate::import) struct Columns<'o> {
     pub sources: Vec<(ColumnMeaning, Vec<usize>)>,
     /// The indexes of columns, and the values that a row must have to be read.
     pub filters: Vec<(usize, &'o [String])>,
+    /// The indexes of fields, those of columns, and the values that a row must have for the field. In an object the
+    /// column may be absent.
+    pub field_filters: Vec<(usize, Option<usize>, &'o [String])>,
+    /// The indexes of the year of a metric and of the metric, if the recipe or the header name the metric.
+    metric: Option<(usize, usize)>,
     /// The constants for fields without a value in a row, by the index of the field.
     pub constants: Vec<(usize, &'o str)>,
 }
@@ -131,6 +138,12 @@ impl<'o> Columns<'o> {
         let named_by_options = options.columns.iter().map(|given| &given.value.column);
         let named_by_options =
             named_by_options.chain(options.filters.iter().map(|given| &given.value.0));
+        let named_by_options = named_by_options.chain(
+            options
+                .field_filters
+                .iter()
+                .map(|given| &given.value.column),
+        );
         let by_letter = named_by_options
             .filter_map(|column| column.index)
             .map(|index| index + 1)
@@ -161,6 +174,8 @@ impl<'o> Columns<'o> {
                 .collect(),
             sources: Vec::new(),
             filters: Vec::new(),
+            field_filters: Vec::new(),
+            metric: None,
             constants: Vec::new(),
         };
         columns.names.resize(width, String::new());
@@ -190,14 +205,39 @@ impl<'o> Columns<'o> {
                 ),
             }
         }
+        for Given {
+            value: filter,
+            origin,
+        } in &options.field_filters
+        {
+            let FieldFilter { column, values, .. } = filter;
+            let at = numbered
+                .iter()
+                .enumerate()
+                .position(|(at, (name, number))| column.matches(name, *number, Some(at)));
+            if at.is_none() && !is_object {
+                let message =
+                    message!("{origin}: the file has no column `{column}`; write its header");
+                faults.push(&column, message);
+            }
+            let field = table
+                .fields
+                .iter()
+                .position(|field| field.column == filter.field);
+            columns
+                .field_filters
+                .extend(field.map(|field| (field, at, values.as_slice())));
+        }
         for (at, name) in columns.names.iter().enumerate() {
             let meaning = ColumnMeaning::find(table, options, name, numbered[at].1, Some(at));
-            let is_filter = options.filters.iter().any(|given| {
-                given
-                    .value
-                    .0
-                    .matches(&numbered[at].0, numbered[at].1, Some(at))
-            });
+            let rows = options.filters.iter().map(|given| &given.value.0);
+            let fields = options
+                .field_filters
+                .iter()
+                .map(|given| &given.value.column);
+            let is_filter = rows
+                .chain(fields)
+                .any(|column| column.matches(&numbered[at].0, numbered[at].1, Some(at)));
             if meaning.is_none() && !name.is_empty() && !is_filter {
                 faults.push_unknown(if is_object { "field" } else { "column" }, "", name, &known);
             }
@@ -210,6 +250,7 @@ impl<'o> Columns<'o> {
         }
         options.effects.borrow_mut().has_columns = true;
         columns.find_sources(table, faults);
+        columns.find_metric(table, options);
         for given in &options.constants {
             let index = table
                 .fields
@@ -224,6 +265,22 @@ impl<'o> Columns<'o> {
         }
         faults.push(&"id", missing_id(is_object, sets));
         None
+    }
+
+    /// Finds the impact factor and its year.
+    fn find_metric(&mut self, table: &FieldTable, options: &ReadOptions) {
+        let index_of = |name: &str| table.fields.iter().position(|field| field.column == name);
+        let (Some(year), Some(metric)) =
+            (index_of("impact_factor_year"), index_of("impact_factor"))
+        else {
+            return;
+        };
+        let mut sources = self.sources.iter();
+        let is_read = sources.any(|(meaning, _)| *meaning == ColumnMeaning::Fields(vec![metric]));
+        let mut mapped = options.columns.iter().flat_map(|given| &given.value.fields);
+        if is_read || mapped.any(|name| name == "impact_factor") {
+            self.metric = Some((year, metric));
+        }
     }
 
     /// Collects the columns of each meaning. Several columns may have one only if they are joined to a list, or have
@@ -278,6 +335,29 @@ impl<'o> Columns<'o> {
             .all(|(at, values)| values.iter().any(|value| is_same(value, text(*at))))
     }
 
+    /// Returns the metric whose year the field is, if the columns have it. Without the metric, its year says nothing.
+    pub fn metric_of(&self, year: usize) -> Option<usize> {
+        self.metric
+            .filter(|(of, _)| *of == year)
+            .map(|(_, metric)| metric)
+    }
+
+    /// Returns true if a row may have values for a field.
+    pub fn passes_filters_of(&self, field: usize, cells: &[TableCell<'_>]) -> bool {
+        let text_at = |at: usize| {
+            cells
+                .get(at)
+                .map_or("", |cell| cell.text.trim_matches(is_blank))
+        };
+        self.field_filters
+            .iter()
+            .filter(|(of, ..)| *of == field)
+            .all(|(_, at, values)| {
+                let text = at.map_or("", text_at);
+                values.iter().any(|value| is_same(value, text))
+            })
+    }
+
     /// Returns true if a row repeats the header.
     pub fn are_names(&self, cells: &[TableCell<'_>]) -> bool {
         let is_name = |(at, name): (usize, &String)| {
@@ -285,12 +365,15 @@ impl<'o> Columns<'o> {
                 .get(at)
                 .is_some_and(|cell| cell.text.trim_matches(is_blank) == name)
         };
-        self.names.iter().enumerate().all(is_name)
+        self.named_width > 0 && self.names.iter().enumerate().all(is_name)
     }
 
-    /// Returns the number of columns with a header.
+    /// Returns the number of columns that a header or an option names.
     pub fn named(&self) -> usize {
-        self.names.iter().filter(|name| !name.is_empty()).count()
+        self.meanings
+            .iter()
+            .filter(|meaning| **meaning != ColumnMeaning::Unnamed)
+            .count()
     }
 
     /// Returns true if a row has a number as its id.

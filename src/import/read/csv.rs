@@ -6,9 +6,9 @@ use csv::ByteRecord;
 
 use crate::import::read::cells::{Notation, TableCell};
 use crate::import::read::columns::ColumnMeaning;
-use crate::import::read::draft::best_fields;
+use crate::import::read::draft::is_known_name;
 use crate::import::read::options::Bounds;
-use crate::import::read::source::guess_encoding;
+use crate::import::read::source::{RowKind, guess_encoding};
 use crate::import::read::tabular::TableReader;
 use crate::import::rows::FileRows;
 use crate::model::message::message;
@@ -89,10 +89,11 @@ fn cell<'r>(bytes: &'r [u8], encoding: Option<&str>) -> TableCell<'r> {
 
 /// Returns the separator of a table. It is detected from the line with the most known columns.
 fn find_separator<F: Fields>(beginning: &[u8], rows: &FileRows<'_, F>) -> u8 {
+    let kind: Option<RowKind> = F::STEM.parse().ok();
     let is_known = |cell: &&str| {
         let name = cell.trim().trim_matches('"');
         match rows.options.sample {
-            Some(_) => best_fields(F::table(), name).is_some(),
+            Some(_) => kind.is_some_and(|kind| is_known_name(kind, name)),
             None => ColumnMeaning::find(F::table(), rows.options, name, 1, None).is_some(),
         }
     };

@@ -3,12 +3,12 @@
 use std::io::{self, BufRead, BufReader, Read};
 
 use serde_json::value::RawValue;
-use serde_json::{Deserializer, Map, Value};
+use serde_json::{Deserializer, Value};
 
 use crate::import::read::cells::{Notation, TableCell};
 use crate::import::read::columns::Columns;
 use crate::import::read::json::{explain, leaves, members, parse};
-use crate::import::read::options::{FileSample, Given, MAX_SAMPLE_ROWS, ReadOptions, is_same};
+use crate::import::read::options::{Given, ReadOptions, is_same};
 use crate::import::read::table_row::read_row;
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::{FileRows, RowEdit};
@@ -105,7 +105,9 @@ impl<'o> ObjectReader<'o> {
             }
         };
         if let Some(sample) = &self.options.sample {
-            add_to_sample(sample, members);
+            let leaves = leaves("", members, &|_| false).into_iter();
+            let cells = leaves.map(|(path, value)| (path, cell(value, self.options)));
+            sample.add_object(cells.collect());
             return None;
         }
         let mut paths: Vec<String> = Vec::with_capacity(members.len());
@@ -205,37 +207,6 @@ impl<'o> ObjectReader<'o> {
         self.last = is_usable.then_some((paths, columns));
         row
     }
-}
-
-/// Adds an object as a row. The first row has the paths of the members of all objects.
-fn add_to_sample(sample: &FileSample, members: Map<String, Value>) {
-    let mut rows = sample.rows.borrow_mut();
-    if rows.len() > MAX_SAMPLE_ROWS {
-        return;
-    }
-    let mut header = if rows.is_empty() {
-        Vec::new()
-    } else {
-        rows.remove(0)
-    };
-    let mut row = vec![String::new(); header.len()];
-    for (path, value) in leaves("", members, &|_| false) {
-        let at = header
-            .iter()
-            .position(|known| *known == path)
-            .unwrap_or(header.len());
-        if at == header.len() {
-            header.push(path);
-            row.push(String::new());
-        }
-        row[at] = if value.is_null() {
-            String::new()
-        } else {
-            as_text(&value).into_owned()
-        };
-    }
-    rows.insert(0, header);
-    rows.push(row);
 }
 
 /// Returns true if a path is that of a member of the object at `of`.

@@ -1,8 +1,7 @@
 //! Options for reading files. They come from the command line and from a [recipe](super::recipe).
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
@@ -12,6 +11,7 @@ use crate::disk::describe_at;
 use crate::import::findings::Finding;
 use crate::import::read::cells::{DecimalSign, Notation, normalize};
 use crate::import::read::dates::DateOrder;
+use crate::import::read::draft::sample::FileSample;
 use crate::model::field::{Field, FieldTable};
 use crate::model::fold::{comparable, fold, nearest};
 use crate::model::message::{Message, message};
@@ -37,10 +37,11 @@ pub struct ReadOptions {
     pub bounds: Bounds,
     /// The encoding of texts that are neither UTF-8 nor UTF-16.
     pub encoding: Option<&'static Encoding>,
-    /// The sheet of a workbook to read. By default, its name or the names of the sheets decide.
-    pub sheet: Option<String>,
-    /// The number of rows of a header, whose texts are joined by a blank. 0 means 1.
-    pub header_rows: usize,
+    /// The sheets of a workbook to read. By default, its name or the names of the sheets decide.
+    pub sheets: Vec<String>,
+    /// The number of rows of a header, whose texts are joined by a blank. By default it is 1. Without a header, columns
+    /// are named by their letters.
+    pub header_rows: Option<usize>,
     /// Whether to ignore unknown columns and fields, with a warning.
     pub ignore_unknown: bool,
     /// Whether to read only the mapped columns, not those that have the name of a field.
@@ -53,6 +54,8 @@ pub struct ReadOptions {
     pub matching: Vec<Given<Vec<String>>>,
     /// The columns and the values that a row must have to be read.
     pub filters: Vec<Given<(ColumnName, Vec<String>)>>,
+    /// Fields that only rows with certain values have.
+    pub field_filters: Vec<Given<FieldFilter>>,
     /// The words of the files for values. The first one that fits counts.
     pub words: Vec<Given<Word>>,
     /// The separator of list items. By default it is `; `.
@@ -71,30 +74,6 @@ pub struct ReadOptions {
     pub effects: RefCell<OptionEffects>,
 }
 
-/// The number of rows from which a recipe is drafted.
-pub(in crate::import) const MAX_SAMPLE_ROWS: usize = 200;
-
-/// The first rows of a file, from which a recipe is drafted.
-#[derive(Clone, Debug, Default)]
-pub struct FileSample {
-    pub(in crate::import) rows: RefCell<Vec<Vec<String>>>,
-    /// The probable encoding, if it is not UTF-8.
-    pub(in crate::import) encoding: OnceCell<&'static Encoding>,
-}
-
-impl FileSample {
-    /// Adds a row of a table. Returns `Break` if no more rows are needed.
-    pub(in crate::import) fn add_row(&self, cells: Vec<String>) -> ControlFlow<()> {
-        let mut rows = self.rows.borrow_mut();
-        rows.push(cells);
-        if rows.len() < MAX_SAMPLE_ROWS {
-            ControlFlow::Continue(())
-        } else {
-            ControlFlow::Break(())
-        }
-    }
-}
-
 /// An option, and its origin: `--map 'a=b'`, or the line of a recipe.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names explain the fields")]
@@ -109,6 +88,15 @@ pub struct Given<T> {
 pub struct ColumnMapping {
     pub column: ColumnName,
     pub fields: Vec<String>,
+}
+
+/// A field that is empty in rows without one of these values in another column.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names explain the fields")]
+pub struct FieldFilter {
+    pub field: String,
+    pub column: ColumnName,
+    pub values: Vec<String>,
 }
 
 /// A word of the files, and its meaning.
@@ -142,6 +130,8 @@ pub struct OptionEffects {
     emptied: BTreeMap<(String, String), u64>,
     /// The number of rows without the values of the filters.
     pub(in crate::import) left_out: u64,
+    /// The number of cells that are left empty by the filter of their field.
+    pub(in crate::import) unmet: BTreeMap<String, u64>,
     /// Whether a file has columns or members.
     pub(in crate::import) has_columns: bool,
 }
@@ -229,6 +219,11 @@ impl ReadOptions {
                 };
                 let message = message!("`{value}` is not a value of {name}; write {values}");
                 return bad(origin, message);
+            }
+        }
+        for Given { value, origin } in &self.field_filters {
+            if fields_named(&value.field).next().is_none() {
+                return bad(origin, unknown_field(&value.field));
             }
         }
         for Given {
@@ -412,7 +407,19 @@ impl ReadOptions {
             );
             Finding::about(None, None, message)
         });
-        effects.emptied.iter().map(note).chain(left_out).collect()
+        let unmet = effects.unmet.iter().map(|(field, count)| {
+            let (cells, are) = if *count == 1 {
+                ("cell", "is")
+            } else {
+                ("cells", "are")
+            };
+            let message = message!(
+                "{count} {cells} {are} left empty, without the values under [where.{field}]"
+            );
+            Finding::about(Some(field), None, message)
+        });
+        let emptied = effects.emptied.iter().map(note);
+        emptied.chain(unmet).chain(left_out).collect()
     }
 }
 

@@ -113,6 +113,13 @@ pub(in crate::import) fn read_row<F: Fields>(
         filled.clear();
         texts.clear();
         filled.extend(filled_cells(cells, at_columns));
+        if !columns.passes_filters_of(fields[0], cells) {
+            if filled.iter().any(|cell| !cell.is_blank()) {
+                let mut effects = options.effects.borrow_mut();
+                *effects.unmet.entry(field.column.clone()).or_default() += 1;
+            }
+            filled.clear();
+        }
         for cell in &filled {
             let fault = type_fault(cell, field.kind, fields.len() > 1).filter(|_| {
                 !options
@@ -145,7 +152,10 @@ pub(in crate::import) fn read_row<F: Fields>(
         }
     }
     for (index, constant) in &columns.constants {
-        if statement.is_empty(*index) {
+        let lacks_metric = columns
+            .metric_of(*index)
+            .is_some_and(|metric| statement.is_empty(metric));
+        if statement.is_empty(*index) && !lacks_metric {
             read_text(
                 *index,
                 constant,
@@ -369,7 +379,8 @@ pub(in crate::import) fn address<'c>(
     }
 }
 
-fn web_address(text: &str) -> Option<Url> {
+/// Returns the web address that a text is.
+pub(in crate::import) fn web_address(text: &str) -> Option<Url> {
     Url::parse(text)
         .ok()
         .filter(|url| matches!(url.scheme(), "http" | "https"))
@@ -428,15 +439,7 @@ pub(in crate::import) fn split_parts(
     {
         return split_place(text, options);
     }
-    let separator = SEPARATORS
-        .into_iter()
-        .find(|separator| text.contains(separator))
-        .unwrap_or(SEPARATORS[0]);
-    let is_blank_or_separator = |sign: char| sign.is_whitespace() || matches!(sign, ',' | ';');
-    let mut parts: Vec<&str> = text
-        .split(separator)
-        .map(|part| part.trim_matches(is_blank_or_separator))
-        .collect();
+    let mut parts = split_at_signs(text);
     // An empty part keeps its position, unless there are too many.
     if parts.len() > fields.len() {
         parts.retain(|part| !part.is_empty());
@@ -450,6 +453,18 @@ pub(in crate::import) fn split_parts(
     }
     parts.resize(fields.len(), "");
     Ok(parts.into_iter().map(str::to_owned).collect())
+}
+
+/// Splits a text at the first of the separators that it contains.
+pub(in crate::import) fn split_at_signs(text: &str) -> Vec<&str> {
+    let separator = SEPARATORS
+        .into_iter()
+        .find(|separator| text.contains(separator))
+        .unwrap_or(SEPARATORS[0]);
+    let is_blank_or_separator = |sign: char| sign.is_whitespace() || matches!(sign, ',' | ';');
+    text.split(separator)
+        .map(|part| part.trim_matches(is_blank_or_separator))
+        .collect()
 }
 
 /// Splits a place before its country. Without one, it is a city.

@@ -11,7 +11,7 @@ use crate::model::fold::{comparable, is_blank};
 use crate::model::message::{Message, message};
 
 /// The maximum number of rows above the header.
-const MAX_ROWS_ABOVE: usize = 20;
+pub(in crate::import) const MAX_ROWS_ABOVE: usize = 20;
 
 /// Reads the rows of a table, including the header.
 pub(in crate::import) struct TableReader<'r, 'a, F> {
@@ -79,7 +79,13 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         }
         let options = self.rows.options;
         if let Some(sample) = &options.sample {
-            return sample.add_row(cells.iter().map(|cell| cell.text.to_string()).collect());
+            return sample.add_row(self.notation, cells);
+        }
+        if options.header_rows == Some(0) && !self.has_header() {
+            let names = vec![TableCell::default(); cells.len()];
+            if self.read_header(line, &names).is_break() {
+                return ControlFlow::Break(());
+            }
         }
         let follows_gap = line > self.last_line + 1;
         let line_ends_of = |cell: &TableCell<'_>| {
@@ -182,7 +188,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
                 .map(|cell| cell.text.chars().take(300).collect())
                 .collect(),
         ));
-        let Some(title_rows) = above.len().checked_sub(options.header_rows.max(1)) else {
+        let Some(title_rows) = above.len().checked_sub(options.header_rows.unwrap_or(1)) else {
             return ControlFlow::Continue(());
         };
         let names = joined_header(
@@ -195,13 +201,14 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             .filter_map(|(at, name)| ColumnMeaning::find(table, options, name, 1, Some(at)))
             .collect();
         let filled = names.iter().filter(|name| !name.is_empty()).count();
-        // A column that is named by its letter is in each row.
+        // A column that is named by its letter is in each row, so it shows no header.
         let is_named = |(at, name): (usize, &String)| {
             ColumnMeaning::find(table, options, name, 1, None).is_some() && at < names.len()
         };
         let is_header = identify_rows(table, &sets, meanings.iter())
             && (meanings.len() > 1 || filled != 2 || title_rows == 0)
-            && (filled > 1 || names.iter().enumerate().any(is_named));
+            && (filled > 1 && options.header_rows.is_some()
+                || names.iter().enumerate().any(is_named));
         if !is_header {
             return if above.len() > MAX_ROWS_ABOVE {
                 self.report_missing_id()
@@ -223,7 +230,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             );
         }
         match options.header_rows {
-            0 | 1 => self.read_header(line, cells),
+            None | Some(1) => self.read_header(line, cells),
             _ => {
                 let cells: Vec<TableCell<'_>> = names.into_iter().map(TableCell::text).collect();
                 self.read_header(line, &cells)
@@ -280,10 +287,18 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
                 .map(|text| TableCell::text(text.as_str()))
                 .collect();
             if self.read_header(*line, &cells).is_continue() {
-                self.rows.add_fault(
-                    *line,
-                    "is not a header; the first row must name the columns, including `id`",
-                );
+                let names_letters = options.columns.iter();
+                let message = match names_letters
+                    .filter_map(|given| given.value.column.index)
+                    .next()
+                {
+                    Some(_) => {
+                        "no row has the name of a column, and letters such as `=A` fit any row; write in a recipe whether the \
+                         file has a header: `header_rows = 0`, or `header_rows = 1`"
+                    }
+                    None => "is not a header; the first row must name the columns, including `id`",
+                };
+                self.rows.add_fault(*line, message);
             }
             self.header = HeaderState::Found(None);
         }
