@@ -66,7 +66,7 @@ const GRACE: Duration = Duration::from_secs(1);
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 /// The longest pause before another attempt to admit a connection.
 pub const ADMISSION_RETRY: Duration = Duration::from_millis(50);
-/// Of so many connections, one more may wait for others of its address.
+/// Of so many connections, one more may wait for others of its address, and at least one.
 const LATE_SHARE: usize = 16;
 /// A reached limit is logged again only if it was not reached for this time.
 const QUIET_TIME: Duration = Duration::from_secs(60);
@@ -339,7 +339,7 @@ impl Connections {
             limits,
             table: Mutex::default(),
             freed: Notify::new(),
-            late: Arc::new(Semaphore::new(limits.connections / LATE_SHARE)),
+            late: Arc::new(Semaphore::new((limits.connections / LATE_SHARE).max(1))),
         })
     }
 

@@ -8,7 +8,7 @@ pub(crate) mod page;
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::header::{
@@ -27,6 +27,8 @@ use crate::api::browsers::is_own;
 use crate::serve::operators::registrar::{OPEN_METRICS, PLAIN, accepts_open_metrics, plain};
 
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+/// A failure to accept connections is logged again only if there was none for this time.
+const QUIET_TIME: Duration = Duration::from_secs(60);
 /// The time limit for building the page or a scrape.
 const BUILD_TIMEOUT: Duration = Duration::from_secs(10);
 /// The page loads its style and its script. The script reloads the page.
@@ -46,11 +48,10 @@ pub struct AdminSetup {
 /// Serves until the process ends, also while a server drains.
 pub async fn run(monitored: Arc<dyn Monitored>, setup: AdminSetup) {
     let hosts = Arc::<[String]>::from(setup.hosts);
-    let mut is_failing = false;
+    let mut last_failure: Option<Instant> = None;
     loop {
         match setup.listener.accept().await {
             Ok((stream, _)) => {
-                is_failing = false;
                 let (monitored, hosts) = (Arc::clone(&monitored), Arc::clone(&hosts));
                 let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
                     let (monitored, hosts) = (Arc::clone(&monitored), Arc::clone(&hosts));
@@ -70,10 +71,11 @@ pub async fn run(monitored: Arc<dyn Monitored>, setup: AdminSetup) {
                 });
             }
             Err(error) => {
-                // One line until the next connection is accepted.
-                if !std::mem::replace(&mut is_failing, true) {
+                // While files are short, attempts fail and succeed in turn.
+                if last_failure.is_none_or(|last| last.elapsed() >= QUIET_TIME) {
                     tracing::warn!(%error, "an admin connection could not be accepted");
                 }
+                last_failure = Some(Instant::now());
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
         }
