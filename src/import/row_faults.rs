@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::import::findings::{FilePosition, Findings, shortened};
+use crate::import::read::options::OptionEffects;
 use crate::model::fold::nearest;
 use crate::model::message::{Remedy, message};
 use crate::model::{Fault, Message};
@@ -69,12 +70,19 @@ impl UnknownNames {
     }
 }
 
+/// What is found in a file beside its faults.
+pub(in crate::import) struct FileLog<'a> {
+    pub unknown: &'a mut UnknownNames,
+    pub warnings: &'a mut Findings,
+    pub effects: &'a mut OptionEffects,
+}
+
 /// Collects the faults of one row.
 pub(in crate::import) struct RowFaults<'a> {
     position: &'a FilePosition,
     bad: &'a mut Findings,
-    /// The unknown names of the file, and its warnings, while it is read.
-    of_file: Option<(&'a mut UnknownNames, &'a mut Findings)>,
+    /// The log of the file, while it is read.
+    of_file: Option<FileLog<'a>>,
     /// The number of faults of the run before this row.
     before: usize,
 }
@@ -89,16 +97,17 @@ impl<'a> RowFaults<'a> {
         }
     }
 
-    /// Adds the unknown names and the warnings of the file.
-    pub fn of_file(
-        self,
-        unknown: &'a mut UnknownNames,
-        warnings: &'a mut Findings,
-    ) -> RowFaults<'a> {
+    /// Adds the log of the file.
+    pub fn of_file(self, log: FileLog<'a>) -> RowFaults<'a> {
         RowFaults {
-            of_file: Some((unknown, warnings)),
+            of_file: Some(log),
             ..self
         }
+    }
+
+    /// Returns the effects of the options, while a file is read.
+    pub fn effects(&mut self) -> Option<&mut OptionEffects> {
+        self.of_file.as_mut().map(|log| &mut *log.effects)
     }
 
     /// Adds a warning about a value that was changed while reading. It does not make the row bad.
@@ -108,8 +117,8 @@ impl<'a> RowFaults<'a> {
         value: &str,
         message: impl Into<Message>,
     ) {
-        if let Some((_, warnings)) = &mut self.of_file {
-            warnings.push(
+        if let Some(log) = &mut self.of_file {
+            log.warnings.push(
                 self.position,
                 Some(&field.to_string()),
                 Some(value),
@@ -149,9 +158,9 @@ impl<'a> RowFaults<'a> {
     pub fn push_unknown(&mut self, what: &str, parent: &str, name: &str, known: &[&str]) {
         let path = shortened(&format!("{parent}{name}"));
         let mut near = None;
-        if let Some((names, _)) = &mut self.of_file {
-            near = names.add(&path, name, known);
-            if names.are_ignored {
+        if let Some(log) = &mut self.of_file {
+            near = log.unknown.add(&path, name, known);
+            if log.unknown.are_ignored {
                 return;
             }
         }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::import::findings::{FilePosition, Finding, Findings};
-use crate::import::read::options::ReadOptions;
+use crate::import::read::options::{OptionEffects, ReadOptions};
 use crate::import::read::statement::Statement;
-use crate::import::row_faults::{RowFaults, UnknownNames};
+use crate::import::row_faults::{FileLog, RowFaults, UnknownNames};
 use crate::model::{
     ConferenceFields, Fields, Id, JournalFields, Message, OrganizationFields, TagFields,
 };
@@ -22,6 +22,8 @@ pub struct ImportRows {
     pub(super) warnings: Findings,
     /// Effects of the options that the user may want to know.
     pub(super) notes: Vec<Finding>,
+    /// The effects of the options so far.
+    pub(super) effects: OptionEffects,
     /// The sets of fields that identify records in rows without an id.
     pub(super) matching: Vec<Vec<String>>,
     /// Whether to create unknown organizations and tags that records link to by name.
@@ -97,6 +99,7 @@ pub(super) struct FileRows<'a, F> {
     pub bad: &'a mut Findings,
     pub unknown: UnknownNames,
     pub warnings: &'a mut Findings,
+    pub effects: &'a mut OptionEffects,
 }
 
 impl<F> FileRows<'_, F> {
@@ -111,8 +114,12 @@ impl<F> FileRows<'_, F> {
             file: self.file.clone(),
             line,
         };
-        let mut faults =
-            RowFaults::new(&position, self.bad).of_file(&mut self.unknown, self.warnings);
+        let log = FileLog {
+            unknown: &mut self.unknown,
+            warnings: self.warnings,
+            effects: self.effects,
+        };
+        let mut faults = RowFaults::new(&position, self.bad).of_file(log);
         if let Some((id, edit)) = read(&mut faults) {
             let is_bad = faults.has_fault();
             self.rows.push(ImportRow {

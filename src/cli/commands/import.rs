@@ -159,13 +159,6 @@ impl ReadArgs {
     }
 }
 
-/// Reads all rows of the files. Merging reports errors in the rows.
-fn read_rows(sources: &[Source], options: &ReadOptions) -> anyhow::Result<ImportRows> {
-    let rows = import::read_sources(sources, options)?;
-    options.check_used()?;
-    Ok(rows)
-}
-
 /// Arguments of `medfeed import`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ImportArgs {
@@ -222,7 +215,7 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
         lints_all: false,
     };
     show_step(&bar, "reading the files");
-    let rows = read_rows(&sources, &reading)?;
+    let rows = import::read_sources(&sources, &reading)?;
     let mut accepted: Option<Findings> = None;
     let (merged, outcome, changes) = loop {
         show_step(&bar, "checking the rows");
@@ -509,7 +502,7 @@ pub(in crate::cli) fn lint(common: &Common, args: &ReadArgs) -> anyhow::Result<E
         lint_database(common.open_reader()?.newest())?
     } else {
         let (sources, options) = args.sources_and_options()?;
-        let rows = read_rows(&sources, &options)?;
+        let rows = import::read_sources(&sources, &options)?;
         // The files are merged with the database as in an import, but nothing is written. Removals do not matter here.
         let options = MergeOptions {
             lints_all: true,

@@ -116,9 +116,7 @@ fn draft_recipe(common: &Common, args: &TemplateArgs, kind: RowKind) -> anyhow::
 fn run_recipe(recipe: &str, sources: &[Source]) -> anyhow::Result<Vec<String>> {
     let read = import::parse_recipe("recipe", recipe).and_then(|(options, _)| {
         options.check()?;
-        let rows = import::read_sources(sources, &options)?;
-        options.check_used()?;
-        Ok(rows)
+        import::read_sources(sources, &options)
     });
     let rows = match read {
         Ok(rows) => rows,

@@ -68,12 +68,10 @@ pub(in crate::import) struct Notation {
     pub has_semicolons: bool,
     /// Whether the column contains prices. Prices rarely have three decimals.
     pub is_price: bool,
-    /// Whether the table is a sheet of a workbook. Its numbers are number cells, not text.
-    pub is_sheet: bool,
-    /// Whether the cell is a number cell of a workbook.
+    /// What contains the cells.
+    pub container: Container,
+    /// Whether the cell is a number cell of a workbook, or a number in JSON.
     pub is_number: bool,
-    /// Whether the cell is from JSON, whose texts have no guard against formulas.
-    pub is_json: bool,
     /// The decimal sign, if set by an option.
     pub decimal: Option<DecimalSign>,
     /// The order of day and month, if set by an option.
@@ -84,6 +82,28 @@ impl Notation {
     /// Returns true if a comma may be the decimal sign.
     pub fn may_have_comma(&self) -> bool {
         self.has_semicolons || self.decimal == Some(DecimalSign::Comma)
+    }
+}
+
+/// What contains cells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::import) enum Container {
+    /// A text with a cell for each column in each row, even an empty one.
+    #[default]
+    Csv,
+    /// A sheet of a workbook. Its numbers are number cells, not text.
+    Sheet,
+    /// Objects. Their texts have no guard against formulas.
+    Json,
+}
+
+impl Container {
+    /// Returns what messages call a column.
+    pub fn column(self) -> &'static str {
+        match self {
+            Container::Csv | Container::Sheet => "column",
+            Container::Json => "field",
+        }
     }
 }
 
@@ -340,8 +360,9 @@ pub(super) fn normalize_number<'c>(
     }
     let may_group = may_be_grouped(cell);
     // Exports never write three decimals that end with a zero, so exported numbers are read back unchanged.
+    let is_sheet = notation.container == Container::Sheet;
     let is_likely =
-        notation.has_semicolons || notation.is_price && (notation.is_sheet || cell.ends_with('0'));
+        notation.has_semicolons || notation.is_price && (is_sheet || cell.ends_with('0'));
     match (sign, notation.decimal) {
         (_, Some(decimal)) if decimal == sign => Ok(as_decimal()),
         (_, Some(_)) if may_group => Ok(Cow::Owned(format!("{whole}{fraction}"))),
@@ -660,7 +681,7 @@ mod tests {
             ..Notation::default()
         };
         let sheet = Notation {
-            is_sheet: true,
+            container: Container::Sheet,
             is_price: true,
             ..Notation::default()
         };

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 
 use crate::import::findings::shortened;
-use crate::import::read::cells::TableCell;
+use crate::import::read::cells::{Container, TableCell};
 use crate::import::read::options::{
     FieldFilter, Given, ReadOptions, column_letters, columns_of, is_same,
 };
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::ADDED_TO_RECORDS;
+use crate::model::Fields;
 use crate::model::field::{Field, FieldTable};
 use crate::model::fold::{comparable, is_blank};
 use crate::model::message::{Message, message};
@@ -64,9 +65,9 @@ impl ColumnMeaning {
             }
         };
         match options.find_column(&header, number, index) {
-            Some([]) => Some(ColumnMeaning::Ignored),
-            Some([name]) => own(&comparable(name)).or_else(|| own(&header)),
-            Some(names) => field_indexes(table, names).map(ColumnMeaning::Fields),
+            Some((_, [])) => Some(ColumnMeaning::Ignored),
+            Some((_, [name])) => own(&comparable(name)).or_else(|| own(&header)),
+            Some((_, names)) => field_indexes(table, names).map(ColumnMeaning::Fields),
             None if options.only_mapped => None,
             None => own(&header),
         }
@@ -82,19 +83,21 @@ pub(in crate::import) fn field_indexes(table: &FieldTable, names: &[String]) -> 
 }
 
 /// Returns true if the columns identify rows: one is the id, or a column of a match set.
-pub(in crate::import) fn identify_rows<'m>(
-    table: &FieldTable,
-    sets: &[Vec<&str>],
-    mut columns: impl Iterator<Item = &'m ColumnMeaning>,
+pub(in crate::import) fn identify_rows<F: Fields>(
+    options: &ReadOptions,
+    columns: &[ColumnMeaning],
 ) -> bool {
+    let sets = options.match_sets(F::STEM);
     let identifies = |field: &Field| {
         sets.iter()
             .flatten()
             .any(|name| columns_of(name).contains(&field.column.as_str()))
     };
-    columns.any(|column| match column {
+    columns.iter().any(|column| match column {
         ColumnMeaning::Id => true,
-        ColumnMeaning::Fields(fields) => fields.iter().any(|at| identifies(&table.fields[*at])),
+        ColumnMeaning::Fields(fields) => {
+            fields.iter().any(|at| identifies(&F::table().fields[*at]))
+        }
         _ => false,
     })
 }
@@ -107,6 +110,8 @@ pub(in crate::import) struct Columns<'o> {
     pub named_width: usize,
     /// The headers.
     names: Vec<String>,
+    /// The comparable form of each header, and the number of columns with it so far.
+    numbered: Vec<(String, usize)>,
     /// The meanings with a value, and the indexes of the columns that have it.
     pub sources: Vec<(ColumnMeaning, Vec<usize>)>,
     /// The indexes of columns, and the values that a row must have to be read.
@@ -121,40 +126,15 @@ pub(in crate::import) struct Columns<'o> {
 }
 
 impl<'o> Columns<'o> {
-    /// Reads a header, and reports its faults. Returns `None` if it is unusable. `sets` are the match sets. `is_object`
-    /// says that it has the members of a JSON object.
-    pub fn read(
+    /// Reads a header, and reports its faults. Returns `None` if it is unusable.
+    pub fn read<F: Fields>(
         header: &[TableCell<'_>],
-        table: &'static FieldTable,
         options: &'o ReadOptions,
-        sets: &[Vec<&str>],
-        is_object: bool,
+        container: Container,
         faults: &mut RowFaults<'_>,
     ) -> Option<Columns<'o>> {
-        let named = header
-            .iter()
-            .rposition(|cell| !cell.is_blank())
-            .map_or(0, |last| last + 1);
-        let named_by_options = options.columns.iter().map(|given| &given.value.column);
-        let named_by_options =
-            named_by_options.chain(options.filters.iter().map(|given| &given.value.0));
-        let named_by_options = named_by_options.chain(
-            options
-                .field_filters
-                .iter()
-                .map(|given| &given.value.column),
-        );
-        let by_letter = named_by_options
-            .filter_map(|column| column.index)
-            .map(|index| index + 1)
-            .max();
-        let ignored = if options.ignore_unknown {
-            header.len()
-        } else {
-            0
-        };
-        let width = named.max(by_letter.unwrap_or(0)).max(ignored);
-        if width > options.bounds.columns {
+        let mut columns = Columns::of_header(header, options);
+        if columns.names.len() > options.bounds.columns {
             faults.push_row(None, options.bounds.columns_fault());
             return None;
         }
@@ -162,109 +142,140 @@ impl<'o> Columns<'o> {
             faults.push_row(None, fault.clone());
             return None;
         }
-        let known: Vec<&str> = std::iter::once("id")
-            .chain(table.fields.iter().map(|field| &*field.column))
-            .collect();
-        let mut columns = Columns {
-            meanings: Vec::with_capacity(width),
-            named_width: named,
-            names: header
-                .iter()
-                .map(|cell| cell.text.trim_matches(is_blank).to_owned())
-                .collect(),
-            sources: Vec::new(),
-            filters: Vec::new(),
-            field_filters: Vec::new(),
-            metric: None,
-            constants: Vec::new(),
+        columns.find_meanings(F::table(), options, container, faults);
+        columns.find_sources(F::table(), faults);
+        columns.find_field_filters(F::table(), options, container, faults);
+        columns.find_metric(F::table(), options);
+        for given in &options.constants {
+            let mut fields = F::table().fields.iter();
+            let index = fields.position(|field| field.column == given.value.0);
+            let constant = index.map(|index| (index, given.value.1.as_str()));
+            columns.constants.extend(constant);
+        }
+        if identify_rows::<F>(options, &columns.meanings) {
+            return Some(columns);
+        }
+        faults.push(&"id", missing_id(container, &options.match_sets(F::STEM)));
+        None
+    }
+
+    /// Returns columns with their names, up to the last one that the header or an option names.
+    fn of_header(header: &[TableCell<'_>], options: &ReadOptions) -> Columns<'o> {
+        let named_width = header
+            .iter()
+            .rposition(|cell| !cell.is_blank())
+            .map_or(0, |last| last + 1);
+        let mapped = options.columns.iter().map(|given| &given.value.column);
+        let filtered = options.filters.iter().map(|given| &given.value.0);
+        let of_fields = options.field_filters.iter();
+        let of_fields = of_fields.map(|given| &given.value.column);
+        let named = mapped.chain(filtered).chain(of_fields);
+        let by_letter = named.filter_map(|column| column.index);
+        let by_letter = by_letter.map(|index| index + 1).max().unwrap_or(0);
+        let ignored = if options.ignore_unknown {
+            header.len()
+        } else {
+            0
         };
-        columns.names.resize(width, String::new());
-        // The comparable name of each column, and the number of columns with this name so far.
+        let width = named_width.max(by_letter).max(ignored);
+        let texts = header.iter().map(|cell| cell.text.trim_matches(is_blank));
+        let mut names: Vec<String> = texts.map(str::to_owned).collect();
+        names.resize(width, String::new());
         let mut counts: HashMap<String, usize> = HashMap::new();
-        let numbered = columns.names.iter().map(|name| {
+        let numbered = names.iter().map(|name| {
             let name = comparable(name);
             let number = counts.entry(name.clone()).or_default();
             *number += 1;
             (name, *number)
         });
-        let numbered: Vec<(String, usize)> = numbered.collect();
-        // Objects pass the filters before.
-        for Given {
-            value: (column, values),
-            origin,
-        } in options.filters.iter().filter(|_| !is_object)
-        {
-            let mut columns_of_name = numbered.iter().enumerate();
-            match columns_of_name
-                .position(|(at, (name, number))| column.matches(name, *number, Some(at)))
-            {
-                Some(at) => columns.filters.push((at, values)),
-                None => faults.push(
-                    &column,
-                    message!("{origin}: the file has no column `{column}`; write its header"),
-                ),
-            }
+        Columns {
+            meanings: Vec::with_capacity(width),
+            named_width,
+            numbered: numbered.collect(),
+            names,
+            sources: Vec::new(),
+            filters: Vec::new(),
+            field_filters: Vec::new(),
+            metric: None,
+            constants: Vec::new(),
         }
-        for Given {
-            value: filter,
-            origin,
-        } in &options.field_filters
-        {
-            let FieldFilter { column, values, .. } = filter;
-            let at = numbered
-                .iter()
-                .enumerate()
-                .position(|(at, (name, number))| column.matches(name, *number, Some(at)));
-            if at.is_none() && !is_object {
-                let message =
-                    message!("{origin}: the file has no column `{column}`; write its header");
-                faults.push(&column, message);
-            }
-            let field = table
-                .fields
-                .iter()
-                .position(|field| field.column == filter.field);
-            columns
-                .field_filters
-                .extend(field.map(|field| (field, at, values.as_slice())));
-        }
-        for (at, name) in columns.names.iter().enumerate() {
-            let meaning = ColumnMeaning::find(table, options, name, numbered[at].1, Some(at));
-            let rows = options.filters.iter().map(|given| &given.value.0);
-            let fields = options
-                .field_filters
-                .iter()
-                .map(|given| &given.value.column);
-            let is_filter = rows
-                .chain(fields)
-                .any(|column| column.matches(&numbered[at].0, numbered[at].1, Some(at)));
+    }
+
+    /// Finds the meaning of each column, and reports unknown ones.
+    fn find_meanings(
+        &mut self,
+        table: &FieldTable,
+        options: &ReadOptions,
+        container: Container,
+        faults: &mut RowFaults<'_>,
+    ) {
+        let names = table.fields.iter().map(|field| &*field.column);
+        let known: Vec<&str> = std::iter::once("id").chain(names).collect();
+        for (at, name) in self.names.iter().enumerate() {
+            let (key, number) = &self.numbered[at];
+            let meaning = ColumnMeaning::find(table, options, name, *number, Some(at));
+            let of_rows = options.filters.iter().map(|given| &given.value.0);
+            let of_fields = options.field_filters.iter();
+            let of_fields = of_fields.map(|given| &given.value.column);
+            let mut filters = of_rows.chain(of_fields);
+            let is_filter = filters.any(|column| column.matches(key, *number, Some(at)));
             if meaning.is_none() && !name.is_empty() && !is_filter {
-                faults.push_unknown(if is_object { "field" } else { "column" }, "", name, &known);
+                faults.push_unknown(container.column(), "", name, &known);
             }
             let unknown = if name.is_empty() {
                 ColumnMeaning::Unnamed
             } else {
                 ColumnMeaning::Ignored
             };
-            columns.meanings.push(meaning.unwrap_or(unknown));
+            self.meanings.push(meaning.unwrap_or(unknown));
+            if let Some(effects) = faults.effects() {
+                let used = options.find_column(key, *number, Some(at));
+                effects
+                    .used_columns
+                    .extend(used.map(|(mapping, _)| mapping));
+                effects.has_columns = true;
+            }
         }
-        options.effects.borrow_mut().has_columns = true;
-        columns.find_sources(table, faults);
-        columns.find_metric(table, options);
-        for given in &options.constants {
-            let index = table
-                .fields
-                .iter()
-                .position(|field| field.column == given.value.0);
-            columns
-                .constants
-                .extend(index.map(|index| (index, given.value.1.as_str())));
+    }
+
+    /// Finds the columns whose values decide whether a row of a table is read.
+    pub fn find_filters(&mut self, options: &'o ReadOptions, faults: &mut RowFaults<'_>) {
+        for Given { value, origin } in &options.filters {
+            let (column, values) = value;
+            let mut columns = self.numbered.iter().enumerate();
+            match columns.position(|(at, (name, number))| column.matches(name, *number, Some(at))) {
+                Some(at) => self.filters.push((at, values)),
+                None => faults.push(
+                    &column,
+                    message!("{origin}: the file has no column `{column}`; write its header"),
+                ),
+            }
         }
-        if identify_rows(table, sets, columns.meanings.iter()) {
-            return Some(columns);
+    }
+
+    /// Finds the columns whose values decide whether a row has a field.
+    fn find_field_filters(
+        &mut self,
+        table: &FieldTable,
+        options: &'o ReadOptions,
+        container: Container,
+        faults: &mut RowFaults<'_>,
+    ) {
+        for Given { value, origin } in &options.field_filters {
+            let FieldFilter { column, values, .. } = value;
+            let mut columns = self.numbered.iter().enumerate();
+            let at =
+                columns.position(|(at, (name, number))| column.matches(name, *number, Some(at)));
+            if at.is_none() && container != Container::Json {
+                let message =
+                    message!("{origin}: the file has no column `{column}`; write its header");
+                faults.push(&column, message);
+            }
+            let mut fields = table.fields.iter();
+            let field = fields.position(|field| field.column == value.field);
+            let filter = field.map(|field| (field, at, values.as_slice()));
+            self.field_filters.extend(filter);
         }
-        faults.push(&"id", missing_id(is_object, sets));
-        None
     }
 
     /// Finds the impact factor and its year.
@@ -343,19 +354,13 @@ impl<'o> Columns<'o> {
     }
 
     /// Returns true if a row may have values for a field.
-    pub fn passes_filters_of(&self, field: usize, cells: &[TableCell<'_>]) -> bool {
-        let text_at = |at: usize| {
-            cells
-                .get(at)
-                .map_or("", |cell| cell.text.trim_matches(is_blank))
-        };
-        self.field_filters
-            .iter()
-            .filter(|(of, ..)| *of == field)
-            .all(|(_, at, values)| {
-                let text = at.map_or("", text_at);
-                values.iter().any(|value| is_same(value, text))
-            })
+    pub fn pass_filters_of(&self, field: usize, cells: &[TableCell<'_>]) -> bool {
+        let mut filters = self.field_filters.iter().filter(|(of, ..)| *of == field);
+        filters.all(|(_, at, values)| {
+            let cell = at.and_then(|at| cells.get(at));
+            let text = cell.map_or("", |cell| cell.text.trim_matches(is_blank));
+            values.iter().any(|value| is_same(value, text))
+        })
     }
 
     /// Returns true if a row repeats the header.
@@ -370,8 +375,8 @@ impl<'o> Columns<'o> {
 
     /// Returns the number of columns that a header or an option names.
     pub fn named(&self) -> usize {
-        self.meanings
-            .iter()
+        let meanings = self.meanings.iter();
+        meanings
             .filter(|meaning| **meaning != ColumnMeaning::Unnamed)
             .count()
     }
@@ -393,8 +398,8 @@ impl<'o> Columns<'o> {
 }
 
 /// Returns the message for a header whose columns identify no rows.
-pub(in crate::import) fn missing_id(is_object: bool, sets: &[Vec<&str>]) -> Message {
-    if is_object {
+fn missing_id(container: Container, sets: &[Vec<&str>]) -> Message {
+    if container == Container::Json {
         return "is missing; give each row an id, or use --match to find records by other fields"
             .into();
     }

@@ -6,13 +6,13 @@ use csv::ByteRecord;
 
 use crate::import::read::cells::{Notation, TableCell};
 use crate::import::read::columns::ColumnMeaning;
-use crate::import::read::draft::is_known_name;
-use crate::import::read::options::Bounds;
-use crate::import::read::source::{RowKind, guess_encoding};
-use crate::import::read::tabular::TableReader;
-use crate::import::rows::FileRows;
+use crate::import::read::draft::names::is_known_name;
+use crate::import::read::options::{Bounds, ReadOptions};
+use crate::import::read::source::guess_encoding;
+use crate::import::read::tabular::{TableRow, TableSink};
+use crate::model::Message;
+use crate::model::field::FieldTable;
 use crate::model::message::message;
-use crate::model::{Fields, Message};
 
 /// The number of bytes used to detect the separator.
 const BEGINNING_BYTES: u64 = 1 << 16;
@@ -24,54 +24,81 @@ const BEGINNING_LINES: usize = 24;
 const REMEDY: &str = "save the file again: in Excel as `CSV UTF-8`, in LibreOffice with the character set \
      `Unicode (UTF-8)`, or as .xlsx";
 
-/// Reads all rows after the header, and returns their number.
-pub(in crate::import) fn read_csv<F: Fields>(
-    mut content: impl Read,
-    rows: &mut FileRows<'_, F>,
-) -> io::Result<usize> {
-    let mut beginning = Vec::new();
-    content
-        .by_ref()
-        .take(BEGINNING_BYTES)
-        .read_to_end(&mut beginning)?;
-    // UTF-16 without a byte-order mark. Column names never contain NUL.
-    if beginning.iter().take(2).any(|byte| *byte == 0) {
-        rows.add_fault(1, "begins with NUL bytes, so it is not CSV in UTF-8; save the file as `CSV UTF-8` or .xlsx");
-        return Ok(1);
+const STRAY_QUOTES: &str = "a quoted cell contains quotes that are not doubled, or has text after its quotes; this is \
+                            read as its text";
+
+/// A table in a text.
+pub(in crate::import) struct CsvTable<R> {
+    reader: CsvReader<io::Chain<Cursor<Vec<u8>>, R>>,
+    /// The probable encoding of a text that is not UTF-8.
+    encoding: Option<&'static str>,
+    /// Whether the text is UTF-16 without a byte-order mark. Column names never contain NUL.
+    has_nul: bool,
+}
+
+impl<R: Read> CsvTable<R> {
+    /// Detects the separator. `table` has the fields of the rows.
+    pub fn open(
+        mut content: R,
+        table: &FieldTable,
+        options: &ReadOptions,
+    ) -> io::Result<CsvTable<R>> {
+        let mut beginning = Vec::new();
+        content
+            .by_ref()
+            .take(BEGINNING_BYTES)
+            .read_to_end(&mut beginning)?;
+        let separator = find_separator(&beginning, table, options);
+        // The last character may be incomplete.
+        let is_utf8 = std::str::from_utf8(&beginning)
+            .map_or_else(|error| error.error_len().is_none(), |_| true);
+        let encoding = (!is_utf8).then(|| guess_encoding(&beginning).name());
+        let has_nul = beginning.iter().take(2).any(|byte| *byte == 0);
+        let text = Cursor::new(beginning).chain(content);
+        Ok(CsvTable {
+            reader: CsvReader::new(text, options.bounds, separator),
+            encoding,
+            has_nul,
+        })
     }
-    let separator = find_separator(&beginning, rows);
-    // The last character may be incomplete.
-    let is_utf8 =
-        std::str::from_utf8(&beginning).map_or_else(|error| error.error_len().is_none(), |_| true);
-    let encoding = (!is_utf8).then(|| guess_encoding(&beginning).name());
-    let text = Cursor::new(beginning).chain(content);
-    let mut reader = CsvReader::new(text, rows.options.bounds, separator);
-    let notation = Notation {
-        has_semicolons: separator == b';',
-        ..rows.options.notation()
-    };
-    let mut table = TableReader::new(rows, notation, true);
-    let mut stray_quotes = Vec::new();
-    while let Some((line, record)) = reader.next()? {
-        match record {
-            Ok(record) => {
-                let cells: Vec<TableCell<'_>> =
-                    record.iter().map(|bytes| cell(bytes, encoding)).collect();
-                if table.add_row(line, &cells, None).is_break() {
-                    break;
-                }
-                stray_quotes.extend(reader.has_stray_quotes.then_some(line));
-            }
-            Err(fault) => table.add_fault(line, fault),
+
+    /// Returns the notation of the cells.
+    pub fn notation(&self, options: &ReadOptions) -> Notation {
+        Notation {
+            has_semicolons: self.reader.separator == b';',
+            ..options.notation()
         }
     }
-    let row_count = table.finish();
-    for line in stray_quotes {
-        let message = "a quoted cell contains quotes that are not doubled, or has text after its quotes; this is read as \
-                       its text";
-        rows.warn(Some(line), message.into());
+
+    /// Reads all rows.
+    pub fn read(mut self, table: &mut impl TableSink) -> io::Result<()> {
+        if self.has_nul {
+            let message = "begins with NUL bytes, so it is not CSV in UTF-8; save the file as `CSV UTF-8` or .xlsx";
+            table.add_fault(1, message.into());
+            return Ok(());
+        }
+        while let Some((line, record)) = self.reader.next()? {
+            let record = match record {
+                Ok(record) => record,
+                Err(fault) => {
+                    table.add_fault(line, fault);
+                    continue;
+                }
+            };
+            let cells = record.cells.iter().map(|bytes| cell(bytes, self.encoding));
+            let cells: Vec<TableCell<'_>> = cells.collect();
+            let row = TableRow {
+                line,
+                cells: &cells,
+                fault: None,
+                warning: record.has_stray_quotes.then_some(STRAY_QUOTES),
+            };
+            if table.add_row(row).is_break() {
+                break;
+            }
+        }
+        Ok(())
     }
-    Ok(row_count)
 }
 
 /// Returns a cell. `encoding` is the probable encoding of a file that is neither UTF-8 nor UTF-16.
@@ -88,14 +115,10 @@ fn cell<'r>(bytes: &'r [u8], encoding: Option<&str>) -> TableCell<'r> {
 }
 
 /// Returns the separator of a table. It is detected from the line with the most known columns.
-fn find_separator<F: Fields>(beginning: &[u8], rows: &FileRows<'_, F>) -> u8 {
-    let kind: Option<RowKind> = F::STEM.parse().ok();
+fn find_separator(beginning: &[u8], table: &FieldTable, options: &ReadOptions) -> u8 {
     let is_known = |cell: &&str| {
         let name = cell.trim().trim_matches('"');
-        match rows.options.sample {
-            Some(_) => kind.is_some_and(|kind| is_known_name(kind, name)),
-            None => ColumnMeaning::find(F::table(), rows.options, name, 1, None).is_some(),
-        }
+        ColumnMeaning::find(table, options, name, 1, None).is_some() || is_known_name(table, name)
     };
     const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
     let mut best = (0, b',');
@@ -138,15 +161,14 @@ pub(in crate::import) struct CsvReader<R> {
     line: u64,
     /// Whether the last byte was a carriage return, which has ended the line.
     follows_return: bool,
-    record: ByteRecord,
-    /// Whether a quoted cell of the last row has a quote that neither closes it nor is doubled.
-    pub has_stray_quotes: bool,
+    record: Record,
     /// Whether the rest of the table is not read.
     is_over: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum QuoteState {
+    #[default]
     CellStart,
     Plain,
     Quoted,
@@ -155,8 +177,24 @@ enum QuoteState {
     AfterStray(usize),
 }
 
+/// A row that is read.
+#[derive(Default)]
+pub(in crate::import) struct Record {
+    pub cells: ByteRecord,
+    /// Whether a quoted cell has a quote that neither closes it nor is doubled.
+    pub has_stray_quotes: bool,
+    /// The first line of the row, from 1.
+    line: Option<u64>,
+    /// The length of the row so far.
+    bytes: usize,
+    /// The cell so far.
+    cell: Vec<u8>,
+    state: QuoteState,
+    fault: Option<Message>,
+}
+
 /// The first line of a row, from 1, and its cells, or the reason why it is rejected.
-pub(in crate::import) type NextRow<'a> = (u64, Result<&'a ByteRecord, Message>);
+pub(in crate::import) type NextRow<'a> = (u64, Result<&'a Record, Message>);
 
 impl<R: Read> CsvReader<R> {
     /// Creates a reader.
@@ -168,8 +206,7 @@ impl<R: Read> CsvReader<R> {
             bounds,
             line: 1,
             follows_return: false,
-            record: ByteRecord::new(),
-            has_stray_quotes: false,
+            record: Record::default(),
             is_over: false,
         }
     }
@@ -177,16 +214,18 @@ impl<R: Read> CsvReader<R> {
     /// Reads the next row, including the header. Blank lines are skipped. After a row that is too long, nothing is
     /// read.
     pub fn next(&mut self) -> io::Result<Option<NextRow<'_>>> {
-        self.record.clear();
-        self.has_stray_quotes = false;
-        let (mut first_line, mut row_bytes, mut cell) = (None, 0, Vec::new());
-        let (mut state, mut fault): (_, Option<Message>) = (QuoteState::CellStart, None);
+        let mut cells = std::mem::take(&mut self.record.cells);
+        cells.clear();
+        self.record = Record {
+            cells,
+            ..Record::default()
+        };
         let mut is_complete = self.is_over;
         while !is_complete {
             let buffer = self.from.fill_buf()?;
             is_complete = buffer.is_empty();
             let mut used = 0;
-            while used < buffer.len() {
+            while used < buffer.len() && !is_complete {
                 // A sign with a meaning, or the bytes before it.
                 let rest = &buffer[used..];
                 let is_sign =
@@ -197,78 +236,84 @@ impl<R: Read> CsvReader<R> {
                 self.line +=
                     u64::from(piece[0] == b'\r' || piece[0] == b'\n' && !self.follows_return);
                 self.follows_return = piece[0] == b'\r';
-                if matches!(piece[0], b'\r' | b'\n') && state != QuoteState::Quoted {
-                    is_complete = first_line.is_some();
-                    if is_complete {
-                        break;
-                    }
+                let is_quoted = self.record.state == QuoteState::Quoted;
+                if matches!(piece[0], b'\r' | b'\n') && !is_quoted {
+                    is_complete = self.record.line.is_some();
                     continue;
                 }
-                first_line.get_or_insert(line);
-                row_bytes += piece.len();
-                if row_bytes > self.bounds.line_bytes {
-                    fault = Some(self.bounds.table_row_fault(state == QuoteState::Quoted));
-                    (self.is_over, is_complete) = (true, true);
-                    break;
+                self.record.line.get_or_insert(line);
+                self.record.bytes += piece.len();
+                if self.record.bytes > self.bounds.line_bytes {
+                    self.record.fault = Some(self.bounds.table_row_fault(is_quoted));
+                    self.is_over = true;
+                    is_complete = true;
+                } else {
+                    self.record.take(piece, self.separator);
                 }
-                state = match (state, piece[0]) {
-                    (QuoteState::CellStart, b'"') => QuoteState::Quoted,
-                    (QuoteState::Quoted, b'"') => QuoteState::QuoteInQuoted,
-                    (_, byte) if byte == self.separator && state != QuoteState::Quoted => {
-                        push_cell(&mut self.record, &mut cell, state);
-                        QuoteState::CellStart
-                    }
-                    (QuoteState::QuoteInQuoted, byte) if byte != b'"' => {
-                        // Probably a quote was not closed in a line above.
-                        if cell.iter().any(|byte| matches!(byte, b'\r' | b'\n')) {
-                            let message = "has text after a closing quote; within a quoted cell, double every quote";
-                            fault.get_or_insert(message.into());
-                        }
-                        self.has_stray_quotes = true;
-                        cell.push(b'"');
-                        cell.extend_from_slice(piece);
-                        QuoteState::AfterStray(cell.len() - piece.len() - 1)
-                    }
-                    (QuoteState::AfterStray(_), _) => {
-                        cell.extend_from_slice(piece);
-                        state
-                    }
-                    (QuoteState::CellStart | QuoteState::Plain, _) => {
-                        cell.extend_from_slice(piece);
-                        QuoteState::Plain
-                    }
-                    (QuoteState::Quoted | QuoteState::QuoteInQuoted, _) => {
-                        cell.extend_from_slice(piece);
-                        QuoteState::Quoted
-                    }
-                };
             }
             self.from.consume(used);
         }
-        let Some(line) = first_line else {
-            return Ok(None);
-        };
-        push_cell(&mut self.record, &mut cell, state);
-        if state == QuoteState::Quoted {
-            fault.get_or_insert(
-                "opens a quote that is never closed; close it, or double it within a quoted cell"
-                    .into(),
-            );
-        }
-        Ok(Some((line, fault.map_or(Ok(&self.record), Err))))
+        Ok(self.record.finish())
     }
 }
 
-/// Ends a cell. If its last sign is a quote, this closes it, and the others are text: `"National "North""`. Otherwise
-/// the first one closed it, as spreadsheet programs read `"25.18"%`.
-fn push_cell(record: &mut ByteRecord, cell: &mut Vec<u8>, state: QuoteState) {
-    if let QuoteState::AfterStray(first) = state
-        && cell.pop_if(|last| *last == b'"').is_none()
-    {
-        cell.remove(first);
+impl Record {
+    /// Adds a sign with a meaning, or a text.
+    fn take(&mut self, piece: &[u8], separator: u8) {
+        self.state = match (self.state, piece[0]) {
+            (QuoteState::CellStart, b'"') => QuoteState::Quoted,
+            (QuoteState::Quoted, b'"') => QuoteState::QuoteInQuoted,
+            (state, byte) if byte == separator && state != QuoteState::Quoted => {
+                self.end_cell();
+                QuoteState::CellStart
+            }
+            (QuoteState::QuoteInQuoted, byte) if byte != b'"' => {
+                // Probably a quote was not closed in a line above.
+                if self.cell.iter().any(|byte| matches!(byte, b'\r' | b'\n')) {
+                    let message =
+                        "has text after a closing quote; within a quoted cell, double every quote";
+                    self.fault.get_or_insert(message.into());
+                }
+                self.has_stray_quotes = true;
+                let first = self.cell.len();
+                self.cell.push(b'"');
+                self.cell.extend_from_slice(piece);
+                QuoteState::AfterStray(first)
+            }
+            (state, _) => {
+                self.cell.extend_from_slice(piece);
+                match state {
+                    QuoteState::AfterStray(_) => state,
+                    QuoteState::CellStart | QuoteState::Plain => QuoteState::Plain,
+                    QuoteState::Quoted | QuoteState::QuoteInQuoted => QuoteState::Quoted,
+                }
+            }
+        };
     }
-    record.push_field(cell);
-    cell.clear();
+
+    /// Ends a cell. If its last sign is a quote, this closes it, and the others are text: `"National "North""`.
+    /// Otherwise the first one closed it, as spreadsheet programs read `"25.18"%`.
+    fn end_cell(&mut self) {
+        if let QuoteState::AfterStray(first) = self.state
+            && self.cell.pop_if(|last| *last == b'"').is_none()
+        {
+            self.cell.remove(first);
+        }
+        self.cells.push_field(&self.cell);
+        self.cell.clear();
+    }
+
+    /// Ends the row. Returns `None` if there is none.
+    fn finish(&mut self) -> Option<NextRow<'_>> {
+        let line = self.line?;
+        self.end_cell();
+        if self.state == QuoteState::Quoted {
+            let message =
+                "opens a quote that is never closed; close it, or double it within a quoted cell";
+            self.fault.get_or_insert(message.into());
+        }
+        Some((line, self.fault.take().map_or(Ok(&*self), Err)))
+    }
 }
 
 #[cfg(test)]
@@ -277,11 +322,12 @@ mod tests {
 
     use super::*;
     use crate::import::findings::Findings;
+    use crate::import::read::options::OptionEffects;
     use crate::import::read::options::samples::sample_options;
-    use crate::import::read::options::{Bounds, ReadOptions};
+    use crate::import::read::tabular::TableReader;
     use crate::import::row_faults::UnknownNames;
-    use crate::import::rows::{ImportRow, RowEdit};
-    use crate::model::{ConferenceFields, JournalFields, OrganizationFields};
+    use crate::import::rows::{FileRows, ImportRow, RowEdit};
+    use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields};
 
     /// Returns the rows in a short form, and then the faults.
     fn read<F: Fields>(content: &[u8]) -> String {
@@ -305,6 +351,7 @@ mod tests {
             UnknownNames::new(options.ignore_unknown),
             Findings::default(),
         );
+        let mut effects = OptionEffects::default();
         let mut read = FileRows {
             file: &file,
             options,
@@ -312,8 +359,12 @@ mod tests {
             bad: &mut bad,
             unknown,
             warnings: &mut warnings,
+            effects: &mut effects,
         };
-        read_csv(content, &mut read).unwrap();
+        let csv = CsvTable::open(content, F::table(), options).unwrap();
+        let mut table = TableReader::new(&mut read, csv.notation(options));
+        csv.read(&mut table).unwrap();
+        table.finish();
         let mut shown = String::new();
         for ImportRow {
             position,
@@ -692,8 +743,8 @@ mod tests {
         );
         let mut rows = Vec::new();
         while let Some((line, row)) = table.next().unwrap() {
-            let row = row.map(|row| row.iter().map(<[u8]>::to_vec).collect());
-            rows.push((line, row.map(|row| (row, table.has_stray_quotes))));
+            let cells = |row: &Record| row.cells.iter().map(<[u8]>::to_vec).collect();
+            rows.push((line, row.map(|row| (cells(row), row.has_stray_quotes))));
         }
         rows
     }

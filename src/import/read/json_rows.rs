@@ -3,36 +3,50 @@
 use std::io::{self, BufRead, BufReader, Read};
 
 use serde_json::value::RawValue;
-use serde_json::{Deserializer, Value};
+use serde_json::{Deserializer, Map, Value};
 
-use crate::import::read::cells::{Notation, TableCell};
+use crate::import::read::cells::{Container, Notation, TableCell};
 use crate::import::read::columns::Columns;
 use crate::import::read::json::{explain, leaves, members, parse};
-use crate::import::read::options::{Given, ReadOptions, is_same};
-use crate::import::read::table_row::read_row;
+use crate::import::read::options::{Bounds, ReadOptions, is_same};
+use crate::import::read::table_row::RowReader;
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::{FileRows, RowEdit};
+use crate::model::field::FieldTable;
 use crate::model::fold::{comparable, is_blank};
-use crate::model::message::message;
+use crate::model::message::{Message, message};
 use crate::model::value::JsonType;
 use crate::model::value::json::{as_text, is_empty};
 use crate::model::value::text::ITEM_SEPARATOR;
 use crate::model::{Fields, Id};
 
-/// Reads all lines, and returns the number of lines that are not blank. Memory use is bounded by the length limit.
-pub(in crate::import) fn read_jsonl<F: Fields>(
+/// Takes the objects of a file.
+pub(in crate::import) trait ObjectSink {
+    /// The fields of an object.
+    fn table(&self) -> &'static FieldTable;
+
+    /// Takes the text of an object.
+    fn add_object(&mut self, line: u64, text: &[u8]);
+
+    /// Takes the reason why an object cannot be read.
+    fn add_fault(&mut self, line: u64, message: Message);
+
+    /// Takes a warning about the file.
+    fn warn(&mut self, message: Message);
+}
+
+/// Reads all lines that are not blank. Memory use is bounded by the length limit.
+pub(in crate::import) fn read_jsonl(
     content: impl Read,
-    rows: &mut FileRows<'_, F>,
-) -> io::Result<usize> {
+    bounds: &Bounds,
+    objects: &mut impl ObjectSink,
+) -> io::Result<()> {
     let mut content = BufReader::with_capacity(1 << 16, content);
     let mut text = Vec::new();
-    let options = rows.options;
-    let bounds = &options.bounds;
     // A line of the maximum length, and its end.
     let room = u64::try_from(bounds.line_bytes)
         .unwrap_or(u64::MAX)
         .saturating_add(1);
-    let (mut filled_lines, mut objects) = (0, ObjectReader::new(options));
     for (lines, line) in (0..).zip(1..) {
         text.clear();
         if content.by_ref().take(room).read_until(b'\n', &mut text)? == 0 {
@@ -40,173 +54,195 @@ pub(in crate::import) fn read_jsonl<F: Fields>(
         }
         if text.pop_if(|last| *last == b'\n').is_none() && text.len() > bounds.line_bytes {
             content.skip_until(b'\n')?;
-            rows.add_fault(line, bounds.line_fault());
-            filled_lines += 1;
+            objects.add_fault(line, bounds.line_fault());
         } else if lines >= bounds.rows {
-            rows.add_fault(line, bounds.rows_fault("lines"));
-            return Ok(filled_lines.max(1));
+            objects.add_fault(line, bounds.rows_fault("lines"));
+            break;
         } else if !text.iter().all(u8::is_ascii_whitespace) {
-            rows.add(line, |faults| objects.read(&text, faults));
-            filled_lines += 1;
+            objects.add_object(line, &text);
         }
     }
-    rows.warn_of_ignored(None, "field");
-    Ok(filled_lines)
+    Ok(())
 }
 
 /// Reads JSON objects like rows of a table.
-pub(super) struct ObjectReader<'o> {
-    options: &'o ReadOptions,
+pub(in crate::import) struct ObjectReader<'r, 'a, F> {
+    rows: &'r mut FileRows<'a, F>,
     /// The paths of the last object, and their columns.
-    last: Option<(Vec<String>, Columns<'o>)>,
+    last: Option<(Vec<String>, Columns<'a>)>,
+    /// The number of objects, including bad ones.
+    count: usize,
 }
 
-impl<'o> ObjectReader<'o> {
-    /// Creates a reader.
-    pub fn new(options: &'o ReadOptions) -> ObjectReader<'o> {
-        ObjectReader {
-            options,
-            last: None,
-        }
+impl<F: Fields> ObjectSink for ObjectReader<'_, '_, F> {
+    fn table(&self) -> &'static FieldTable {
+        F::table()
     }
 
-    /// Reads the text of an object.
-    pub fn read<F: Fields>(
-        &mut self,
-        text: &[u8],
-        faults: &mut RowFaults<'_>,
-    ) -> Option<(Option<Id>, RowEdit<F>)> {
-        let members = match std::str::from_utf8(text).map(parse) {
-            Ok(Ok(Value::Object(members))) => members,
-            Ok(Ok(other)) => {
-                let message = message!(
-                    "is {}; write one object per line, such as {{\"id\": 1}}, or a list of objects in a .json file",
-                    JsonType::of(&other)
-                );
-                faults.push_row(Some(&as_text(&other)), message);
-                return None;
+    fn add_object(&mut self, line: u64, text: &[u8]) {
+        self.count += 1;
+        let options = self.rows.options;
+        let last = &mut self.last;
+        self.rows.add(line, |faults| {
+            let members = parse_object(text, faults)?;
+            let leaves = leaves("", members, &|path| is_whole::<F>(path, options));
+            if let Some(effects) = faults.effects() {
+                let mapped = |(path, _): &(String, Value)| mapping(path, options);
+                let used = leaves.iter().filter_map(mapped);
+                effects.used_columns.extend(used.map(|(at, _)| at));
             }
-            Ok(Err((path, message))) => {
-                match path.as_str() {
-                    "" => faults.push_row(None, message),
-                    path => faults.push(&path, message),
+            if !pass_filters(&leaves, options) {
+                if let Some(effects) = faults.effects() {
+                    effects.left_out += 1;
                 }
                 return None;
             }
-            Err(error) => {
-                let position = error.valid_up_to() + 1;
-                faults.push_row(
-                    None,
-                    message!(
-                        "is not UTF-8 (at byte {position} of the line); save the file as UTF-8"
-                    ),
-                );
-                return None;
-            }
-        };
-        if let Some(sample) = &self.options.sample {
-            let leaves = leaves("", members, &|_| false).into_iter();
-            let cells = leaves.map(|(path, value)| (path, cell(value, self.options)));
-            sample.add_object(cells.collect());
-            return None;
-        }
-        let mut paths: Vec<String> = Vec::with_capacity(members.len());
-        let mut cells = Vec::with_capacity(members.len());
-        let (fields, options) = (&F::table().fields, self.options);
-        let mapped = |path: &str| options.find_column(&comparable(path), 1, None);
-        // The value of a field is read as a whole, unless an option names a member of it.
-        let is_whole = |path: &str| {
-            let mut names = fields.iter().map(|field| &*field.name);
-            let is_field = names.any(|name| name == path) || ["id", "deleted"].contains(&path);
-            (is_field || mapped(path).is_some_and(|fields| !fields.is_empty()))
-                && !options
-                    .columns
-                    .iter()
-                    .any(|given| is_within(&given.value.column.text, path))
-        };
-        let leaves = leaves("", members, &is_whole);
-        // Objects of other kinds may have other members, so filters come first. An absent member counts as empty.
-        let passes = options.filters.iter().all(
-            |Given {
-                 value: (column, values),
-                 ..
-             }| {
-                let found = leaves
-                    .iter()
-                    .find(|(path, _)| column.matches(&comparable(path), 1, None));
-                let text = found.map_or_else(String::new, |(_, value)| {
-                    cell(value.clone(), options).text.into_owned()
-                });
-                values
-                    .iter()
-                    .any(|value| is_same(value, text.trim_matches(is_blank)))
-            },
-        );
-        if !passes {
-            options.effects.borrow_mut().left_out += 1;
-            return None;
-        }
-        for (path, value) in leaves {
-            // An option that ignores an object ignores its members.
-            if path
-                .match_indices('.')
-                .any(|(at, _)| options.ignores(&path[..at]))
-            {
-                continue;
-            }
-            let names = fields.iter().map(|field| &field.name);
-            let within: Vec<&String> = names.filter(|name| is_within(name, &path)).collect();
-            if within.is_empty() || mapped(&path).is_some() {
-                paths.push(path);
-                cells.push(cell(value, options));
-            } else if is_empty(&value) {
-                // Null for an object.
-                cells.resize(cells.len() + within.len(), TableCell::default());
-                paths.extend(within.into_iter().cloned());
-            } else {
-                let message = message!("is {}; write an object", JsonType::of(&value));
-                faults.push_value(&path, &as_text(&value), message);
-            }
-        }
-        self.read_cells(paths, &cells, faults)
+            let (paths, cells) = named_cells::<F>(leaves, options, faults);
+            read_members(last, paths, &cells, options, faults)
+        });
     }
 
-    /// Reads the members of an object like the cells of a row. Its columns are the paths of the members.
-    fn read_cells<F: Fields>(
-        &mut self,
-        paths: Vec<String>,
-        cells: &[TableCell<'_>],
-        faults: &mut RowFaults<'_>,
-    ) -> Option<(Option<Id>, RowEdit<F>)> {
-        let options = self.options;
-        let (paths, columns) = match self.last.take() {
-            Some((last, columns)) if last == paths => (last, columns),
-            _ => {
-                let header: Vec<TableCell<'_>> = paths
-                    .iter()
-                    .map(|path| TableCell::text(path.as_str()))
-                    .collect();
-                let columns = Columns::read(
-                    &header,
-                    F::table(),
-                    options,
-                    &options.match_sets(F::STEM),
-                    true,
-                    faults,
-                )?;
-                (paths, columns)
-            }
-        };
-        let is_usable = !faults.has_fault();
-        let notation = Notation {
-            is_json: true,
-            ..options.notation()
-        };
-        let row = read_row(&columns, cells, false, &notation, options, faults);
-        // The faults of a header are reported at each object.
-        self.last = is_usable.then_some((paths, columns));
-        row
+    fn add_fault(&mut self, line: u64, message: Message) {
+        self.count += 1;
+        self.rows.add_fault(line, message);
     }
+
+    fn warn(&mut self, message: Message) {
+        self.rows.warn(None, message);
+    }
+}
+
+impl<'r, 'a, F: Fields> ObjectReader<'r, 'a, F> {
+    /// Creates a reader.
+    pub fn new(rows: &'r mut FileRows<'a, F>) -> ObjectReader<'r, 'a, F> {
+        ObjectReader {
+            rows,
+            last: None,
+            count: 0,
+        }
+    }
+
+    /// Ends the file. Returns the number of objects.
+    pub fn finish(self) -> usize {
+        self.rows.warn_of_ignored(None, "field");
+        self.count
+    }
+}
+
+/// Parses an object, or reports its fault.
+pub(in crate::import) fn parse_object(
+    text: &[u8],
+    faults: &mut RowFaults<'_>,
+) -> Option<Map<String, Value>> {
+    match std::str::from_utf8(text).map(parse) {
+        Ok(Ok(Value::Object(members))) => return Some(members),
+        Ok(Ok(other)) => {
+            let message = message!(
+                "is {}; write one object per line, such as {{\"id\": 1}}, or a list of objects in a .json file",
+                JsonType::of(&other)
+            );
+            faults.push_row(Some(&as_text(&other)), message);
+        }
+        Ok(Err((path, message))) if path.is_empty() => faults.push_row(None, message),
+        Ok(Err((path, message))) => faults.push(&path, message),
+        Err(error) => {
+            let position = error.valid_up_to() + 1;
+            let message =
+                message!("is not UTF-8 (at byte {position} of the line); save the file as UTF-8");
+            faults.push_row(None, message);
+        }
+    }
+    None
+}
+
+/// Returns the mapping of a path, and its index.
+fn mapping<'o>(path: &str, options: &'o ReadOptions) -> Option<(usize, &'o [String])> {
+    options.find_column(&comparable(path), 1, None)
+}
+
+/// Returns true for the value of a field, which is read as a whole unless an option names a member of it.
+fn is_whole<F: Fields>(path: &str, options: &ReadOptions) -> bool {
+    let mut names = F::table().fields.iter().map(|field| &*field.name);
+    let is_field = names.any(|name| name == path) || ["id", "deleted"].contains(&path);
+    let mut columns = options.columns.iter().map(|given| &given.value.column);
+    (is_field || mapping(path, options).is_some_and(|(_, fields)| !fields.is_empty()))
+        && !columns.any(|column| is_within(&column.text, path))
+}
+
+/// Returns true if an object has the values that the options demand. An absent member counts as empty. Objects of
+/// other kinds may have other members, so filters come first.
+fn pass_filters(leaves: &[(String, Value)], options: &ReadOptions) -> bool {
+    let mut filters = options.filters.iter().map(|given| &given.value);
+    filters.all(|(column, values)| {
+        let found = leaves
+            .iter()
+            .find(|(path, _)| column.matches(&comparable(path), 1, None));
+        let text = found.map_or_else(String::new, |(_, value)| {
+            cell(value.clone(), options).text.into_owned()
+        });
+        let text = text.trim_matches(is_blank);
+        values.iter().any(|value| is_same(value, text))
+    })
+}
+
+/// Returns the members that are read, and their cells.
+fn named_cells<F: Fields>(
+    leaves: Vec<(String, Value)>,
+    options: &ReadOptions,
+    faults: &mut RowFaults<'_>,
+) -> (Vec<String>, Vec<TableCell<'static>>) {
+    let mut paths: Vec<String> = Vec::with_capacity(leaves.len());
+    let mut cells = Vec::with_capacity(leaves.len());
+    for (path, value) in leaves {
+        // An option that ignores an object ignores its members.
+        let mut dots = path.match_indices('.');
+        if dots.any(|(at, _)| options.ignores(&path[..at])) {
+            continue;
+        }
+        let names = F::table().fields.iter().map(|field| &field.name);
+        let within: Vec<&String> = names.filter(|name| is_within(name, &path)).collect();
+        if within.is_empty() || mapping(&path, options).is_some() {
+            paths.push(path);
+            cells.push(cell(value, options));
+        } else if is_empty(&value) {
+            // Null for an object.
+            cells.resize(cells.len() + within.len(), TableCell::default());
+            paths.extend(within.into_iter().cloned());
+        } else {
+            let message = message!("is {}; write an object", JsonType::of(&value));
+            faults.push_value(&path, &as_text(&value), message);
+        }
+    }
+    (paths, cells)
+}
+
+/// Reads the members of an object like the cells of a row. Its columns are the paths of the members; `last` has those
+/// of the last object.
+fn read_members<'o, F: Fields>(
+    last: &mut Option<(Vec<String>, Columns<'o>)>,
+    paths: Vec<String>,
+    cells: &[TableCell<'_>],
+    options: &'o ReadOptions,
+    faults: &mut RowFaults<'_>,
+) -> Option<(Option<Id>, RowEdit<F>)> {
+    let container = Container::Json;
+    let columns = match last.take() {
+        Some((last, columns)) if last == paths => columns,
+        _ => {
+            let texts = paths.iter().map(|path| TableCell::text(path.as_str()));
+            let header: Vec<TableCell<'_>> = texts.collect();
+            Columns::read::<F>(&header, options, container, faults)?
+        }
+    };
+    let is_usable = !faults.has_fault();
+    let notation = Notation {
+        container,
+        ..options.notation()
+    };
+    let row = RowReader::new(options, notation, faults).read(&columns, cells);
+    // The faults of a header are reported at each object.
+    *last = is_usable.then_some((paths, columns));
+    row
 }
 
 /// Returns true if a path is that of a member of the object at `of`.
@@ -215,7 +251,7 @@ fn is_within(path: &str, of: &str) -> bool {
 }
 
 /// Returns a JSON value as a cell. Its text for a list has the items, joined by their separator.
-fn cell(value: Value, options: &ReadOptions) -> TableCell<'static> {
+pub(super) fn cell(value: Value, options: &ReadOptions) -> TableCell<'static> {
     let json = Some(JsonType::of(&value));
     match value {
         value if is_empty(&value) => TableCell::default(),
@@ -247,40 +283,34 @@ fn cell(value: Value, options: &ReadOptions) -> TableCell<'static> {
     }
 }
 
-/// Reads all rows, and returns their number. A file of JSON lines is read, too.
-pub(in crate::import) fn read_json<F: Fields>(
+/// Reads the objects of a document. A file of JSON lines is read, too.
+pub(in crate::import) fn read_json(
     mut content: impl Read,
-    rows: &mut FileRows<'_, F>,
-) -> io::Result<usize> {
+    bounds: &Bounds,
+    objects: &mut impl ObjectSink,
+) -> io::Result<()> {
     let mut bytes = Vec::new();
     content.read_to_end(&mut bytes)?;
     let text = match std::str::from_utf8(&bytes) {
         Ok(text) => text,
         Err(error) => {
-            rows.add_fault(
-                1 + line_ends(&bytes[..error.valid_up_to()]),
-                "is not UTF-8; save the file as UTF-8",
-            );
-            return Ok(1);
+            let line = 1 + line_ends(&bytes[..error.valid_up_to()]);
+            objects.add_fault(line, "is not UTF-8; save the file as UTF-8".into());
+            return Ok(());
         }
     };
     let document = match serde_json::from_str::<&RawValue>(text) {
         Ok(document) => document.get(),
-        Err(_) if are_lines(text) => return read_jsonl(bytes.as_slice(), rows),
+        Err(_) if are_lines(text) => return read_jsonl(bytes.as_slice(), bounds, objects),
         Err(error) => {
-            let line = text
-                .lines()
-                .nth(error.line().saturating_sub(1))
-                .unwrap_or_default();
-            rows.add_fault(
-                u64::try_from(error.line()).unwrap_or(1),
-                explain(&error, line),
-            );
-            return Ok(1);
+            let at = error.line().saturating_sub(1);
+            let line = text.lines().nth(at).unwrap_or_default();
+            objects.add_fault(at as u64 + 1, explain(&error, line));
+            return Ok(());
         }
     };
-    let Some(list) = list_within(document, rows) else {
-        return Ok(1);
+    let Some(list) = list_within(document, objects) else {
+        return Ok(());
     };
     // A document that is no list is one row.
     let items: Vec<&str> = serde_json::from_str::<Vec<&RawValue>>(list).map_or_else(
@@ -288,23 +318,20 @@ pub(in crate::import) fn read_json<F: Fields>(
         |items| items.into_iter().map(RawValue::get).collect(),
     );
     let (mut line, mut line_of) = (1, 0);
-    let options = rows.options;
-    let mut objects = ObjectReader::new(options);
     for (at, item) in items.iter().enumerate() {
         let begins_at = item.as_ptr().addr() - text.as_ptr().addr();
         line += line_ends(&bytes[line_of..begins_at]);
         line_of = begins_at;
-        if at == options.bounds.rows {
-            rows.add_fault(line, options.bounds.rows_fault("objects"));
+        if at == bounds.rows {
+            objects.add_fault(line, bounds.rows_fault("objects"));
             break;
-        } else if item.len() > options.bounds.line_bytes {
-            rows.add_fault(line, options.bounds.line_fault());
+        } else if item.len() > bounds.line_bytes {
+            objects.add_fault(line, bounds.line_fault());
         } else {
-            rows.add(line, |faults| objects.read(item.as_bytes(), faults));
+            objects.add_object(line, item.as_bytes());
         }
     }
-    rows.warn_of_ignored(None, "field");
-    Ok(items.len().min(options.bounds.rows))
+    Ok(())
 }
 
 /// Returns true if the text contains JSON lines, or nothing.
@@ -315,9 +342,10 @@ fn are_lines(text: &str) -> bool {
 
 /// Returns the list of objects that a document contains, or the document itself if it is a list or a row. A row may
 /// have lists of links. Warns of the members next to the list. Reports several lists, and returns `None`.
-fn list_within<'t, F: Fields>(document: &'t str, rows: &mut FileRows<'_, F>) -> Option<&'t str> {
+fn list_within<'t>(document: &'t str, objects: &mut impl ObjectSink) -> Option<&'t str> {
     let members = members(document);
-    let is_field = |name: &str| F::table().nodes.iter().any(|node| node.key == name);
+    let nodes = &objects.table().nodes;
+    let is_field = |name: &str| nodes.iter().any(|node| node.key == name);
     let is_row = members
         .iter()
         .any(|(name, _)| name == "id" || is_field(name));
@@ -350,7 +378,7 @@ fn list_within<'t, F: Fields>(document: &'t str, rows: &mut FileRows<'_, F>) -> 
                     "only the list `{name}` is read; ignored next to it: `{}`",
                     names.join("`, `")
                 );
-                rows.warn(None, message);
+                objects.warn(message);
             }
             Some(list.get())
         }
@@ -358,7 +386,7 @@ fn list_within<'t, F: Fields>(document: &'t str, rows: &mut FileRows<'_, F>) -> 
             let message = message!(
                 "contains the lists `{one}` and `{other}`; write each list to a file of its own"
             );
-            rows.add_fault(1, message);
+            objects.add_fault(1, message);
             None
         }
     }
@@ -372,8 +400,8 @@ fn line_ends(text: &[u8]) -> u64 {
 mod tests {
     use super::*;
     use crate::import::findings::Findings;
+    use crate::import::read::options::OptionEffects;
     use crate::import::read::options::samples::sample_options;
-    use crate::import::read::options::{Bounds, ReadOptions};
     use crate::import::row_faults::UnknownNames;
     use crate::import::rows::ImportRow;
     use crate::model::{ConferenceFields, JournalFields, OrganizationFields, TagFields};
@@ -394,29 +422,33 @@ mod tests {
     }
 
     fn read_as<F: Fields>(content: &[u8], options: &ReadOptions) -> String {
-        shown(options, |rows: &mut FileRows<'_, F>| {
-            read_jsonl(content, rows)
+        shown(options, |objects: &mut ObjectReader<'_, '_, F>| {
+            read_jsonl(content, &options.bounds, objects)
         })
     }
 
     /// Returns the rows in a short form, then the faults, and then the warnings.
     fn shown<F: Fields>(
         options: &ReadOptions,
-        read: impl FnOnce(&mut FileRows<'_, F>) -> io::Result<usize>,
+        read: impl FnOnce(&mut ObjectReader<'_, '_, F>) -> io::Result<()>,
     ) -> String {
         let (mut rows, mut bad) = (Vec::<ImportRow<F>>::new(), Findings::default());
         let (file, mut warnings) = ("f".into(), Findings::default());
         let unknown = UnknownNames::new(options.ignore_unknown);
         let warned = &mut warnings;
-        read(&mut FileRows {
+        let mut effects = OptionEffects::default();
+        let mut read_rows = FileRows {
             file: &file,
             options,
             rows: &mut rows,
             bad: &mut bad,
             unknown,
             warnings: warned,
-        })
-        .unwrap();
+            effects: &mut effects,
+        };
+        let mut objects = ObjectReader::new(&mut read_rows);
+        read(&mut objects).unwrap();
+        objects.finish();
         let mut shown = String::new();
         for row in &rows {
             let edit = match &row.edit {
@@ -1000,8 +1032,8 @@ mod tests {
             bounds,
             ..ReadOptions::default()
         };
-        shown(&options, |rows: &mut FileRows<'_, F>| {
-            read_json(text.as_bytes(), rows)
+        shown(&options, |objects: &mut ObjectReader<'_, '_, F>| {
+            read_json(text.as_bytes(), &options.bounds, objects)
         })
     }
 
@@ -1107,8 +1139,9 @@ mod tests {
         }
         let not_utf8 = shown(
             &ReadOptions::default(),
-            |rows: &mut FileRows<'_, OrganizationFields>| {
-                read_json(&b"[{\"id\":1},\n{\"name\":\"\xff\"}]"[..], rows)
+            |objects: &mut ObjectReader<'_, '_, OrganizationFields>| {
+                let text = &b"[{\"id\":1},\n{\"name\":\"\xff\"}]"[..];
+                read_json(text, &Bounds::default(), objects)
             },
         );
         assert_eq!(not_utf8, "f:2: is not UTF-8; save the file as UTF-8");

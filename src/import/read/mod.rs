@@ -2,11 +2,13 @@
 //!
 //! The steps:
 //! 1. [`source`] finds the files, opens them, and decodes them to UTF-8. [`options`] say how they are read, within
-//!    bounds. [`recipe`] reads the options of a source from a file. `draft` drafts it from the first rows of the file.
-//! 2. `csv` and `workbook` pass rows of cells to `tabular`, which finds the header. `columns` gives its names a
-//!    meaning. `json_rows` reads JSON objects (`json`) like rows of cells: the paths of their members are the header.
-//! 3. `table_row` reads a row of cells as the values of a `statement`. [`cells`] brings each into the form of its
-//!    field, with `dates`.
+//!    bounds. [`recipe`] reads the options of a source from a file.
+//! 2. `csv` and `workbook` pass rows of cells to a `TableSink`, and `json_rows` passes objects to an `ObjectSink`.
+//!    [`sample`] takes the first ones, from which `draft` drafts a recipe. An import takes all: `tabular` finds the
+//!    header, and `columns` gives its names a meaning. The members of an object are read like cells; their paths are
+//!    the header.
+//! 3. The `RowReader` in `table_row` reads a row of cells as the values of a `statement`. [`cells`] brings each into the
+//!    form of its field, with `dates`.
 
 pub mod cells;
 mod columns;
@@ -17,6 +19,7 @@ mod json;
 mod json_rows;
 pub mod options;
 pub mod recipe;
+pub mod sample;
 pub mod source;
 pub(in crate::import) mod statement;
 mod table_row;
@@ -28,10 +31,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::import::findings::Finding;
-use crate::import::read::csv::read_csv;
-use crate::import::read::json_rows::{read_json, read_jsonl};
+use crate::import::read::cells::{Container, Notation};
+use crate::import::read::csv::CsvTable;
+use crate::import::read::json_rows::{ObjectReader, read_json, read_jsonl};
 use crate::import::read::options::{InputError, ReadOptions};
 use crate::import::read::source::{FileFormat, RowKind, Source, SourceContent};
+use crate::import::read::tabular::TableReader;
 use crate::import::read::workbook::{SheetRows, Workbook};
 use crate::import::row_faults::UnknownNames;
 use crate::import::rows::{FileRows, ImportRows};
@@ -54,7 +59,8 @@ pub fn read_sources(sources: &[Source], options: &ReadOptions) -> Result<ImportR
         read_source(source, options, &mut rows)
             .map_err(|error| InputError::unreadable(Path::new(&*source.name), &error))?;
     }
-    rows.notes.extend(options.notes());
+    rows.effects.check_used(options)?;
+    rows.notes.extend(rows.effects.notes());
     Ok(rows)
 }
 
@@ -74,7 +80,9 @@ fn read_source(source: &Source, options: &ReadOptions, rows: &mut ImportRows) ->
         return Ok(());
     }
     match source.open(options)? {
-        SourceContent::Text(format, content) => {
+        SourceContent::Text {
+            format, content, ..
+        } => {
             let kind = source.kind.ok_or_else(|| {
                 io::Error::other("it is not a workbook; name its dataset with --dataset")
             })?;
@@ -125,11 +133,33 @@ enum RowSource<'w> {
 impl RowSource<'_> {
     /// Reads the rows, and returns their number, including bad ones.
     fn read<F: Fields>(self, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
+        let options = rows.options;
         match self {
-            RowSource::Text(FileFormat::Jsonl, content) => read_jsonl(content, rows),
-            RowSource::Text(FileFormat::Json, content) => read_json(content, rows),
-            RowSource::Text(FileFormat::Csv | FileFormat::Xlsx, content) => read_csv(content, rows),
-            RowSource::Sheet(sheet) => sheet.read(rows),
+            RowSource::Text(FileFormat::Jsonl, content) => {
+                let mut objects = ObjectReader::new(rows);
+                read_jsonl(content, &options.bounds, &mut objects)?;
+                Ok(objects.finish())
+            }
+            RowSource::Text(FileFormat::Json, content) => {
+                let mut objects = ObjectReader::new(rows);
+                read_json(content, &options.bounds, &mut objects)?;
+                Ok(objects.finish())
+            }
+            RowSource::Text(FileFormat::Csv | FileFormat::Xlsx, content) => {
+                let csv = CsvTable::open(content, F::table(), options)?;
+                let mut table = TableReader::new(rows, csv.notation(options));
+                csv.read(&mut table)?;
+                Ok(table.finish())
+            }
+            RowSource::Sheet(sheet) => {
+                let notation = Notation {
+                    container: Container::Sheet,
+                    ..options.notation()
+                };
+                let mut table = TableReader::new(rows, notation);
+                sheet.read(&options.bounds, &mut table)?;
+                Ok(table.finish())
+            }
         }
     }
 }
@@ -149,6 +179,7 @@ fn read_kind(
         journals,
         bad,
         warnings,
+        effects,
         ..
     } = rows;
     macro_rules! read {
@@ -160,6 +191,7 @@ fn read_kind(
                 bad,
                 unknown: UnknownNames::new(options.ignore_unknown),
                 warnings: &mut *warnings,
+                effects,
             })
         };
     }

@@ -1,6 +1,5 @@
 //! Options for reading files. They come from the command line and from a [recipe](super::recipe).
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
@@ -11,7 +10,6 @@ use crate::disk::describe_at;
 use crate::import::findings::Finding;
 use crate::import::read::cells::{DecimalSign, Notation, normalize};
 use crate::import::read::dates::DateOrder;
-use crate::import::read::draft::sample::FileSample;
 use crate::model::field::{Field, FieldTable};
 use crate::model::fold::{comparable, fold, nearest};
 use crate::model::message::{Message, message};
@@ -36,7 +34,7 @@ pub struct ReadOptions {
     /// The limits on the input.
     pub bounds: Bounds,
     /// The encoding of texts that are neither UTF-8 nor UTF-16.
-    pub encoding: Option<&'static Encoding>,
+    pub encoding: TextEncoding,
     /// The sheets of a workbook to read. By default, its name or the names of the sheets decide.
     pub sheets: Vec<String>,
     /// The number of rows of a header, whose texts are joined by a blank. By default it is 1. Without a header, columns
@@ -68,10 +66,18 @@ pub struct ReadOptions {
     pub dates: Option<DateOrder>,
     /// Whether records that the files do not contain are removed. Then no row that may be a record is skipped.
     pub replace: bool,
-    /// The first rows of the file, which are collected instead of being read.
-    pub sample: Option<FileSample>,
-    /// The effects of the options. Updated while reading.
-    pub effects: RefCell<OptionEffects>,
+}
+
+/// The encoding of texts that are neither UTF-8 nor UTF-16.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum TextEncoding {
+    /// Such texts are refused.
+    #[default]
+    Refused,
+    /// The encoding that a recipe names.
+    Named(&'static Encoding),
+    /// The most probable encoding.
+    Guessed,
 }
 
 /// An option, and its origin: `--map 'a=b'`, or the line of a recipe.
@@ -125,9 +131,9 @@ impl Word {
 #[derive(Clone, Debug, Default)]
 pub struct OptionEffects {
     /// The indexes of the used column mappings.
-    used_columns: BTreeSet<usize>,
+    pub(in crate::import) used_columns: BTreeSet<usize>,
     /// The number of cells that count as empty, by column and text.
-    emptied: BTreeMap<(String, String), u64>,
+    pub(in crate::import) emptied: BTreeMap<(String, String), u64>,
     /// The number of rows without the values of the filters.
     pub(in crate::import) left_out: u64,
     /// The number of cells that are left empty by the filter of their field.
@@ -292,20 +298,19 @@ impl ReadOptions {
         }
     }
 
-    /// Returns the fields that the options give to a column: to its comparable header, which is the `number`th with
-    /// this text, from 1, and to its index. An option that names one of several columns has precedence.
+    /// Returns the mapping of a column, and its index: of its comparable header, which is the `number`th with this
+    /// text, from 1, and of its index. An option that names one of several columns has precedence.
     pub(in crate::import) fn find_column(
         &self,
         header: &str,
         number: usize,
         index: Option<usize>,
-    ) -> Option<&[String]> {
+    ) -> Option<(usize, &[String])> {
         let columns = self.columns.iter().map(|given| &given.value).enumerate();
-        let (at, found) = columns
+        columns
             .filter(|(_, given)| given.column.matches(header, number, index))
-            .min_by_key(|(_, given)| !given.column.is_specific())?;
-        self.effects.borrow_mut().used_columns.insert(at);
-        Some(&found.fields)
+            .min_by_key(|(_, given)| !given.column.is_specific())
+            .map(|(at, found)| (at, &*found.fields))
     }
 
     /// Returns true if the options ignore the members of the object with this path.
@@ -331,20 +336,6 @@ impl ReadOptions {
         })
     }
 
-    /// Returns the [`meaning_of`](ReadOptions::meaning_of) a value that is read, and counts it if it is empty.
-    pub(in crate::import) fn read_meaning<'t>(
-        &'t self,
-        column: &str,
-        text: &'t str,
-    ) -> Option<&'t str> {
-        let meaning = self.meaning_of(column, text);
-        if meaning.is_none() {
-            let key = (column.to_owned(), text.trim().to_owned());
-            *self.effects.borrow_mut().emptied.entry(key).or_default() += 1;
-        }
-        meaning
-    }
-
     /// Returns the words that may stand for a value of a field.
     pub(in crate::import) fn words_of<'o>(
         &'o self,
@@ -355,19 +346,20 @@ impl ReadOptions {
             .map(|given| &given.value)
             .filter(move |word| word.field.as_ref().is_none_or(|field| field == column))
     }
+}
 
+impl OptionEffects {
     /// Checks that each mapping was used, after all files are read. An unused one probably has a typo.
-    pub fn check_used(&self) -> Result<(), InputError> {
-        let effects = self.effects.borrow();
+    pub(in crate::import) fn check_used(&self, options: &ReadOptions) -> Result<(), InputError> {
         // A file without rows has a warning of its own.
-        if !effects.has_columns {
+        if !self.has_columns {
             return Ok(());
         }
         let is_unused = |(at, given): &(usize, &Given<ColumnMapping>)| {
-            !given.value.fields.is_empty() && !effects.used_columns.contains(at)
+            !given.value.fields.is_empty() && !self.used_columns.contains(at)
         };
-        let Some((_, Given { value, origin })) = self.columns.iter().enumerate().find(is_unused)
-        else {
+        let mut columns = options.columns.iter().enumerate();
+        let Some((_, Given { value, origin })) = columns.find(is_unused) else {
             return Ok(());
         };
         Err(InputError(
@@ -382,7 +374,6 @@ impl ReadOptions {
 
     /// Returns notes about the effects of the options.
     pub(in crate::import) fn notes(&self) -> Vec<Finding> {
-        let effects = self.effects.borrow();
         let note = |((column, text), count): (&(String, String), &u64)| {
             let (cells, count_as) = if *count == 1 {
                 ("cell", "counts as")
@@ -395,19 +386,19 @@ impl ReadOptions {
                 message!("{count} {cells} with `{text}` {count_as} empty"),
             )
         };
-        let left_out = (effects.left_out > 0).then(|| {
-            let (rows, are) = if effects.left_out == 1 {
+        let left_out = (self.left_out > 0).then(|| {
+            let (rows, are) = if self.left_out == 1 {
                 ("row", "is")
             } else {
                 ("rows", "are")
             };
             let message = message!(
                 "{} {rows} {are} left out, without the values under [where]",
-                effects.left_out
+                self.left_out
             );
             Finding::about(None, None, message)
         });
-        let unmet = effects.unmet.iter().map(|(field, count)| {
+        let unmet = self.unmet.iter().map(|(field, count)| {
             let (cells, are) = if *count == 1 {
                 ("cell", "is")
             } else {
@@ -418,7 +409,7 @@ impl ReadOptions {
             );
             Finding::about(Some(field), None, message)
         });
-        let emptied = effects.emptied.iter().map(note);
+        let emptied = self.emptied.iter().map(note);
         emptied.chain(unmet).chain(left_out).collect()
     }
 }
@@ -720,28 +711,30 @@ mod tests {
 
     #[test]
     fn each_mapping_must_be_used() {
-        let fields = |found: Option<&[String]>| match found {
-            Some([]) => "ignored".to_owned(),
-            Some(fields) => fields.join("+"),
+        let fields = |found: Option<(usize, &[String])>| match found {
+            Some((_, [])) => "ignored".to_owned(),
+            Some((_, fields)) => fields.join("+"),
             None => String::new(),
         };
         let two = sample_options(
             &["Website=url", "Title#2=name", "Title=", "=E=", "=F="],
             &[],
         );
-        two.effects.borrow_mut().has_columns = true;
         assert_eq!(fields(two.find_column("website", 1, Some(0))), "url");
         assert_eq!(fields(two.find_column("title", 1, Some(0))), "ignored");
         assert_eq!(fields(two.find_column("website", 1, Some(4))), "ignored");
         assert_eq!(fields(two.find_column("url", 1, None)), "");
-        assert!(
-            two.check_used()
-                .unwrap_err()
-                .to_string()
-                .contains("Title#2=name")
-        );
         assert_eq!(fields(two.find_column("title", 2, Some(1))), "name");
-        assert!(two.check_used().is_ok());
+        let mut effects = OptionEffects {
+            used_columns: [0].into(),
+            ..OptionEffects::default()
+        };
+        assert!(effects.check_used(&two).is_ok(), "no file has columns");
+        effects.has_columns = true;
+        let error = effects.check_used(&two).unwrap_err().to_string();
+        assert!(error.contains("Title#2=name"), "{error}");
+        effects.used_columns.insert(1);
+        assert!(effects.check_used(&two).is_ok());
     }
 
     #[test]
@@ -775,12 +768,17 @@ mod tests {
         ];
         for (column, text, expected) in cases {
             assert_eq!(
-                options.read_meaning(column, text),
+                options.meaning_of(column, text),
                 expected,
                 "{column} {text:?}"
             );
         }
-        let notes: Vec<String> = options
+        let emptied = |column: &str, text: &str| ((column.to_owned(), text.to_owned()), 1);
+        let effects = OptionEffects {
+            emptied: [emptied("issn_print", "0"), emptied("sjr", "N/A")].into(),
+            ..OptionEffects::default()
+        };
+        let notes: Vec<String> = effects
             .notes()
             .iter()
             .map(|note| format!("{:?}: {}", note.field, note.message))

@@ -12,7 +12,8 @@ use toml::{Spanned, Value};
 use crate::import::read::cells::DecimalSign;
 use crate::import::read::dates::DateOrder;
 use crate::import::read::options::{
-    ColumnMapping, FieldFilter, Given, InputError, ReadOptions, Word, fields_named, unknown_field,
+    ColumnMapping, FieldFilter, Given, InputError, ReadOptions, TextEncoding, Word, fields_named,
+    unknown_field,
 };
 use crate::import::read::source::RowKind;
 use crate::model::message::{Message, message};
@@ -135,8 +136,8 @@ pub fn parse_recipe(name: &str, text: &str) -> Result<(ReadOptions, Option<RowKi
         ));
     }
     let encoding = match &recipe.encoding {
-        None => None,
-        Some(label) => Some(
+        None => TextEncoding::Refused,
+        Some(label) => TextEncoding::Named(
             Encoding::for_label(label.as_ref().as_bytes()).ok_or_else(|| {
                 invalid(
                     label.span(),

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use strum::{Display, EnumString, VariantNames};
 
 use crate::disk::Bounded;
-use crate::import::read::options::{InputError, ReadOptions};
+use crate::import::read::options::{InputError, ReadOptions, TextEncoding};
 use crate::model::field::FieldTable;
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
 
@@ -248,7 +248,8 @@ impl Source {
             workbook.rewind()?;
             return Ok(SourceContent::Workbook(workbook));
         }
-        let (begin, text) = peek::<{ OLE_MAGIC.len() }, _>(as_utf8(&first, content, options)?)?;
+        let (encoding, text) = as_utf8(&first, content, options.encoding)?;
+        let (begin, text) = peek::<{ OLE_MAGIC.len() }, _>(text)?;
         let begin = begin.trim_ascii_start();
         let mut foreign = FOREIGN_FORMATS
             .into_iter()
@@ -267,14 +268,23 @@ impl Source {
             Some(b'[') => FileFormat::Json,
             _ => FileFormat::Csv,
         });
-        Ok(SourceContent::Text(format, Box::new(text)))
+        Ok(SourceContent::Text {
+            format,
+            guessed: encoding,
+            content: Box::new(text),
+        })
     }
 }
 
 /// The content of a source.
 pub(in crate::import) enum SourceContent {
-    /// Text in this format, which is never [`FileFormat::Xlsx`].
-    Text(FileFormat, Box<dyn Read>),
+    Text {
+        /// The format, which is never [`FileFormat::Xlsx`].
+        format: FileFormat,
+        /// The encoding, if it was guessed.
+        guessed: Option<&'static Encoding>,
+        content: Box<dyn Read>,
+    },
     /// A copy of a workbook.
     Workbook(File),
 }
@@ -394,30 +404,37 @@ pub(super) fn too_large(max_bytes: u64) -> io::Error {
     io::Error::new(io::ErrorKind::FileTooLarge, message)
 }
 
+/// A text in UTF-8, and its encoding if it was guessed.
+type DecodedText<'p> = (Option<&'static Encoding>, Box<dyn Read + 'p>);
+
 /// Returns a text as UTF-8 without its byte-order mark. Windows programs call UTF-16 "Unicode". `first` contains its
-/// first bytes. Text without a mark is unchanged, unless the options have an encoding, and it is not UTF-8.
+/// first bytes. Text without a mark is unchanged, unless it is not UTF-8 and `other` is an encoding. Returns the encoding
+/// if it is guessed.
 pub(in crate::import) fn as_utf8<'p>(
     first: &[u8],
     mut content: impl Read + 'p,
-    options: &ReadOptions,
-) -> io::Result<Box<dyn Read + 'p>> {
+    other: TextEncoding,
+) -> io::Result<DecodedText<'p>> {
     let marked = Encoding::for_bom(first);
     if let Some((_, mark_len)) = marked {
         io::copy(&mut content.by_ref().take(mark_len as u64), &mut io::sink())?;
     }
-    let is_other = options.encoding.is_some() || options.sample.is_some();
-    if marked.map_or(!is_other, |(encoding, _)| encoding == UTF_8) {
-        return Ok(Box::new(content));
+    let is_unchanged = match marked {
+        Some((encoding, _)) => encoding == UTF_8,
+        None => matches!(other, TextEncoding::Refused),
+    };
+    if is_unchanged {
+        return Ok((None, Box::new(content)));
     }
     let mut bytes = Vec::new();
     content.read_to_end(&mut bytes)?;
-    let encoding = match (marked, &options.sample) {
+    let mut guessed = None;
+    let encoding = match (marked, other) {
         (Some((encoding, _)), _) => encoding,
-        (None, _) if std::str::from_utf8(&bytes).is_ok() => {
-            return Ok(Box::new(Cursor::new(bytes)));
-        }
-        (None, Some(sample)) => sample.encoding.get_or_init(|| guess_encoding(&bytes)),
-        (None, None) => options.encoding.unwrap_or(UTF_8),
+        (None, _) if std::str::from_utf8(&bytes).is_ok() => UTF_8,
+        (None, TextEncoding::Named(encoding)) => encoding,
+        (None, TextEncoding::Guessed) => guessed.insert(guess_encoding(&bytes)),
+        (None, TextEncoding::Refused) => UTF_8,
     };
     let (text, is_damaged) = encoding.decode_without_bom_handling(&bytes);
     if is_damaged {
@@ -432,7 +449,8 @@ pub(in crate::import) fn as_utf8<'p>(
         );
         return Err(io::Error::new(io::ErrorKind::InvalidData, message));
     }
-    Ok(Box::new(Cursor::new(text.into_owned().into_bytes())))
+    let text = Cursor::new(text.into_owned().into_bytes());
+    Ok((guessed, Box::new(text)))
 }
 
 /// Returns the probable encoding of a text that is not UTF-8.
@@ -616,7 +634,7 @@ mod tests {
             bounds,
             ..ReadOptions::default()
         })? {
-            SourceContent::Text(_, mut content) => content.read_to_end(&mut read).map(|_| read),
+            SourceContent::Text { mut content, .. } => content.read_to_end(&mut read).map(|_| read),
             SourceContent::Workbook(_) => panic!("it is a text"),
         }
     }
@@ -675,7 +693,7 @@ mod tests {
                     .unwrap()
                     .open(&ReadOptions::default())
                 {
-                    Ok(SourceContent::Text(format, _)) => Some(format),
+                    Ok(SourceContent::Text { format, .. }) => Some(format),
                     _ => None,
                 };
                 assert_eq!(found, expected, "{text}");
@@ -758,9 +776,9 @@ mod tests {
             let outcome = as_utf8(
                 &content[..content.len().min(4)],
                 content,
-                &ReadOptions::default(),
+                TextEncoding::Refused,
             )
-            .and_then(|mut text| text.read_to_end(&mut read));
+            .and_then(|(_, mut text)| text.read_to_end(&mut read));
             match (outcome, expected) {
                 (Ok(_), Ok(expected)) => assert_eq!(read, expected, "{content:?}"),
                 (Err(error), Err(expected)) => assert!(
@@ -774,10 +792,7 @@ mod tests {
 
     #[test]
     fn a_recipe_names_an_encoding() {
-        let options = ReadOptions {
-            encoding: Some(encoding_rs::WINDOWS_1252),
-            ..ReadOptions::default()
-        };
+        let encoding = TextEncoding::Named(encoding_rs::WINDOWS_1252);
         // A text that is UTF-8 is read as UTF-8.
         for (stored, expected) in [
             (&b"Soci\xe9t\xe9"[..], "Société"),
@@ -785,8 +800,9 @@ mod tests {
             (b"A", "A"),
         ] {
             let mut read = String::new();
-            as_utf8(&stored[..1], stored, &options)
+            as_utf8(&stored[..1], stored, encoding)
                 .unwrap()
+                .1
                 .read_to_string(&mut read)
                 .unwrap();
             assert_eq!(read, expected);

@@ -5,8 +5,6 @@ use std::fmt::Display;
 
 use serde_json::{Map, Value};
 
-use crate::import::read::cells::{Notation, normalize, normalize_issn};
-use crate::import::read::options::ISSN_COLUMNS;
 use crate::import::row_faults::RowFaults;
 use crate::model::dataset::NOT_AN_ID;
 use crate::model::field::Field;
@@ -106,26 +104,18 @@ impl<F: Fields> Statement<F> {
         });
     }
 
-    /// Reads a cell as the field with this index. `name` is its name in reports. A bad value is reported and not set.
+    /// Reads a normalized text as the field with this index. `name` is its name in reports. A bad value is reported and
+    /// not set.
     pub fn read_csv(
         &mut self,
         index: usize,
-        cell: &str,
-        notation: &Notation,
+        text: &str,
         name: &dyn Display,
         faults: &mut RowFaults<'_>,
     ) {
-        let field = &F::table().fields[index];
-        match normalize_cell(field, cell, notation, name, faults) {
-            Some(plain) if plain.is_empty() => self.set_null(index),
-            Some(plain) if notation.is_json && field.kind == ValueKind::Text => {
-                self.read_json(index, Value::String(plain.into_owned()), name, faults);
-            }
-            Some(plain) => self.read(index, name, faults, |value, reader| {
-                value.read_csv(&plain, reader)
-            }),
-            None => {}
-        }
+        self.read(index, name, faults, |value, reader| {
+            value.read_csv(text, reader)
+        });
     }
 
     fn read(
@@ -168,29 +158,6 @@ impl<F: Fields> Statement<F> {
     pub fn set_null(&mut self, index: usize) {
         self.is_set[index] = true;
     }
-}
-
-/// Returns a cell in the form that the field is parsed from, or reports its fault.
-fn normalize_cell<'c>(
-    field: &Field,
-    cell: &'c str,
-    notation: &Notation,
-    name: &dyn Display,
-    faults: &mut RowFaults<'_>,
-) -> Option<Cow<'c, str>> {
-    if ISSN_COLUMNS.contains(&field.column.as_str())
-        && let Some((issn, lacks_zero)) = normalize_issn(&field.column, cell)
-    {
-        if lacks_zero {
-            let message =
-                message!("has 7 digits; it is stored as `{issn}`, whose check digit fits");
-            faults.warn_value(name, cell, message);
-        }
-        return Some(Cow::Owned(issn));
-    }
-    normalize(field.kind, cell, notation)
-        .map_err(|message| faults.push_value(name, cell, message))
-        .ok()
 }
 
 /// Collects the faults and links of one field.
@@ -293,9 +260,6 @@ fn id_of(json: &Value) -> Option<Id> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::findings::{FilePosition, Findings};
-    use crate::import::row_faults::UnknownNames;
-    use crate::model::{ConferenceFields, JournalFields};
 
     impl<F: Fields> Display for Statement<F> {
         /// Formats the set fields in the order of the table, and then the links.
@@ -321,125 +285,6 @@ mod tests {
                 .filter(|(_, list)| list != "[]")
                 .map(|(name, list)| format!("{name}({list})"));
             f.write_str(&named.chain(links).collect::<Vec<_>>().join(" "))
-        }
-    }
-
-    /// Returns the value that a cell gives a field, as JSON or as links, or the messages of its faults.
-    fn shown<F: Fields>(name: &str, cell: &str) -> String {
-        let position = FilePosition {
-            file: "f".into(),
-            line: 1,
-        };
-        let mut bad = Findings::default();
-        let index = F::table()
-            .fields
-            .iter()
-            .position(|field| field.name == name)
-            .unwrap();
-        let mut statement = Statement::<F>::new();
-        let (mut names, mut warnings) = (UnknownNames::default(), Findings::default());
-        let mut faults = RowFaults::new(&position, &mut bad).of_file(&mut names, &mut warnings);
-        statement.read_csv(index, cell, &Notation::default(), &"x", &mut faults);
-        assert_eq!(
-            statement.is_set[index],
-            bad.is_empty(),
-            "what is bad is reported, and nothing else is"
-        );
-        if !bad.is_empty() {
-            return bad.to_string();
-        }
-        statement.to_string().replacen(&format!("{name}="), "", 1)
-    }
-
-    #[test]
-    fn csv_cells_are_read() {
-        let cases = [
-            ("city", "", "null"),
-            ("city", " a ", r#"" a ""#),
-            ("city", "'=1", r#""=1""#),
-            ("city", "'tis", r#""'tis""#),
-            ("start_date", "2026-02-28", r#""2026-02-28""#),
-            (
-                "start_date",
-                "2026-02-29",
-                "`2026-02-29` - write a date as YYYY-MM-DD, such as 2026-03-15",
-            ),
-            ("start_date_status", "not_found", r#""not_found""#),
-            ("start_date_status", "Confirmed", r#""confirmed""#),
-            ("start_date_status", " NOT FOUND", r#""not_found""#),
-            ("start_date_status", "sure", "write one of"),
-            ("year", "1900", "1900"),
-            ("year", "2101", "from 1900 to 2100"),
-            ("year", "2026.0", "2026"),
-            ("year", "+2026", "from 1900 to 2100"),
-            ("h_index", "0", "0"),
-            ("h_index", "007", "write a whole number"),
-            ("h_index", "9007199254740992", "write a whole number"),
-            ("sjr", "4.20", "4.2"),
-            (
-                "sjr",
-                "4,2",
-                "has a decimal comma; write a decimal point, `4.2`",
-            ),
-            ("sjr", "-1", "write a number from 0"),
-            ("sjr", "NaN", "is not a number; leave the cell empty"),
-            ("sjr", "1e999", "write a number from 0"),
-            ("formats.oral", "TRUE", "true"),
-            ("formats.oral", "false", "false"),
-            ("formats.oral", "yes", "true"),
-            ("formats.oral", "maybe", "write TRUE or FALSE"),
-            ("publishing.access", "open", r#""open""#),
-            ("publishing.access", "Hybrid", r#""hybrid""#),
-            ("publishing.access", "gold", r#""open""#),
-            (
-                "publishing.access",
-                "green",
-                "`subscription`, `hybrid`, `open`",
-            ),
-            ("issn_print", "2434561x", r#""2434-561X""#),
-            ("issn_online", "3785955", r#""0378-5955""#),
-            ("issn_online", "24345610", r#""24345610""#),
-            ("abbv", "2434561x", r#""2434561x""#),
-            (
-                "therapy_areas",
-                "['a', \"b's\"]",
-                "without brackets and quotes: `a; b's`",
-            ),
-            (
-                "therapy_areas",
-                r#"["a","b"]"#,
-                "without brackets and quotes: `a; b`",
-            ),
-            ("therapy_areas", "['a']", "without brackets and quotes: `a`"),
-            ("therapy_areas", "[a]", r#"["[a]"]"#),
-            (
-                "organizations",
-                r#"["A","B"]"#,
-                "without brackets and quotes: `A; B`",
-            ),
-            (
-                "tags",
-                "['T: A', 'T: B']",
-                "without brackets and quotes: `T: A; T: B`",
-            ),
-            ("therapy_areas", "a; b", r#"["a","b"]"#),
-            ("therapy_areas", "a;b", r#"["a;b"]"#),
-            ("therapy_areas", "'+a; b", r#"["+a","b"]"#),
-            ("therapy_areas", "a; ; b", "an item is empty"),
-            ("therapy_areas", "a; ", "an item is empty"),
-            ("tags", "Topic: A: B", "Tags([Label(\"Topic: A: B\")])"),
-            ("organizations", "'-X", "Organizations([Label(\"-X\")])"),
-        ];
-        for (field, text, expected) in cases {
-            let read = match ConferenceFields::table()
-                .fields
-                .iter()
-                .any(|known| known.name == field)
-            {
-                true => shown::<ConferenceFields>(field, text),
-                false => shown::<JournalFields>(field, text),
-            };
-            assert!(read.contains(expected), "{field} {text:?}: {read}");
         }
     }
 }

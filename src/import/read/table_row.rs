@@ -6,10 +6,12 @@ use std::borrow::Cow;
 use serde_json::Value;
 use url::Url;
 
-use crate::import::read::cells::{Notation, TableCell, normalize, parse_flag};
+use crate::import::read::cells::{
+    Container, Notation, TableCell, normalize, normalize_issn, parse_flag,
+};
 use crate::import::read::columns::{ColumnMeaning, Columns};
 use crate::import::read::dates::{DateOrder, date_range};
-use crate::import::read::options::{ReadOptions, column_letters};
+use crate::import::read::options::{ISSN_COLUMNS, ReadOptions};
 use crate::import::read::statement::Statement;
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::RowEdit;
@@ -22,151 +24,306 @@ use crate::model::value::text::{ITEM_SEPARATOR, split_at};
 use crate::model::value::{JsonType, ValueKind};
 use crate::model::{Fields, Id};
 
-/// Reads the cells of a row. If `is_rectangular`, there must be a cell for each column.
-pub(in crate::import) fn read_row<F: Fields>(
-    columns: &Columns<'_>,
-    cells: &[TableCell<'_>],
-    is_rectangular: bool,
-    notation: &Notation,
-    options: &ReadOptions,
-    faults: &mut RowFaults<'_>,
-) -> Option<(Option<Id>, RowEdit<F>)> {
-    let (width, named) = (columns.meanings.len(), columns.named_width);
-    let filled = cells
-        .iter()
-        .rposition(|cell| !cell.is_blank())
-        .map_or(0, |last| last + 1);
-    if is_rectangular && (cells.len() < named || filled > width) {
-        let actual = cells.len();
-        let message = match filled {
-            1 => message!(
-                "has one cell, but the header has {named}; if it is a note, leave an empty line above it"
-            ),
-            _ => message!(
-                "has {actual} cells, but the header has {named}; put cells that contain commas or line ends in quotes"
-            ),
-        };
-        faults.push_row(None, message);
-        return None;
+/// Reads the cells of a row.
+pub(in crate::import) struct RowReader<'r, 'f, F> {
+    options: &'r ReadOptions,
+    notation: Notation,
+    statement: Box<Statement<F>>,
+    pub faults: &'r mut RowFaults<'f>,
+}
+
+/// The id of a row.
+enum RowId {
+    /// Other fields identify the record.
+    Absent,
+    Valid(Id),
+    Invalid,
+}
+
+impl RowId {
+    /// Returns a row with this id, unless that is invalid.
+    fn with<F>(self, edit: RowEdit<F>) -> Option<(Option<Id>, RowEdit<F>)> {
+        match self {
+            RowId::Absent => Some((None, edit)),
+            RowId::Valid(id) => Some((Some(id), edit)),
+            RowId::Invalid => None,
+        }
     }
-    for (at, cell) in cells.iter().enumerate() {
-        let is_unnamed = columns
-            .meanings
-            .get(at)
-            .is_none_or(|column| *column == ColumnMeaning::Unnamed);
-        if is_unnamed && !cell.is_blank() {
-            let letters = column_letters(at);
-            if options.ignore_unknown {
-                faults.push_unknown("column", "", &format!("={letters}"), &[]);
+}
+
+impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
+    /// Creates a reader. `notation` is that of the file.
+    pub fn new(
+        options: &'r ReadOptions,
+        notation: Notation,
+        faults: &'r mut RowFaults<'f>,
+    ) -> RowReader<'r, 'f, F> {
+        RowReader {
+            options,
+            notation,
+            statement: Box::new(Statement::new()),
+            faults,
+        }
+    }
+
+    /// Reads the cells of `columns`. Returns `None` if the id is invalid.
+    pub fn read(
+        mut self,
+        columns: &Columns<'_>,
+        cells: &[TableCell<'_>],
+    ) -> Option<(Option<Id>, RowEdit<F>)> {
+        self.compare_equal_columns(columns, cells)?;
+        let none = TableCell::default();
+        let cell_of = |wanted: ColumnMeaning| {
+            let mut sources = columns.sources.iter();
+            let (_, at_columns) = sources.find(|(meaning, _)| *meaning == wanted)?;
+            Some(filled_cells(cells, at_columns).next().unwrap_or(&none))
+        };
+        let deleted = cell_of(ColumnMeaning::Deleted);
+        let is_deleted = deleted.is_some_and(|cell| self.read_deleted(cell));
+        // A row with an invalid id is read too, to report its other faults.
+        let id = cell_of(ColumnMeaning::Id).map_or(RowId::Absent, |cell| self.read_id(cell));
+        if is_deleted {
+            return id.with(RowEdit::Remove);
+        }
+        for (meaning, at_columns) in &columns.sources {
+            if let ColumnMeaning::Fields(fields) = meaning {
+                let is_given = columns.pass_filters_of(fields[0], cells);
+                let mut found: Vec<&TableCell<'_>> = filled_cells(cells, at_columns).collect();
+                if !is_given {
+                    self.count_unmet(fields[0], &found);
+                    found.clear();
+                }
+                self.read_cells(fields, &found);
+            }
+        }
+        self.notation = self.options.notation();
+        for (index, constant) in &columns.constants {
+            let metric = columns.metric_of(*index);
+            let lacks_metric = metric.is_some_and(|metric| self.statement.is_empty(metric));
+            if self.statement.is_empty(*index) && !lacks_metric {
+                self.read_text(*index, constant);
+            }
+        }
+        id.with(RowEdit::Set(self.statement))
+    }
+
+    /// Counts a cell that is left empty, since its row lacks a value that its field needs.
+    fn count_unmet(&mut self, field: usize, cells: &[&TableCell<'_>]) {
+        let column = &F::table().fields[field].column;
+        if cells.iter().any(|cell| !cell.is_blank())
+            && let Some(effects) = self.faults.effects()
+        {
+            *effects.unmet.entry(column.clone()).or_default() += 1;
+        }
+    }
+
+    /// Reports columns of one header that differ in the row, unless they are joined to a list.
+    fn compare_equal_columns(
+        &mut self,
+        columns: &Columns<'_>,
+        cells: &[TableCell<'_>],
+    ) -> Option<()> {
+        for (meaning, at_columns) in &columns.sources {
+            let mut filled = filled_cells(cells, at_columns);
+            if meaning.is_joined(F::table()) {
                 continue;
             }
-            let message = message!(
-                "has a value in column {letters}, which has no name; name it, clear the cell, or read it with --map \
-                 '={letters}=FIELD'"
-            );
-            faults.push_row(Some(&cell.text), message);
-        }
-    }
-    for (meaning, at_columns) in columns
-        .sources
-        .iter()
-        .filter(|(_, at_columns)| at_columns.len() > 1)
-    {
-        let is_joined = meaning.is_joined(F::table());
-        let mut filled = filled_cells(cells, at_columns);
-        if let Some(first) = filled.next()
-            && let Some(other) = filled.find(|cell| !is_joined && cell.text != first.text)
-        {
-            let names: Vec<String> = at_columns.iter().map(|at| columns.name(*at)).collect();
-            let message = message!(
-                "the columns {} have one header, and differ here; ignore one of them, such as `HEADER#2`",
-                names.join(" and ")
-            );
-            faults.push_row(Some(&other.text), message);
-            return None;
-        }
-    }
-    let none = TableCell::default();
-    let cell_of = |wanted: ColumnMeaning| {
-        let (_, at_columns) = columns
-            .sources
-            .iter()
-            .find(|(meaning, _)| *meaning == wanted)?;
-        Some(filled_cells(cells, at_columns).next().unwrap_or(&none))
-    };
-    let is_deleted = cell_of(ColumnMeaning::Deleted).is_some_and(|cell| read_deleted(cell, faults));
-    // Without a column `id`, other fields identify the record. A row with an invalid id is read too, to report its
-    // other faults.
-    let id = cell_of(ColumnMeaning::Id).map(|cell| read_id(cell, faults));
-    if is_deleted {
-        return (id != Some(None)).then(|| (id.flatten(), RowEdit::Remove));
-    }
-    let table = F::table();
-    let mut statement = Box::new(Statement::<F>::new());
-    let (mut filled, mut texts): (Vec<&TableCell<'_>>, Vec<Cow<'_, str>>) =
-        (Vec::new(), Vec::new());
-    for (meaning, at_columns) in &columns.sources {
-        let ColumnMeaning::Fields(fields) = meaning else {
-            continue;
-        };
-        let field = &table.fields[fields[0]];
-        filled.clear();
-        texts.clear();
-        filled.extend(filled_cells(cells, at_columns));
-        if !columns.passes_filters_of(fields[0], cells) {
-            if filled.iter().any(|cell| !cell.is_blank()) {
-                let mut effects = options.effects.borrow_mut();
-                *effects.unmet.entry(field.column.clone()).or_default() += 1;
-            }
-            filled.clear();
-        }
-        for cell in &filled {
-            let fault = type_fault(cell, field.kind, fields.len() > 1).filter(|_| {
-                !options
-                    .words_of(&field.column)
-                    .any(|word| word.is(&cell.text))
-            });
-            match fault.map_or_else(|| cell_text(cell, field), Err) {
-                Ok(text) => texts.push(text),
-                Err(message) => faults.push_value(&field.column, &cell.text, message),
+            if let Some(first) = filled.next()
+                && let Some(other) = filled.find(|cell| cell.text != first.text)
+            {
+                let names: Vec<String> = at_columns.iter().map(|at| columns.name(*at)).collect();
+                let message = message!(
+                    "the columns {} have one header, and differ here; ignore one of them, such as `HEADER#2`",
+                    names.join(" and ")
+                );
+                self.faults.push_row(Some(&other.text), message);
+                return None;
             }
         }
-        if texts.len() < filled.len() {
-            continue;
+        Some(())
+    }
+
+    fn read_id(&mut self, cell: &TableCell<'_>) -> RowId {
+        let fault = cell.fault.clone();
+        if let Some(fault) = fault.or_else(|| type_fault(cell, ValueKind::Integer, false)) {
+            self.faults.push_value(&"id", &cell.text, fault);
+            return RowId::Invalid;
         }
         let notation = Notation {
-            is_number: filled.first().is_some_and(|cell| cell.is_number),
-            ..*notation
+            is_number: cell.is_number,
+            ..Notation::default()
         };
-        match &*texts {
-            [] => fields.iter().for_each(|index| statement.set_null(*index)),
-            texts => read_texts(
-                fields,
-                texts,
-                &filled,
-                &notation,
-                options,
-                &mut statement,
-                faults,
-            ),
+        let message = match normalize(ValueKind::Integer, &cell.text, &notation) {
+            Ok(text) if text.is_empty() => {
+                self.faults.push(&"id", "is missing; give each row an id");
+                return RowId::Invalid;
+            }
+            Ok(text) => match text.parse::<Id>() {
+                Ok(id) => return RowId::Valid(id),
+                Err(error) => message!("{error}, without zeros before it"),
+            },
+            Err(message) => message,
+        };
+        self.faults.push_value(&"id", &cell.text, message);
+        RowId::Invalid
+    }
+
+    /// Reads the cell of the column `deleted`.
+    fn read_deleted(&mut self, cell: &TableCell<'_>) -> bool {
+        let is_flag = cell.fault.is_none() && cell.json.is_none_or(|json| json == JsonType::Flag);
+        match parse_flag(&cell.text) {
+            Some(is_deleted) if is_flag => is_deleted,
+            None if cell.is_blank() && is_flag => false,
+            _ => {
+                self.faults.push_value(
+                    &"deleted",
+                    &cell.text,
+                    "write TRUE to remove the row (in JSON true, without quotation marks), or leave it empty",
+                );
+                false
+            }
         }
     }
-    for (index, constant) in &columns.constants {
-        let lacks_metric = columns
-            .metric_of(*index)
-            .is_some_and(|metric| statement.is_empty(metric));
-        if statement.is_empty(*index) && !lacks_metric {
-            read_text(
-                *index,
-                constant,
-                &options.notation(),
-                options,
-                &mut statement,
-                faults,
-            );
+
+    /// Reads the cells of a row for `fields`: several fields share the first cell, and a list joins all cells.
+    fn read_cells(&mut self, fields: &[usize], cells: &[&TableCell<'_>]) {
+        let field = &F::table().fields[fields[0]];
+        let mut texts: Vec<Cow<'_, str>> = Vec::with_capacity(cells.len());
+        for cell in cells {
+            let mut words = self.options.words_of(&field.column);
+            let fault = type_fault(cell, field.kind, fields.len() > 1)
+                .filter(|_| !words.any(|word| word.is(&cell.text)));
+            match fault.map_or_else(|| cell_text(cell, field), Err) {
+                Ok(text) => texts.push(text),
+                Err(message) => self.faults.push_value(&field.column, &cell.text, message),
+            }
+        }
+        if texts.len() < cells.len() {
+            return;
+        }
+        let [text, ..] = &*texts else {
+            return fields
+                .iter()
+                .for_each(|index| self.statement.set_null(*index));
+        };
+        self.notation.is_number = cells[0].is_number;
+        let has_items = cells.iter().any(|cell| cell.items.is_some());
+        let is_plain = texts.len() == 1
+            && self.options.list_separator.is_none()
+            && self.options.words_of(&field.column).next().is_none();
+        if fields.len() > 1 {
+            self.read_parts(fields, text);
+        } else if field.kind.is_list() && (has_items || !is_plain) {
+            self.read_list(fields[0], &texts, cells);
+        } else {
+            self.read_text(fields[0], text);
         }
     }
-    (id != Some(None)).then(|| (id.flatten(), RowEdit::Set(statement)))
+
+    /// Reads a text that several fields share.
+    fn read_parts(&mut self, fields: &[usize], text: &str) {
+        let table = &F::table().fields;
+        let column = &table[fields[0]].column;
+        let text = self.meaning_of(column, text).unwrap_or_default();
+        let parts: Vec<&Field> = fields.iter().map(|index| &table[*index]).collect();
+        match split_parts(&parts, text, self.notation.dates, self.options) {
+            Ok(texts) => {
+                for (index, text) in fields.iter().zip(texts) {
+                    self.read_text(*index, &text);
+                }
+            }
+            Err(message) => self.faults.push_value(column, text, message),
+        }
+    }
+
+    /// Reads the items of all cells as a list.
+    fn read_list(&mut self, index: usize, texts: &[Cow<'_, str>], cells: &[&TableCell<'_>]) {
+        let column = &F::table().fields[index].column;
+        let separator = self.options.list_separator.as_deref();
+        let mut items: Vec<Value> = Vec::new();
+        for (text, cell) in texts.iter().zip(cells) {
+            match (
+                &cell.items,
+                split_at(text, separator.unwrap_or(ITEM_SEPARATOR)),
+            ) {
+                (Some(found), _) => items.extend(found.iter().cloned()),
+                // Blanks around a separator of the source belong to no item. In the lists of an export they do.
+                (None, Ok(found)) if separator.is_some() => {
+                    items.extend(found.map(|item| Value::from(item.trim())));
+                }
+                (None, Ok(found)) => items.extend(found.map(Value::from)),
+                (None, Err(message)) => return self.faults.push_value(column, text, message),
+            }
+        }
+        let meant = |item| match item {
+            Value::String(text) => Some(self.meaning_of(column, &text)?.into()),
+            other => Some(other),
+        };
+        let items = items.into_iter().filter_map(meant);
+        let items: Vec<Value> = items.filter(|item| !is_empty(item)).collect();
+        self.statement
+            .read_json(index, Value::Array(items), column, self.faults);
+    }
+
+    /// Reads one text as one field.
+    fn read_text(&mut self, index: usize, text: &str) {
+        let field = &F::table().fields[index];
+        let plain = match self.meaning_of(&field.column, text) {
+            Some(text) => self.normalize(field, text),
+            None => Some(Cow::Borrowed("")),
+        };
+        let Some(plain) = plain else { return };
+        let is_json = self.notation.container == Container::Json;
+        if plain.is_empty() {
+            self.statement.set_null(index);
+        } else if is_json && field.kind == ValueKind::Text {
+            let text = Value::String(plain.into_owned());
+            self.statement
+                .read_json(index, text, &field.column, self.faults);
+        } else {
+            self.statement
+                .read_csv(index, &plain, &field.column, self.faults);
+        }
+    }
+
+    /// Returns the [`meaning_of`](ReadOptions::meaning_of) a text, and counts it if it is empty.
+    fn meaning_of<'t>(&mut self, column: &str, text: &'t str) -> Option<&'t str>
+    where
+        'r: 't,
+    {
+        let options = self.options;
+        let meaning = options.meaning_of(column, text);
+        if meaning.is_none()
+            && let Some(effects) = self.faults.effects()
+        {
+            let key = (column.to_owned(), text.trim().to_owned());
+            *effects.emptied.entry(key).or_default() += 1;
+        }
+        meaning
+    }
+
+    /// Returns a text in the form that the field is parsed from, or reports its fault.
+    fn normalize<'t>(&mut self, field: &Field, text: &'t str) -> Option<Cow<'t, str>> {
+        let column = &field.column;
+        if ISSN_COLUMNS.contains(&column.as_str())
+            && let Some((issn, lacks_zero)) = normalize_issn(column, text)
+        {
+            if lacks_zero {
+                let message =
+                    message!("has 7 digits; it is stored as `{issn}`, whose check digit fits");
+                self.faults.warn_value(column, text, message);
+            }
+            return Some(Cow::Owned(issn));
+        }
+        let notation = Notation {
+            is_price: column.ends_with("_usd"),
+            ..self.notation
+        };
+        normalize(field.kind, text, &notation)
+            .map_err(|message| self.faults.push_value(column, text, message))
+            .ok()
+    }
 }
 
 /// Returns the cells of columns: of one column its cell, and of several those that are not blank.
@@ -231,131 +388,6 @@ fn names_unit(column: &str, unit: &str) -> bool {
     column
         .split('_')
         .any(|word| singular(word) == singular(unit))
-}
-
-fn read_id(cell: &TableCell<'_>, faults: &mut RowFaults<'_>) -> Option<Id> {
-    let fault = cell.fault.clone();
-    if let Some(fault) = fault.or_else(|| type_fault(cell, ValueKind::Integer, false)) {
-        faults.push_value(&"id", &cell.text, fault);
-        return None;
-    }
-    let notation = Notation {
-        is_number: cell.is_number,
-        ..Notation::default()
-    };
-    match normalize(ValueKind::Integer, &cell.text, &notation) {
-        Ok(text) if text.is_empty() => faults.push(&"id", "is missing; give each row an id"),
-        Ok(text) => match text.parse::<Id>() {
-            Ok(id) => return Some(id),
-            Err(error) => faults.push_value(
-                &"id",
-                &cell.text,
-                message!("{error}, without zeros before it"),
-            ),
-        },
-        Err(message) => faults.push_value(&"id", &cell.text, message),
-    }
-    None
-}
-
-/// Parses the cell of the column `deleted`.
-fn read_deleted(cell: &TableCell<'_>, faults: &mut RowFaults<'_>) -> bool {
-    let is_flag = cell.fault.is_none() && cell.json.is_none_or(|json| json == JsonType::Flag);
-    match parse_flag(&cell.text) {
-        Some(is_deleted) if is_flag => is_deleted,
-        None if cell.is_blank() && is_flag => false,
-        _ => {
-            faults.push_value(
-                &"deleted",
-                &cell.text,
-                "write TRUE to remove the row (in JSON true, without quotation marks), or leave it empty",
-            );
-            false
-        }
-    }
-}
-
-/// Reads the cells of a row for `fields`: several fields share the first text, and a list joins all cells.
-fn read_texts<F: Fields>(
-    fields: &[usize],
-    texts: &[Cow<'_, str>],
-    cells: &[&TableCell<'_>],
-    notation: &Notation,
-    options: &ReadOptions,
-    statement: &mut Statement<F>,
-    faults: &mut RowFaults<'_>,
-) {
-    let (Some(index), Some(text)) = (fields.first(), texts.first()) else {
-        return;
-    };
-    let table = &F::table().fields;
-    let field = &table[*index];
-    if fields.len() > 1 {
-        let text = options
-            .read_meaning(&field.column, text)
-            .unwrap_or_default();
-        let parts: Vec<&Field> = fields.iter().map(|index| &table[*index]).collect();
-        return match split_parts(&parts, text, notation.dates, options) {
-            Ok(texts) => {
-                for (index, text) in fields.iter().zip(texts) {
-                    read_text(*index, &text, notation, options, statement, faults);
-                }
-            }
-            Err(message) => faults.push_value(&field.column, text, message),
-        };
-    }
-    let has_items = cells.iter().any(|cell| cell.items.is_some());
-    let is_plain = texts.len() == 1
-        && options.list_separator.is_none()
-        && options.words_of(&field.column).next().is_none();
-    if !field.kind.is_list() || is_plain && !has_items {
-        return read_text(*index, text, notation, options, statement, faults);
-    }
-    let separator = options.list_separator.as_deref().unwrap_or(ITEM_SEPARATOR);
-    let mut items: Vec<Value> = Vec::new();
-    for (text, cell) in texts.iter().zip(cells) {
-        match (&cell.items, split_at(text, separator)) {
-            (Some(found), _) => items.extend(found.iter().cloned()),
-            // Blanks around a separator of the source belong to no item. In the lists of an export they do.
-            (None, Ok(found)) if options.list_separator.is_some() => {
-                items.extend(found.map(|item| Value::from(item.trim())));
-            }
-            (None, Ok(found)) => items.extend(found.map(Value::from)),
-            (None, Err(message)) => return faults.push_value(&field.column, text, message),
-        }
-    }
-    let meant = |item| match item {
-        Value::String(text) => Some(options.read_meaning(&field.column, &text)?.into()),
-        other => Some(other),
-    };
-    let items = items
-        .into_iter()
-        .filter_map(meant)
-        .filter(|item| !is_empty(item))
-        .collect();
-    statement.read_json(*index, Value::Array(items), &field.column, faults);
-}
-
-/// Reads one text as one field.
-fn read_text<F: Fields>(
-    index: usize,
-    text: &str,
-    notation: &Notation,
-    options: &ReadOptions,
-    statement: &mut Statement<F>,
-    faults: &mut RowFaults<'_>,
-) {
-    let column = &F::table().fields[index].column;
-    match options.read_meaning(column, text) {
-        Some(text) => {
-            let notation = Notation {
-                is_price: column.ends_with("_usd"),
-                ..*notation
-            };
-            statement.read_csv(index, text, &notation, column, faults);
-        }
-        None => statement.set_null(index),
-    }
 }
 
 /// Returns the address to store for a cell with the text `text` and a hyperlink to `link`. An address in the text takes
@@ -506,6 +538,7 @@ fn split_place(text: &str, options: &ReadOptions) -> Result<Vec<String>, Message
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::import::findings::{FilePosition, Findings};
     use crate::model::{ConferenceFields, Fields, JournalFields};
 
     #[test]
@@ -639,6 +672,121 @@ mod tests {
                 shown == expected || expected.len() > 12 && shown.starts_with(expected),
                 "{text}: {shown}"
             );
+        }
+    }
+
+    /// Returns the value that a cell gives a field, as JSON or as links, or the messages of its faults.
+    fn shown<F: Fields>(name: &str, cell: &str) -> String {
+        let position = FilePosition {
+            file: "f".into(),
+            line: 1,
+        };
+        let mut bad = Findings::default();
+        let index = F::table()
+            .fields
+            .iter()
+            .position(|field| field.name == name)
+            .unwrap();
+        let options = ReadOptions::default();
+        let mut faults = RowFaults::new(&position, &mut bad);
+        let mut reader = RowReader::<F>::new(&options, Notation::default(), &mut faults);
+        reader.read_text(index, cell);
+        let statement = reader.statement.to_string();
+        if !bad.is_empty() {
+            return bad.to_string();
+        }
+        statement.replacen(&format!("{name}="), "", 1)
+    }
+
+    #[test]
+    fn csv_cells_are_read() {
+        let cases = [
+            ("city", "", "null"),
+            ("city", " a ", r#"" a ""#),
+            ("city", "'=1", r#""=1""#),
+            ("city", "'tis", r#""'tis""#),
+            ("start_date", "2026-02-28", r#""2026-02-28""#),
+            (
+                "start_date",
+                "2026-02-29",
+                "`2026-02-29` - write a date as YYYY-MM-DD, such as 2026-03-15",
+            ),
+            ("start_date_status", "not_found", r#""not_found""#),
+            ("start_date_status", "Confirmed", r#""confirmed""#),
+            ("start_date_status", " NOT FOUND", r#""not_found""#),
+            ("start_date_status", "sure", "write one of"),
+            ("year", "1900", "1900"),
+            ("year", "2101", "from 1900 to 2100"),
+            ("year", "2026.0", "2026"),
+            ("year", "+2026", "from 1900 to 2100"),
+            ("h_index", "0", "0"),
+            ("h_index", "007", "write a whole number"),
+            ("h_index", "9007199254740992", "write a whole number"),
+            ("sjr", "4.20", "4.2"),
+            (
+                "sjr",
+                "4,2",
+                "has a decimal comma; write a decimal point, `4.2`",
+            ),
+            ("sjr", "-1", "write a number from 0"),
+            ("sjr", "NaN", "is not a number; leave the cell empty"),
+            ("sjr", "1e999", "write a number from 0"),
+            ("formats.oral", "TRUE", "true"),
+            ("formats.oral", "false", "false"),
+            ("formats.oral", "yes", "true"),
+            ("formats.oral", "maybe", "write TRUE or FALSE"),
+            ("publishing.access", "open", r#""open""#),
+            ("publishing.access", "Hybrid", r#""hybrid""#),
+            ("publishing.access", "gold", r#""open""#),
+            (
+                "publishing.access",
+                "green",
+                "`subscription`, `hybrid`, `open`",
+            ),
+            ("issn_print", "2434561x", r#""2434-561X""#),
+            ("issn_online", "3785955", r#""0378-5955""#),
+            ("issn_online", "24345610", r#""24345610""#),
+            ("abbv", "2434561x", r#""2434561x""#),
+            (
+                "therapy_areas",
+                "['a', \"b's\"]",
+                "without brackets and quotes: `a; b's`",
+            ),
+            (
+                "therapy_areas",
+                r#"["a","b"]"#,
+                "without brackets and quotes: `a; b`",
+            ),
+            ("therapy_areas", "['a']", "without brackets and quotes: `a`"),
+            ("therapy_areas", "[a]", r#"["[a]"]"#),
+            (
+                "organizations",
+                r#"["A","B"]"#,
+                "without brackets and quotes: `A; B`",
+            ),
+            (
+                "tags",
+                "['T: A', 'T: B']",
+                "without brackets and quotes: `T: A; T: B`",
+            ),
+            ("therapy_areas", "a; b", r#"["a","b"]"#),
+            ("therapy_areas", "a;b", r#"["a;b"]"#),
+            ("therapy_areas", "'+a; b", r#"["+a","b"]"#),
+            ("therapy_areas", "a; ; b", "an item is empty"),
+            ("therapy_areas", "a; ", "an item is empty"),
+            ("tags", "Topic: A: B", "Tags([Label(\"Topic: A: B\")])"),
+            ("organizations", "'-X", "Organizations([Label(\"-X\")])"),
+        ];
+        for (field, text, expected) in cases {
+            let read = match ConferenceFields::table()
+                .fields
+                .iter()
+                .any(|known| known.name == field)
+            {
+                true => shown::<ConferenceFields>(field, text),
+                false => shown::<JournalFields>(field, text),
+            };
+            assert!(read.contains(expected), "{field} {text:?}: {read}");
         }
     }
 }

@@ -2,9 +2,11 @@
 
 use std::ops::ControlFlow;
 
-use crate::import::read::cells::{Notation, TableCell};
+use crate::import::read::cells::{Container, Notation, TableCell};
 use crate::import::read::columns::{ColumnMeaning, Columns, identify_rows};
-use crate::import::read::table_row::read_row;
+use crate::import::read::options::{ReadOptions, column_letters};
+use crate::import::read::table_row::RowReader;
+use crate::import::row_faults::RowFaults;
 use crate::import::rows::FileRows;
 use crate::model::Fields;
 use crate::model::fold::{comparable, is_blank};
@@ -13,12 +15,30 @@ use crate::model::message::{Message, message};
 /// The maximum number of rows above the header.
 pub(in crate::import) const MAX_ROWS_ABOVE: usize = 20;
 
+/// A row of a table.
+pub(in crate::import) struct TableRow<'a> {
+    /// The first line of the row, from 1.
+    pub line: u64,
+    pub cells: &'a [TableCell<'a>],
+    /// The reason why the row cannot be read.
+    pub fault: Option<Message>,
+    /// A warning about the row.
+    pub warning: Option<&'static str>,
+}
+
+/// Takes the rows of a table, including the header.
+pub(in crate::import) trait TableSink {
+    /// Takes a row. Returns `Break` if no more rows are needed.
+    fn add_row(&mut self, row: TableRow<'_>) -> ControlFlow<()>;
+
+    /// Takes the reason why a row cannot be read.
+    fn add_fault(&mut self, line: u64, message: Message);
+}
+
 /// Reads the rows of a table, including the header.
 pub(in crate::import) struct TableReader<'r, 'a, F> {
     rows: &'r mut FileRows<'a, F>,
     header: HeaderState<'a>,
-    /// Whether each row must have a cell for each column, even an empty one.
-    is_rectangular: bool,
     /// Whether a column cannot be read. Then missing values in rows are not reported, since that column may contain
     /// them.
     is_incomplete: bool,
@@ -43,18 +63,50 @@ enum HeaderState<'a> {
     Found(Option<Columns<'a>>),
 }
 
+impl<F: Fields> TableSink for TableReader<'_, '_, F> {
+    fn add_row(&mut self, row: TableRow<'_>) -> ControlFlow<()> {
+        let filled = row.cells.iter().filter(|cell| !cell.is_blank()).count();
+        if filled == 0 {
+            return ControlFlow::Continue(());
+        }
+        let follows_gap = row.line > self.last_line + 1;
+        self.last_line = row.line + self.line_ends_in(row.cells);
+        let options = self.rows.options;
+        let bounds = &options.bounds;
+        if options.header_rows == Some(0) && matches!(self.header, HeaderState::Searching(_)) {
+            let names = vec![TableCell::default(); row.cells.len()];
+            self.read_header(row.line, &names)?;
+        }
+        match std::mem::replace(&mut self.header, HeaderState::Found(None)) {
+            HeaderState::Searching(above) => {
+                self.header = HeaderState::Searching(above);
+                self.search_header(row.line, row.cells)
+            }
+            HeaderState::Found(Some(columns)) if self.row_count < bounds.rows => {
+                self.read_row(&columns, row, filled, follows_gap);
+                self.header = HeaderState::Found(Some(columns));
+                ControlFlow::Continue(())
+            }
+            // No row follows an unusable header.
+            HeaderState::Found(_) => {
+                self.rows.add_fault(row.line, bounds.rows_fault("rows"));
+                ControlFlow::Break(())
+            }
+        }
+    }
+
+    fn add_fault(&mut self, line: u64, message: Message) {
+        self.row_count += 1;
+        self.rows.add_fault(line, message);
+    }
+}
+
 impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
-    /// Creates a reader. `notation` is that of all cells. If `is_rectangular`, a row with fewer cells than the header
-    /// is bad.
-    pub fn new(
-        rows: &'r mut FileRows<'a, F>,
-        notation: Notation,
-        is_rectangular: bool,
-    ) -> TableReader<'r, 'a, F> {
+    /// Creates a reader. `notation` is that of all cells.
+    pub fn new(rows: &'r mut FileRows<'a, F>, notation: Notation) -> TableReader<'r, 'a, F> {
         TableReader {
             rows,
             header: HeaderState::Searching(Vec::new()),
-            is_rectangular,
             is_incomplete: false,
             row_count: 0,
             header_line: 0,
@@ -65,51 +117,25 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         }
     }
 
-    /// Adds the row that starts at `line`. `fault` says why it cannot be read. Returns `Break` if no more rows should
-    /// be read.
-    pub fn add_row(
-        &mut self,
-        line: u64,
-        cells: &[TableCell<'_>],
-        fault: Option<Message>,
-    ) -> ControlFlow<()> {
-        let filled = cells.iter().filter(|cell| !cell.is_blank()).count();
-        if filled == 0 {
-            return ControlFlow::Continue(());
-        }
-        let options = self.rows.options;
-        if let Some(sample) = &options.sample {
-            return sample.add_row(self.notation, cells);
-        }
-        if options.header_rows == Some(0) && !self.has_header() {
-            let names = vec![TableCell::default(); cells.len()];
-            if self.read_header(line, &names).is_break() {
-                return ControlFlow::Break(());
-            }
-        }
-        let follows_gap = line > self.last_line + 1;
+    /// Returns the number of lines of a text that end within cells.
+    fn line_ends_in(&self, cells: &[TableCell<'_>]) -> u64 {
         let line_ends_of = |cell: &TableCell<'_>| {
             cell.text.matches(['\r', '\n']).count() - cell.text.matches("\r\n").count()
         };
-        let line_ends = if self.is_rectangular {
-            cells.iter().map(line_ends_of).sum()
-        } else {
-            0
-        };
-        self.last_line = line + u64::try_from(line_ends).unwrap_or_default();
-        let columns = match &self.header {
-            HeaderState::Searching(_) => return self.search_header(line, cells),
-            HeaderState::Found(Some(columns)) if self.row_count < options.bounds.rows => columns,
-            // No row follows an unusable header.
-            HeaderState::Found(_) => {
-                self.rows.add_fault(line, options.bounds.rows_fault("rows"));
-                return ControlFlow::Break(());
-            }
-        };
+        match self.notation.container {
+            Container::Csv => cells.iter().map(line_ends_of).sum::<usize>() as u64,
+            Container::Sheet | Container::Json => 0,
+        }
+    }
+
+    /// Reads a row below the header, with so many filled cells.
+    fn read_row(&mut self, columns: &Columns<'a>, row: TableRow<'_>, filled: usize, gap: bool) {
+        let TableRow { line, cells, .. } = row;
+        let options = self.rows.options;
         let (named, has_id) = (columns.named(), columns.has_id(cells));
         let has_one_value = filled == 1 && named > 1 && !has_id;
         // Below an empty row, notes may have two cells.
-        let is_below = self.row_count > 0 && (follows_gap || self.is_below);
+        let is_below = self.row_count > 0 && (gap || self.is_below);
         self.is_below = is_below && filled * 3 <= named.max(3) && !has_id;
         let skipped = match () {
             () if self.row_count == 0 => None,
@@ -121,46 +147,35 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             () => None,
         };
         if let Some(message) = skipped {
+            return self.rows.warn(Some(line), message.into());
+        }
+        if let Some(message) = row.warning {
             self.rows.warn(Some(line), message.into());
-            return ControlFlow::Continue(());
         }
         self.row_count += 1;
         if !columns.pass_filters(cells) {
-            options.effects.borrow_mut().left_out += 1;
-            return ControlFlow::Continue(());
+            self.rows.effects.left_out += 1;
+            return;
         }
-        if let Some(fault) = fault {
-            self.rows.add_fault(line, fault);
-            return ControlFlow::Continue(());
+        if let Some(fault) = row.fault {
+            return self.rows.add_fault(line, fault);
         }
-        let (is_rectangular, notation) = (self.is_rectangular, self.notation);
+        let notation = self.notation;
         self.rows.add(line, |faults| {
-            read_row(columns, cells, is_rectangular, &notation, options, faults)
+            if notation.container == Container::Csv {
+                check_width(columns, cells, faults)?;
+            }
+            check_unnamed(columns, cells, options, faults);
+            RowReader::new(options, notation, faults).read(columns, cells)
         });
         let may_be_note =
             (filled == 1 && named > 2 && self.has_full_row || self.is_below) && !has_id;
         self.has_full_row |= filled > 1;
-        if let Some(row) = self
-            .rows
-            .rows
-            .last_mut()
-            .filter(|row| row.position.line == line)
-        {
+        let read = self.rows.rows.last_mut();
+        if let Some(row) = read.filter(|row| row.position.line == line) {
             row.is_bad |= self.is_incomplete;
             row.may_be_note = may_be_note;
         }
-        ControlFlow::Continue(())
-    }
-
-    /// Returns true if the header was found.
-    pub fn has_header(&self) -> bool {
-        matches!(self.header, HeaderState::Found(_))
-    }
-
-    /// Counts and reports a row that cannot be read.
-    pub fn add_fault(&mut self, line: u64, message: impl Into<Message>) {
-        self.row_count += 1;
-        self.rows.add_fault(line, message);
     }
 
     /// Ends the table. Returns the number of rows after the header.
@@ -196,7 +211,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
                 .iter()
                 .map(|(_, names)| names.as_slice()),
         );
-        let (sets, table) = (options.match_sets(F::STEM), F::table());
+        let table = F::table();
         let meanings: Vec<ColumnMeaning> = (names.iter().enumerate())
             .filter_map(|(at, name)| ColumnMeaning::find(table, options, name, 1, Some(at)))
             .collect();
@@ -205,7 +220,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         let is_named = |(at, name): (usize, &String)| {
             ColumnMeaning::find(table, options, name, 1, None).is_some() && at < names.len()
         };
-        let is_header = identify_rows(table, &sets, meanings.iter())
+        let is_header = identify_rows::<F>(options, &meanings)
             && (meanings.len() > 1 || filled != 2 || title_rows == 0)
             && (filled > 1 && options.header_rows.is_some()
                 || names.iter().enumerate().any(is_named));
@@ -241,16 +256,13 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
     /// Reads the header row.
     fn read_header(&mut self, line: u64, cells: &[TableCell<'_>]) -> ControlFlow<()> {
         let options = self.rows.options;
+        let container = self.notation.container;
         let (mut columns, mut is_incomplete) = (None, false);
         self.rows.add(line, |faults| {
-            columns = Columns::read(
-                cells,
-                F::table(),
-                options,
-                &options.match_sets(F::STEM),
-                false,
-                faults,
-            );
+            columns = Columns::read::<F>(cells, options, container, faults);
+            if let Some(columns) = &mut columns {
+                columns.find_filters(options, faults);
+            }
             is_incomplete = faults.has_fault();
             None
         });
@@ -337,6 +349,59 @@ pub(in crate::import) fn joined_header<'t>(
         }
     }
     names
+}
+
+/// Reports a row of a text that has fewer or more cells than the header.
+fn check_width(
+    columns: &Columns<'_>,
+    cells: &[TableCell<'_>],
+    faults: &mut RowFaults<'_>,
+) -> Option<()> {
+    let named = columns.named_width;
+    let filled = cells
+        .iter()
+        .rposition(|cell| !cell.is_blank())
+        .map_or(0, |last| last + 1);
+    if cells.len() >= named && filled <= columns.meanings.len() {
+        return Some(());
+    }
+    let actual = cells.len();
+    let message = match filled {
+        1 => message!(
+            "has one cell, but the header has {named}; if it is a note, leave an empty line above it"
+        ),
+        _ => message!(
+            "has {actual} cells, but the header has {named}; put cells that contain commas or line ends in quotes"
+        ),
+    };
+    faults.push_row(None, message);
+    None
+}
+
+/// Reports values in columns without a name.
+fn check_unnamed(
+    columns: &Columns<'_>,
+    cells: &[TableCell<'_>],
+    options: &ReadOptions,
+    faults: &mut RowFaults<'_>,
+) {
+    for (at, cell) in cells.iter().enumerate() {
+        let meaning = columns.meanings.get(at);
+        let is_unnamed = meaning.is_none_or(|column| *column == ColumnMeaning::Unnamed);
+        if !is_unnamed || cell.is_blank() {
+            continue;
+        }
+        let letters = column_letters(at);
+        if options.ignore_unknown {
+            faults.push_unknown("column", "", &format!("={letters}"), &[]);
+            continue;
+        }
+        let message = message!(
+            "has a value in column {letters}, which has no name; name it, clear the cell, or read it with --map \
+             '={letters}=FIELD'"
+        );
+        faults.push_row(Some(&cell.text), message);
+    }
 }
 
 /// Returns true if a row contains totals: a word for it, and otherwise only numbers.

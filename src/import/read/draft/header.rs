@@ -24,7 +24,7 @@ impl Header {
     pub fn find(kind: RowKind, rows: &Rows) -> Header {
         let count_known = |at: usize| {
             texts(&rows[at])
-                .filter(|text| is_known_name(kind, text))
+                .filter(|text| is_known_name(kind.table(), text))
                 .count()
         };
         let count_data = |at: usize| rows[at].iter().filter(|cell| is_data(cell)).count();
@@ -95,7 +95,9 @@ fn is_second(kind: RowKind, first: &[TableCell<'static>], second: &[TableCell<'s
     );
     (0..width).filter(filled).any(|at| {
         let own = &second[at].text;
-        is_known_name(kind, own) || is_known_name(kind, &names[at]) || year_of(own).is_some()
+        is_known_name(kind.table(), own)
+            || is_known_name(kind.table(), &names[at])
+            || year_of(own).is_some()
     })
 }
 

@@ -1,7 +1,7 @@
 //! Drafts of recipes: the columns of a file, each with its best field.
 //!
 //! The steps:
-//! 1. The readers of files collect the first rows ([`sample`]).
+//! 1. `sample` has the first rows.
 //! 2. `header` finds the header and the columns.
 //! 3. `assign` gives each column the fields that its header (`names`) and its cells (`content`, `currency`) allow.
 //! 4. `notation` finds out how the file writes numbers, dates, lists and gaps.
@@ -11,27 +11,23 @@ mod assign;
 mod content;
 mod currency;
 mod header;
-mod names;
+pub(in crate::import) mod names;
 mod notation;
-pub mod sample;
 mod toml_text;
-
-pub(in crate::import) use self::names::is_known_name;
 
 use std::io;
 use std::path::Path;
 
 use crate::import::findings::Findings;
-use crate::import::read::cells::{DecimalSign, Notation};
+use crate::import::read::cells::{Container, DecimalSign};
 use crate::import::read::dates::DateOrder;
 use crate::import::read::draft::assign::{Assigned, assign};
 use crate::import::read::draft::header::{Header, columns};
 use crate::import::read::draft::notation::{
     Reading, date_order, decimal_sign, empty_in_field, empty_texts, list_separator,
 };
-use crate::import::read::draft::sample::FileSample;
 use crate::import::read::options::{InputError, ReadOptions};
-use crate::import::read::read_sources;
+use crate::import::read::sample::FileSample;
 use crate::import::read::source::{RowKind, Source, SourceContent};
 use crate::import::read::workbook::Workbook;
 use crate::model::flat;
@@ -56,19 +52,14 @@ pub fn draft_recipe(
     let mut best: Option<(usize, Draft)> = None;
     let mut bad = Findings::default();
     for (at, sheet) in sheets.iter().enumerate() {
-        let options = ReadOptions {
-            sample: Some(FileSample::default()),
-            sheets: needs_sheet.then(|| sheet.clone()).into_iter().collect(),
-            ..ReadOptions::default()
+        let chosen = if needs_sheet {
+            std::slice::from_ref(sheet)
+        } else {
+            &[]
         };
-        bad.extend(
-            read_sources(std::slice::from_ref(source), &options)?
-                .bad
-                .kept()
-                .iter()
-                .cloned(),
-        );
-        let draft = options.sample.and_then(|sample| sample.draft(kind));
+        let sample = FileSample::read(source, kind, chosen)?;
+        let draft = sample.draft();
+        bad.extend(sample.bad.kept().iter().cloned());
         let count = |draft: &Draft| (draft.has_name(), draft.mapped_count());
         if let Some(draft) = draft
             && best
@@ -92,7 +83,7 @@ pub fn draft_recipe(
 fn sheets_of(source: &Source) -> io::Result<Vec<String>> {
     let options = ReadOptions::default();
     match source.open(&options)? {
-        SourceContent::Text(..) => Ok(Vec::new()),
+        SourceContent::Text { .. } => Ok(Vec::new()),
         SourceContent::Workbook(file) => {
             Ok(Workbook::open(file, &options.bounds)?.visible_sheets())
         }
@@ -120,18 +111,16 @@ pub struct Draft {
 
 impl FileSample {
     /// Drafts a recipe. Returns `None` if the file has no row.
-    pub fn draft(&self, kind: RowKind) -> Option<Draft> {
-        let rows = self.rows.borrow();
-        let header = match self.has_objects.get() {
+    pub fn draft(&self) -> Option<Draft> {
+        let kind = self.kind;
+        let rows = &*self.rows;
+        let header = match self.notation.container {
             _ if rows.is_empty() => return None,
-            true => Header { first: 0, rows: 1 },
-            false => Header::find(kind, &rows),
+            Container::Json => Header { first: 0, rows: 1 },
+            Container::Csv | Container::Sheet => Header::find(kind, rows),
         };
-        let notation = Notation {
-            is_json: self.has_objects.get(),
-            ..self.notation.get()
-        };
-        let columns = columns(&rows, header);
+        let notation = self.notation;
+        let columns = columns(rows, header);
         let is_export = flat::columns(kind.table(), false).iter().all(|name| {
             let name = comparable(name);
             columns
@@ -153,7 +142,7 @@ impl FileSample {
             kind,
             sheet: None,
             other_sheets: Vec::new(),
-            encoding: self.encoding.get().map(|encoding| encoding.name()),
+            encoding: self.encoding.map(|encoding| encoding.name()),
             header_rows: header.rows,
             is_export,
             decimal: decimal_sign(columns, &notation),

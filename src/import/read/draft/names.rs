@@ -1,6 +1,9 @@
 //! The names of columns in public lists, and the fields that they probably contain.
 
+use std::ptr;
+
 use crate::import::read::source::RowKind;
+use crate::model::field::FieldTable;
 use crate::model::fold::fold;
 
 /// The fields of a name, joined by `+`, and the names in the form of [`plain`], the most exact first.
@@ -215,9 +218,12 @@ pub(super) fn known_name(kind: RowKind, header: &str) -> Option<KnownName> {
         })
 }
 
-/// Returns true if a header is a known name of a column.
-pub(in crate::import) fn is_known_name(kind: RowKind, header: &str) -> bool {
-    known_name(kind, header).is_some()
+/// Returns true if a header is a known name of a column of rows with this table.
+pub(in crate::import) fn is_known_name(table: &FieldTable, header: &str) -> bool {
+    use RowKind::{Conferences, Journals, Organizations, Tags};
+    let kinds = [Conferences, Journals, Organizations, Tags];
+    let kind = kinds.into_iter().find(|kind| ptr::eq(kind.table(), table));
+    kind.is_some_and(|kind| known_name(kind, header).is_some())
 }
 
 /// Returns the price that a header names, without its currency.

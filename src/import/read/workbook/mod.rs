@@ -16,15 +16,14 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader, Seek};
+use std::ops::ControlFlow;
 
 use calamine::{Reader, SheetType, SheetVisible, Xlsx, XlsxCellReader};
 
-use crate::import::read::cells::{Notation, TableCell};
+use crate::import::read::cells::TableCell;
 use crate::import::read::options::Bounds;
 use crate::import::read::source::{RowKind, kind_from_name};
-use crate::import::read::tabular::TableReader;
-use crate::import::rows::FileRows;
-use crate::model::Fields;
+use crate::import::read::tabular::{TableRow, TableSink};
 use annotations::Annotations;
 use archive::{HiddenRows, cell_name, damaged, sheet_error, unreadable, unusable};
 use cell::CellStyles;
@@ -163,6 +162,7 @@ impl Workbook {
             styles,
             annotations,
             hidden_rows,
+            last: None,
         })
     }
 }
@@ -174,91 +174,118 @@ pub(in crate::import) struct SheetRows<'a> {
     styles: CellStyles,
     annotations: Annotations,
     hidden_rows: HashSet<u32>,
+    /// The position of the last cell so far.
+    last: Option<(u32, u32)>,
 }
 
-impl SheetRows<'_> {
-    /// Reads the rows, and returns their number, including bad ones.
-    pub fn read<F: Fields>(self, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
-        let SheetRows {
-            name,
-            mut cells,
-            styles,
-            annotations,
-            hidden_rows,
-        } = self;
-        let bounds = &rows.options.bounds;
-        let notation = Notation {
-            is_sheet: true,
-            ..rows.options.notation()
-        };
-        let mut table = TableReader::new(rows, notation, false);
-        let mut row: Vec<TableCell<'_>> = Vec::new();
-        let (mut row_at, mut bytes, mut last) = (0, 0, None);
-        let mut hidden_lines = Vec::new();
-        loop {
-            let next = cells
-                .next_cell_with_style_id()
-                .map_err(|error| sheet_error(&name, last, error))?;
-            let ends_row = next
-                .as_ref()
-                .is_none_or(|(cell, _)| cell.get_position().0 != row_at);
-            if ends_row && !row.is_empty() {
-                let line = u64::from(row_at) + 1;
-                if table.has_header() && hidden_rows.contains(&row_at) {
-                    hidden_lines.push(line);
+impl<'a> SheetRows<'a> {
+    /// Reads the rows.
+    pub fn read(mut self, bounds: &Bounds, table: &mut impl TableSink) -> io::Result<()> {
+        let mut row = SheetRow::default();
+        while let Some((position, cell)) = self.next_cell()? {
+            if position.0 != row.at {
+                if self.end_row(&row, bounds, table).is_break() {
+                    return Ok(());
                 }
-                if bytes > bounds.line_bytes {
-                    table.add_fault(line, bounds.line_fault());
-                } else if table
-                    .add_row(line, &row, annotations.merged_fault(row_at))
-                    .is_break()
-                {
-                    break;
-                }
-                row.clear();
-                bytes = 0;
+                row = SheetRow {
+                    at: position.0,
+                    ..SheetRow::default()
+                };
             }
-            let Some((found, style)) = next else { break };
+            let at = usize::try_from(position.1).unwrap_or(usize::MAX);
+            if at >= bounds.columns {
+                table.add_fault(u64::from(row.at) + 1, bounds.columns_fault());
+                return Ok(());
+            }
+            row.bytes += cell.text.len();
+            // A row that is too long is rejected, so do not store it.
+            if row.bytes <= bounds.line_bytes {
+                row.put(at, cell)?;
+            }
+        }
+        let _ = self.end_row(&row, bounds, table);
+        Ok(())
+    }
+
+    /// Returns the next cell that is not empty, and its position.
+    fn next_cell(&mut self) -> io::Result<Option<((u32, u32), TableCell<'a>)>> {
+        loop {
+            let next = self
+                .cells
+                .next_cell_with_style_id()
+                .map_err(|error| sheet_error(&self.name, self.last, error))?;
+            let Some((found, style)) = next else {
+                return Ok(None);
+            };
             let position = found.get_position();
-            if position.0 < row_at {
+            if self.last.is_some_and(|last| position.0 < last.0) {
                 return Err(damaged("its rows are not in order"));
             }
-            (row_at, last) = (position.0, Some(position));
-            let mut cell = styles.cell(found.get_value(), style, || cell_name(position));
-            cell.fault = cell.fault.or_else(|| annotations.formula_fault(position));
+            self.last = Some(position);
+            let mut cell = self
+                .styles
+                .cell(found.get_value(), style, || cell_name(position));
+            cell.fault = cell
+                .fault
+                .or_else(|| self.annotations.formula_fault(position));
             if cell.text.is_empty() && cell.fault.is_none() {
                 continue;
             }
-            bytes += cell.text.len();
-            cell.link = annotations
-                .link(position)
-                .map(|link| Cow::Owned(link.to_owned()));
-            let at = usize::try_from(position.1).unwrap_or(usize::MAX);
-            if at >= bounds.columns {
-                table.add_fault(u64::from(row_at) + 1, bounds.columns_fault());
-                return Ok(table.finish());
-            }
-            if row.len() <= at {
-                row.resize_with(at + 1, TableCell::default);
-            }
-            if !row[at].text.is_empty() {
-                return Err(damaged(format_args!(
-                    "it has the cell {} twice",
-                    cell_name(position)
-                )));
-            }
-            // A row that is too long is rejected, so do not store it.
-            if bytes <= bounds.line_bytes {
-                row[at] = cell;
-            }
+            let link = self.annotations.link(position);
+            cell.link = link.map(|link| Cow::Owned(link.to_owned()));
+            return Ok(Some((position, cell)));
         }
-        let count = table.finish();
-        for line in hidden_lines {
-            rows.warn(
-                Some(line),
-                "the row is hidden in the sheet; unhide it to check it, or delete it".into(),
-            );
+    }
+
+    /// Passes a row to the table.
+    fn end_row(
+        &self,
+        row: &SheetRow<'_>,
+        bounds: &Bounds,
+        table: &mut impl TableSink,
+    ) -> ControlFlow<()> {
+        let line = u64::from(row.at) + 1;
+        if row.cells.is_empty() {
+            return ControlFlow::Continue(());
         }
-        Ok(count)
+        if row.bytes > bounds.line_bytes {
+            table.add_fault(line, bounds.line_fault());
+            return ControlFlow::Continue(());
+        }
+        let is_hidden = self.hidden_rows.contains(&row.at);
+        table.add_row(TableRow {
+            line,
+            cells: &row.cells,
+            fault: self.annotations.merged_fault(row.at),
+            warning: is_hidden.then_some(HIDDEN),
+        })
     }
 }
+
+/// A row of a sheet, so far.
+#[derive(Default)]
+struct SheetRow<'a> {
+    /// Its index, from 0.
+    at: u32,
+    cells: Vec<TableCell<'a>>,
+    /// The length of its texts.
+    bytes: usize,
+}
+
+impl<'a> SheetRow<'a> {
+    /// Adds a cell at a column.
+    fn put(&mut self, at: usize, cell: TableCell<'a>) -> io::Result<()> {
+        if self.cells.len() <= at {
+            self.cells.resize_with(at + 1, TableCell::default);
+        }
+        if !self.cells[at].text.is_empty() {
+            let column = u32::try_from(at).unwrap_or(u32::MAX);
+            let name = cell_name((self.at, column));
+            return Err(damaged(format_args!("it has the cell {name} twice")));
+        }
+        self.cells[at] = cell;
+        Ok(())
+    }
+}
+
+const HIDDEN: &str = "the row is hidden in the sheet; unhide it to check it, or delete it";

@@ -7,10 +7,12 @@ use zip::write::SimpleFileOptions;
 
 use super::*;
 use crate::import::findings::Findings;
-use crate::import::read::options::ReadOptions;
+use crate::import::read::cells::{Container, Notation};
+use crate::import::read::options::{OptionEffects, ReadOptions};
+use crate::import::read::tabular::TableReader;
 use crate::import::row_faults::UnknownNames;
-use crate::import::rows::{ImportRow, RowEdit};
-use crate::model::{ConferenceFields, OrganizationFields};
+use crate::import::rows::{FileRows, ImportRow, RowEdit};
+use crate::model::{ConferenceFields, Fields, OrganizationFields};
 
 const TYPES: &str = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
 
@@ -89,6 +91,7 @@ fn shown<F: Fields>(workbook: &mut Workbook, sheet: &str, bounds: Bounds) -> Str
             ..ReadOptions::default()
         },
     );
+    let mut effects = OptionEffects::default();
     let mut read = FileRows {
         file: &file,
         options: &options,
@@ -96,8 +99,16 @@ fn shown<F: Fields>(workbook: &mut Workbook, sheet: &str, bounds: Bounds) -> Str
         bad: &mut bad,
         unknown: UnknownNames::default(),
         warnings: &mut warnings,
+        effects: &mut effects,
     };
-    workbook.sheet(sheet).unwrap().read(&mut read).unwrap();
+    let notation = Notation {
+        container: Container::Sheet,
+        ..Notation::default()
+    };
+    let mut table = TableReader::new(&mut read, notation);
+    let sheet = workbook.sheet(sheet).unwrap();
+    sheet.read(&bounds, &mut table).unwrap();
+    table.finish();
     let rows: String = rows
         .iter()
         .map(|row| match &row.edit {
