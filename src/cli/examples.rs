@@ -54,7 +54,13 @@ pub(in crate::cli) const EXAMPLES: &[Examples] = &[
             "medfeed template journals --from jcr.csv > jcr.toml",
         ],
     ),
-    ("show", &["medfeed show conferences 17"]),
+    (
+        "show",
+        &[
+            "medfeed show conferences 17",
+            "medfeed show journals --name 'The Lancet'",
+        ],
+    ),
     ("lint", &["medfeed lint data", "medfeed lint"]),
     (
         "export",

@@ -92,7 +92,11 @@ enum Command {
         /// The record's dataset: conferences or journals
         dataset: Dataset,
         /// The record's id
-        id: Id,
+        #[arg(required_unless_present = "name")]
+        id: Option<Id>,
+        /// Find the record by its name or abbreviation instead; case, blanks and marks do not count. Several are listed
+        #[arg(long, value_name = "TEXT", conflicts_with = "id")]
+        name: Option<String>,
     },
     /// Show the commits: who changed what, and when
     Log(log::CommitLogArgs),
@@ -250,7 +254,7 @@ fn run_command(common: &Common, command: Command, limits: Limits) -> anyhow::Res
         Command::Key(command) => key::run(common, command),
         Command::Pull(args) => pull::run(common, *args),
         Command::Publish(args) => publish::run(common, *args),
-        Command::Show { dataset, id } => log::show(common, dataset, id),
+        Command::Show { dataset, id, name } => log::show(common, dataset, id, name),
         Command::Log(args) => log::run(common, &args),
         Command::Check(args) => check::run(common, &args),
         Command::Backup(args) => replace::backup(common, &args),

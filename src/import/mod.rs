@@ -4,7 +4,8 @@
 //! 1. [`read`]: files become [`rows`], one at a time, within [`Bounds`]. A `.json` file, and a text that is
 //!    not UTF-8, are in memory as a whole. The field tables of [`model::field`](crate::model::field) decide what is
 //!    read, so a new field needs no change here.
-//! 2. [`mod@merge`]: rows are merged with a snapshot of the database to a batch. The rules are in docs/import.md. It
+//! 2. [`mod@merge`]: rows are merged with a snapshot of the database to a batch. The rules are in docs/import.md, and
+//!    those of lists of others in docs/recipes.md. It
 //!    ends with [`lint`], the warnings about probable mistakes. A message may carry the right value, which `import
 //!    --fix` writes.
 //! 3. The command (`cli/commands/import.rs`) takes the write lock, and applies the batch
@@ -25,8 +26,9 @@ pub mod read;
 mod row_faults;
 pub mod rows;
 
-pub use findings::{FilePosition, Finding, FindingGroup, Findings};
-pub use merge::{MergeOptions, Merged, Refusal, merge};
+pub use findings::{BadRows, FilePosition, Finding, FindingGroup, Findings};
+pub use merge::{FilledFields, ListCounts, MergeOptions, Merged, Refusal, merge};
+pub use read::bad_rows::SourceRows;
 pub use read::cells::DecimalSign;
 pub use read::dates::DateOrder;
 pub use read::draft::{Draft, draft_recipe};

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::import::findings::{FilePosition, Finding, Findings};
+use crate::import::findings::{BadRows, FilePosition, Finding, Findings};
+use crate::import::merge::FilledFields;
 use crate::import::read::options::{OptionEffects, ReadOptions};
 use crate::import::read::statement::Statement;
 use crate::import::row_faults::{FileLog, RowFaults, UnknownNames};
-use crate::model::{
-    ConferenceFields, Fields, Id, JournalFields, Message, OrganizationFields, TagFields,
-};
+use crate::model::{ConferenceFields, Id, JournalFields, Message, OrganizationFields, TagFields};
 
 /// All rows of an import, with the faults found while reading.
 #[derive(Clone, Debug, Default)]
@@ -24,41 +23,55 @@ pub struct ImportRows {
     pub(super) notes: Vec<Finding>,
     /// The effects of the options so far.
     pub(super) effects: OptionEffects,
-    /// The sets of fields that identify records in rows without an id.
-    pub(super) matching: Vec<Vec<String>>,
+    /// How the rows find their records, and what they may change in them.
+    pub(super) list: ListOptions,
     /// Whether to create unknown organizations and tags that records link to by name.
     pub(super) create_links: bool,
 }
 
 impl ImportRows {
-    /// Returns the number of rows, and for each field how many of them have a value for it.
-    pub fn filled_fields(&self) -> (usize, Vec<(&'static str, usize)>) {
-        let mut count = 0;
-        let mut filled = Vec::new();
-        count_filled(&self.organizations, &mut count, &mut filled);
-        count_filled(&self.tags, &mut count, &mut filled);
-        count_filled(&self.conferences, &mut count, &mut filled);
-        count_filled(&self.journals, &mut count, &mut filled);
-        (count, filled)
+    /// Returns how many rows fill each field, for the kinds that have rows.
+    pub fn filled_fields(&self) -> Vec<FilledFields> {
+        let mut filled = vec![
+            FilledFields::of(&self.organizations),
+            FilledFields::of(&self.tags),
+            FilledFields::of(&self.conferences),
+            FilledFields::of(&self.journals),
+        ];
+        filled.retain(|of_kind| of_kind.rows > 0);
+        filled
+    }
+
+    /// Removes rows with faults, and the faults of reading.
+    pub(super) fn leave_out(&mut self, bad: &BadRows) {
+        self.organizations
+            .retain(|row| !bad.contains(&row.position));
+        self.tags.retain(|row| !bad.contains(&row.position));
+        self.conferences.retain(|row| !bad.contains(&row.position));
+        self.journals.retain(|row| !bad.contains(&row.position));
+        self.bad = Findings::default();
+    }
+
+    /// Returns the last line of a file's header, if it is a table.
+    pub(super) fn header_line(&self, file: &str) -> Option<u64> {
+        self.effects.header_lines.get(file).copied()
     }
 }
 
-fn count_filled<F: Fields>(
-    rows: &[ImportRow<F>],
-    count: &mut usize,
-    filled: &mut Vec<(&'static str, usize)>,
-) {
-    *count += rows.len();
-    for (index, field) in F::table().fields.iter().enumerate() {
-        let has_value = |row: &&ImportRow<F>| match &row.edit {
-            RowEdit::Set(statement) => !statement.is_empty(index),
-            RowEdit::Remove => false,
-        };
-        match rows.iter().filter(has_value).count() {
-            0 => {}
-            with_value => filled.push((&field.column, with_value)),
-        }
-    }
+/// How the rows of a list of others find their records, and what they may change in them (docs/recipes.md). Fields are
+/// named by their columns.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ListOptions {
+    /// Whether the files are lists of others: whether they are read with `match`.
+    pub is_list: bool,
+    /// The sets of fields that identify records in rows without an id.
+    pub matching: Vec<Vec<String>>,
+    /// Whether rows without a record are left out.
+    pub leaves_out_new: bool,
+    /// The fields that known records take, even if only the spelling differs; `None` for all that differ in meaning.
+    pub update: Option<Vec<String>>,
+    /// The fields that empty cells clear.
+    pub clear: Vec<String>,
 }
 
 /// A row of a file.
@@ -68,6 +81,8 @@ pub(super) struct ImportRow<F> {
     /// `None` if other fields identify the record.
     pub id: Option<Id>,
     pub edit: RowEdit<F>,
+    /// The index of the match set that found the record. `None` for a row with an id, and for a new record.
+    pub found_by: Option<usize>,
     /// Whether the row looks like a heading or a note. Such a row changes a stored record, and never makes one.
     pub may_be_note: bool,
     /// Whether a fault of the row is reported. Its valid values still count when other rows are checked, so one mistake
@@ -85,11 +100,26 @@ pub(super) enum RowEdit<F> {
     /// Sets the fields that the row contains. Other fields keep their stored values.
     Set(Box<Statement<F>>),
     Remove,
+    /// Removes the record that these values identify. Matching turns it into `Remove`.
+    RemoveMatch(Box<Statement<F>>),
+}
+
+impl<F> RowEdit<F> {
+    /// Returns the values of the row, if it has some.
+    pub fn statement(&self) -> Option<&Statement<F>> {
+        match self {
+            RowEdit::Set(statement) | RowEdit::RemoveMatch(statement) => Some(statement),
+            RowEdit::Remove => None,
+        }
+    }
 }
 
 /// The members that the service adds to records and to removed ones. They are ignored, so that exports and changes can
 /// be imported.
-pub(super) const ADDED_TO_RECORDS: [&str; 2] = ["updated_at", "changed_at"];
+pub(super) const ADDED_TO_RECORDS: [&str; 3] = ["updated_at", "changed_at", FAULT_COLUMN];
+
+/// The column or member with the fault of a bad row, in the file of `--faults`. It is ignored too.
+pub(super) const FAULT_COLUMN: &str = "fault";
 
 /// The output of the reader of one file.
 pub(super) struct FileRows<'a, F> {
@@ -110,9 +140,11 @@ impl<F> FileRows<'_, F> {
         line: u64,
         read: impl FnOnce(&mut RowFaults<'_>) -> Option<(Option<Id>, RowEdit<F>)>,
     ) {
+        self.effects.rows_read += 1;
         let position = FilePosition {
             file: self.file.clone(),
             line,
+            number: self.effects.rows_read,
         };
         let log = FileLog {
             unknown: &mut self.unknown,
@@ -126,19 +158,23 @@ impl<F> FileRows<'_, F> {
                 position,
                 id,
                 edit,
+                found_by: None,
                 may_be_note: false,
                 is_bad,
             });
         }
     }
 
+    /// Reports that a file cannot be read as a whole.
+    pub fn add_file_fault(&mut self, line: u64, message: impl Into<Message>) {
+        self.add_fault(line, message);
+        self.bad.mark_file();
+    }
+
     /// Reports a row that cannot be parsed.
     pub fn add_fault(&mut self, line: u64, message: impl Into<Message>) {
         self.bad.push(
-            &FilePosition {
-                file: self.file.clone(),
-                line,
-            },
+            &FilePosition::new(self.file.clone(), line),
             None,
             None,
             message,

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::site::{STATUSES, Site};
+use super::site::{Done, STATUSES, Site};
 use super::spreadsheets::Then::{Refused, Stored, Warned};
 use super::spreadsheets::{Then, check};
 
@@ -775,4 +775,42 @@ fn foreign_files_are_read_with_options() {
     for (name, content, options, then) in cases {
         check(name, content.as_bytes(), options, then);
     }
+}
+
+/// The example at the head of docs/recipes.md.
+#[test]
+fn the_list_of_the_manual_changes_what_it_knows() {
+    let manual =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/recipes.md")).unwrap();
+    let block = |first: &str| -> String {
+        let lines = manual.lines().skip_while(|line| line.trim() != first);
+        let lines = lines.take_while(|line| line.is_empty() || line.starts_with("    "));
+        lines
+            .map(|line| format!("{}\n", line.trim_start()))
+            .collect()
+    };
+    let site = Site::new();
+    site.write(
+        "journals.csv",
+        block("id,name,issn_online,publisher,impact_factor,impact_factor_year").trim(),
+    );
+    site.write(
+        "report.csv",
+        block("Journal,ISSN,eISSN,Publisher,JIF").trim(),
+    );
+    let recipe = block("dataset = \"journals\"");
+    site.write("report.toml", &recipe);
+    site.json(["import", "journals.csv", "--create"]);
+    let Done { stdout, stderr, .. } = site.run(["import", "report.csv", "--recipe", "report.toml"]);
+    let first = stdout
+        .lines()
+        .find(|line| line.starts_with("2 rows: "))
+        .expect(&stderr);
+    assert_eq!(block(first).trim(), first, "{stdout}");
+    assert!(
+        stdout.starts_with(
+            "journals: 2 rows fill name 2, issn_print 2, issn_online 0, publisher 1, impact_factor 2\n"
+        ),
+        "{stdout}"
+    );
 }

@@ -2,7 +2,9 @@
 //! in the database, and changes nothing.
 
 use std::fmt::Write;
-use std::io::{IsTerminal, stderr};
+use std::fs::OpenOptions;
+use std::io::{IsTerminal, Write as _, stderr};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -20,9 +22,9 @@ use crate::cli::output::{
 };
 use crate::import::lint::lint_database;
 use crate::import::{
-    self, ColumnMapping, DateOrder, DecimalSign, FileFormat, Finding, Findings, Given, ImportRows,
-    InputError, MergeOptions, Merged, ReadOptions, Refusal, RowKind, Source, SourceOptions, Word,
-    read_recipe,
+    self, BadRows, ColumnMapping, DateOrder, DecimalSign, FileFormat, FilledFields, Finding,
+    Findings, Given, ImportRows, InputError, ListCounts, MergeOptions, Merged, ReadOptions,
+    Refusal, RowKind, Source, SourceOptions, SourceRows, Word, read_recipe,
 };
 use crate::model::Head;
 use crate::model::message::message;
@@ -62,7 +64,7 @@ pub(in crate::cli) struct ReadArgs {
     #[arg(long, value_name = "TEXT")]
     empty: Vec<String>,
     /// Match rows without ids to records by these fields, such as name,year; rows without a match get new ids. If
-    /// repeated, each row uses the first fields that it fills
+    /// repeated, the fields are tried one after the other. Empty cells of such files keep stored values
     #[arg(long = "match", value_name = "FIELD")]
     matching: Vec<String>,
     /// Create the unknown organizations and tags that records link to
@@ -80,6 +82,13 @@ pub(in crate::cli) struct ReadArgs {
     /// List each fault and warning, up to 10,000, instead of one line for each kind
     #[arg(long)]
     pub all_faults: bool,
+}
+
+/// Parses the number of bad rows that may be left out.
+fn parse_allowed_faults(text: &str) -> Result<usize, String> {
+    let most = BadRows::MAX_ALLOWED;
+    let count = text.parse().ok().filter(|count| *count <= most);
+    count.ok_or_else(|| format!("write a number of rows from 0 to {most}"))
 }
 
 /// Takes the name and the value of NAME=VALUE. `--map` splits at the last `=`, because names of columns contain it
@@ -155,6 +164,8 @@ impl ReadArgs {
                 format: self.format,
             },
         )?;
+        let kinds = sources.iter().map(|source| source.kind);
+        options.check_list(kinds)?;
         Ok((sources, options))
     }
 }
@@ -174,6 +185,14 @@ pub(in crate::cli) struct ImportArgs {
     /// the dataset, whichever is more
     #[arg(long, value_name = "N")]
     allow_removals: Option<u64>,
+    /// Import the other rows if at most N rows are bad, and list the bad ones
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, conflicts_with = "replace",
+        value_parser = parse_allowed_faults)]
+    allow_faults: usize,
+    /// Write the bad rows to a new file, as they are in their source, each with its fault. Corrected there, they are
+    /// imported by the same recipe
+    #[arg(long, value_name = "FILE", conflicts_with = "replace")]
+    faults: Option<PathBuf>,
     /// Correct values whose right value follows from them, such as `Heart &amp; Lung`, and list the corrections. Similar
     /// words are only asked about
     #[arg(long)]
@@ -212,8 +231,10 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
         replace,
         allow_removals,
         fix,
+        allow_faults: args.allow_faults,
         lints_all: false,
     };
+    args.check_faults_file(&sources)?;
     show_step(&bar, "reading the files");
     let rows = import::read_sources(&sources, &reading)?;
     let mut accepted: Option<Findings> = None;
@@ -224,7 +245,10 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
             Ok(merged) => merged,
             Err(refusal) => {
                 bar.finish_and_clear();
-                return refuse(common, refusal, args.read.all_faults);
+                if let Refusal::BadRows(bad) = &refusal {
+                    args.write_faults(common, &sources, &reading, (&rows, bad))?;
+                }
+                return refuse(common, refusal, &args.read, args.allow_faults);
             }
         };
         if args.strict && !merged.warnings.is_empty() {
@@ -284,7 +308,13 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
             .iter()
             .for_each(|found| note(&format!("note: {found}")));
     }
+    args.write_faults(common, &sources, &reading, (&rows, &merged.bad))?;
     let mut text = String::new();
+    if !merged.bad.is_empty() {
+        let lines = list_findings(&merged.bad, args.read.all_faults).join("\n");
+        let count = counted(merged.bad.rows().count(), "bad row");
+        text.push_str(&format!("{lines}\n{count} left out\n"));
+    }
     let mut assigned = Findings::default();
     assigned.extend(merged.assigned.iter().cloned());
     for (found, noun) in [(&merged.fixes, "correction"), (&assigned, "new id")] {
@@ -293,6 +323,7 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
             text.push_str(&format!("{lines}\n{}\n", counted(found.total(), noun)));
         }
     }
+    text.push_str(&describe_counts(&outcome, &merged));
     text.push_str(&describe(
         &outcome,
         changes.as_ref(),
@@ -310,8 +341,21 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
         "fix_count": merged.fixes.total(),
         "fixes": merged.fixes.kept(),
         "assigned": merged.assigned,
+        "rows": merged.counts.rows,
+        "unknown": merged.counts.unknown,
+        "left_out": merged.counts.left_out,
+        "respelled": merged.counts.respelled,
+        "kept": merged.counts.kept,
+        "cleared": merged.counts.cleared,
+        "removed_items": merged.counts.removed_items,
+        "filled": filled_json(&merged.filled),
         "note": args.note,
     });
+    if args.allow_faults > 0 {
+        json["bad_rows"] = json!(merged.bad.rows().count());
+        json["error_count"] = json!(merged.bad.total());
+        json["errors"] = json!(merged.bad.kept());
+    }
     if let Some(Changes {
         changes,
         license_changes,
@@ -332,6 +376,53 @@ impl ImportArgs {
     /// Whether the import asks before it commits with warnings.
     fn asks(&self, common: &Common) -> bool {
         !common.yes && !self.dry_run && !common.json && can_ask() && stderr().is_terminal()
+    }
+
+    /// Checks that the file of `--faults` can be written later: it is new, and the sources can be read again.
+    fn check_faults_file(&self, sources: &[Source]) -> Result<(), InputError> {
+        let Some(path) = &self.faults else {
+            return Ok(());
+        };
+        let refused = |problem: &str| {
+            let message = format!("--faults {}: {problem}", path.display());
+            Err(InputError(None, message))
+        };
+        if path.symlink_metadata().is_ok() {
+            return refused("the file exists; name a new one");
+        }
+        if sources.iter().any(|source| source.path.is_none()) {
+            return refused("standard input cannot be read a second time; import a file");
+        }
+        Ok(())
+    }
+
+    /// Writes the bad rows to the file of `--faults`, if there are some.
+    fn write_faults(
+        &self,
+        common: &Common,
+        sources: &[Source],
+        reading: &ReadOptions,
+        (rows, bad): (&ImportRows, &Findings),
+    ) -> anyhow::Result<()> {
+        let Some(path) = self.faults.as_ref().filter(|_| !bad.is_empty()) else {
+            return Ok(());
+        };
+        let found = SourceRows::read(sources, reading, rows, bad)?;
+        if found.left_out > 0 {
+            let count = counted(found.left_out, "bad row");
+            let path = path.display();
+            common.warning(&format!(
+                "{count} of tables with other columns are not in {path}"
+            ));
+        }
+        let failed = || format!("cannot write {}", path.display());
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)
+            .with_context(failed)?;
+        file.write_all(&found.text()?).with_context(failed)
     }
 
     /// The description for the history.
@@ -369,7 +460,13 @@ fn merge_unlocked(
     ))
 }
 
-fn refuse(common: &Common, refusal: Refusal, all_faults: bool) -> anyhow::Result<ExitCode> {
+fn refuse(
+    common: &Common,
+    refusal: Refusal,
+    read: &ReadArgs,
+    allowed: usize,
+) -> anyhow::Result<ExitCode> {
+    let all_faults = read.all_faults;
     let bad = match refusal {
         Refusal::BadRows(bad) => bad,
         Refusal::TooManyRemovals(removals) => {
@@ -389,8 +486,18 @@ fn refuse(common: &Common, refusal: Refusal, all_faults: bool) -> anyhow::Result
         " --all-faults lists each."
     };
     let count = counted(bad.total(), "fault");
+    let rows = bad.rows();
+    let allowance = match allowed {
+        0 => String::new(),
+        _ if rows.of_file => " --allow-faults does not cover faults of whole files.".to_owned(),
+        _ if rows.count() > BadRows::MAX_ALLOWED => String::new(),
+        _ => format!(
+            " Or leave out the bad rows with --allow-faults {}.",
+            rows.count()
+        ),
+    };
     let error = format!(
-        "{count}; nothing was changed. Make the corrections and run the command again.{hint}"
+        "{count}; nothing was changed. Make the corrections and run the command again.{allowance}{hint}"
     );
     refuse_with(common, &error, &bad)
 }
@@ -415,6 +522,81 @@ fn print_warnings(common: &Common, warnings: &Findings, all: bool) {
     list_findings(warnings, all)
         .iter()
         .for_each(|line| common.warning(line));
+}
+
+/// Returns the number of rows that fill each field, by kind and field.
+fn filled_json(filled: &[FilledFields]) -> serde_json::Value {
+    let kinds = filled.iter().map(|of_kind| {
+        let fields = of_kind.fields.iter();
+        let fields = fields.map(|(field, count)| ((*field).to_owned(), json!(count)));
+        (
+            of_kind.kind.to_owned(),
+            fields.collect::<serde_json::Map<_, _>>().into(),
+        )
+    });
+    kinds.collect::<serde_json::Map<_, _>>().into()
+}
+
+/// Describes the effects of the rows of lists of others, and the values that any file clears.
+fn describe_counts(outcome: &BatchOutcome, merged: &Merged) -> String {
+    let ListCounts {
+        rows,
+        unknown,
+        left_out,
+        respelled,
+        kept,
+        cleared,
+        removed_items,
+        is_list,
+    } = merged.counts;
+    let removed = match removed_items {
+        0 => String::new(),
+        items => format!(", {} of lists removed", counted(items, "item")),
+    };
+    if !is_list {
+        return match cleared {
+            0 => String::new(),
+            _ => format!("{} cleared\n", counted(cleared, "value")),
+        };
+    }
+    let mut text = String::new();
+    for FilledFields { kind, rows, fields } in &merged.filled {
+        let fields: Vec<String> = fields
+            .iter()
+            .map(|(field, count)| format!("{field} {count}"))
+            .collect();
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{kind}: {} fill {}",
+            counted(*rows, "row"),
+            fields.join(", ")
+        );
+    }
+    let named = outcome.rows.named();
+    let sum =
+        |count: fn(&RowCounts) -> u64| named.iter().map(|(_, counts)| count(counts)).sum::<u64>();
+    let changed = sum(|counts| counts.changed);
+    let equal = sum(|counts| counts.unchanged);
+    let spelling = match respelled {
+        0 => String::new(),
+        _ => format!(" ({respelled} but for spelling)"),
+    };
+    let fate = match (unknown, left_out) {
+        (0, 0) => String::new(),
+        (_, 0) => " (new)".to_owned(),
+        (unknown, left_out) if unknown == left_out => " (left out)".to_owned(),
+        _ => format!(" ({left_out} rows left out)"),
+    };
+    let _ = writeln!(
+        text,
+        "{}: {} changed, {equal} equal{spelling}, {unknown} unknown{fate}; {} kept stored values; {} cleared{removed}",
+        counted(rows, "row"),
+        counted(changed, "record"),
+        counted(kept, "empty cell"),
+        counted(cleared, "value"),
+    );
+    text
 }
 
 /// Describes the changes of an import, or of a dry run.
@@ -511,7 +693,7 @@ pub(in crate::cli) fn lint(common: &Common, args: &ReadArgs) -> anyhow::Result<E
         };
         match merge_unlocked(common, rows, &options)?.1 {
             Ok(merged) => merged.warnings,
-            Err(refusal) => return refuse(common, refusal, args.all_faults),
+            Err(refusal) => return refuse(common, refusal, args, 0),
         }
     };
     let ok = findings.is_empty();

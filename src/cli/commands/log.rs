@@ -16,6 +16,8 @@ use crate::cli::commands::license::why_hidden;
 use crate::cli::common::Common;
 use crate::cli::output::table;
 use crate::import::findings::cut;
+use crate::model::field::Field;
+use crate::model::fold::{match_form, nearest};
 use crate::model::message::first_of;
 use crate::model::printable::Printable;
 use crate::model::time::parse_time;
@@ -245,12 +247,67 @@ fn describe(commits: &[LoggedCommit]) -> String {
     text
 }
 
-/// Shows one record, when it changed, and which licenses show it.
-pub(in crate::cli) fn show(common: &Common, dataset: Dataset, id: Id) -> anyhow::Result<ExitCode> {
+/// Shows one record, when it changed, and which licenses show it. Without an id, finds it by its name.
+pub(in crate::cli) fn show(
+    common: &Common,
+    dataset: Dataset,
+    id: Option<Id>,
+    name: Option<String>,
+) -> anyhow::Result<ExitCode> {
     let reader = common.open_reader()?;
-    match dataset {
-        Dataset::Conferences => show_record::<ConferenceFields>(common, reader.newest(), id),
-        Dataset::Journals => show_record::<JournalFields>(common, reader.newest(), id),
+    let snapshot = reader.newest();
+    let name = name.unwrap_or_default();
+    match (dataset, id) {
+        (Dataset::Conferences, Some(id)) => show_record::<ConferenceFields>(common, snapshot, id),
+        (Dataset::Journals, Some(id)) => show_record::<JournalFields>(common, snapshot, id),
+        (Dataset::Conferences, None) => show_named::<ConferenceFields>(common, snapshot, &name),
+        (Dataset::Journals, None) => show_named::<JournalFields>(common, snapshot, &name),
+    }
+}
+
+/// Shows the record with a name or an abbreviation, or lists those that have it.
+fn show_named<F: RecordFields>(
+    common: &Common,
+    snapshot: &Snapshot,
+    name: &str,
+) -> anyhow::Result<ExitCode> {
+    let wanted = match_form(name);
+    let mut found = Vec::new();
+    let mut names = Vec::new();
+    let fields = F::table().fields.iter();
+    let is_named = |field: &Field| ["name", "abbv"].contains(&field.column.as_str());
+    let columns: Vec<bool> = fields.map(is_named).collect();
+    snapshot.for_each_record::<F, StoreError>(|record, _, _| {
+        let values = record.fields().values();
+        let mut texts = columns
+            .iter()
+            .zip(&values)
+            .filter(|(is_named, _)| **is_named);
+        if texts.any(|(_, value)| value.texts().iter().any(|text| match_form(text) == wanted)) {
+            found.push(NamedRecord {
+                id: record.id(),
+                name: record.fields().name().to_owned(),
+            });
+        }
+        names.push(record.fields().name().to_owned());
+        Ok(())
+    })?;
+    match &*found {
+        [] => match nearest(name, names.iter().map(String::as_str)) {
+            Some(near) => bail!(
+                "no record of {} is named `{name}`; did you mean `{near}`?",
+                F::DATASET
+            ),
+            None => bail!("no record of {} is named `{name}`", F::DATASET),
+        },
+        [one] => show_record::<F>(common, snapshot, one.id),
+        several => {
+            let lines = several
+                .iter()
+                .map(|record| format!("{} {}: {}", F::DATASET, record.id, Printable(&record.name)));
+            let text = lines.collect::<Vec<_>>().join("\n");
+            common.result(&json!({ "dataset": F::DATASET, "records": several }), text)
+        }
     }
 }
 

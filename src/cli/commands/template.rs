@@ -127,16 +127,15 @@ fn run_recipe(recipe: &str, sources: &[Source]) -> anyhow::Result<Vec<String>> {
             )]);
         }
     };
-    let (count, filled) = rows.filled_fields();
-    let filled: Vec<String> = filled
-        .iter()
-        .map(|(field, count)| format!("{field} {count}"))
-        .collect();
     let mut lines = Vec::new();
-    if count > 0 {
-        let rows = counted(count, "row");
+    for of_kind in rows.filled_fields() {
+        let filled = of_kind.fields.iter().filter(|(_, count)| *count > 0);
+        let filled: Vec<String> = filled
+            .map(|(field, count)| format!("{field} {count}"))
+            .collect();
         lines.push(format!(
-            "The whole file has {rows}. Filled: {}.",
+            "The whole file has {}. Filled: {}.",
+            counted(of_kind.rows, "row"),
             filled.join(", ")
         ));
     }

@@ -166,6 +166,14 @@ impl Lint {
     }
 }
 
+/// Returns a word of a vocabulary without common differences of spelling.
+pub(in crate::import) fn comparable_word(field: &str, word: &str) -> Option<String> {
+    let vocabulary = [&AREAS, &COUNTRIES]
+        .into_iter()
+        .find(|vocabulary| vocabulary.field == field)?;
+    Some((vocabulary.comparable)(word))
+}
+
 /// Returns the right value of a text, if there is exactly one. `None` is null.
 pub(in crate::import) fn fix_text(field: &str, text: &str) -> Option<Option<String>> {
     // A right value may break another rule. Rules do not undo each other, but a hostile text has many faults.
@@ -243,12 +251,7 @@ mod tests {
     #[test]
     fn findings_are_listed_by_file_and_line_and_then_by_kind_and_id() {
         use crate::import::findings::FilePosition;
-        let file = |file: &str, line| {
-            RowLocation::File(FilePosition {
-                file: file.into(),
-                line,
-            })
-        };
+        let file = |file: &str, line| RowLocation::File(FilePosition::new(file, line));
         let stored = |kind, id| RowLocation::Database(kind, Id::try_from(id).unwrap());
         let mut lint = Lint::new(true);
         let locations = [

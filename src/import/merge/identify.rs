@@ -1,394 +1,582 @@
-//! Rows without ids. The fields of `--match` identify their records (docs/import.md).
+//! Rows without ids: the match sets find their records (docs/recipes.md). The steps are those of [`identify`].
 
-use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use url::Url;
-
-use crate::import::findings::{FilePosition, Finding, Findings, shortened};
+use super::listed::merged_fields;
+use super::match_set::{Choices, MatchSet, column_indexes, is_begun, is_complete};
+use super::report::Report;
+use super::together::ListedFields;
+use crate::import::findings::{FilePosition, Finding, shortened};
 use crate::import::lint::valid_issn;
-use crate::import::read::options::{ISSN_COLUMNS, columns_of};
-use crate::import::rows::{ImportRow, MAY_BE_NOTE, RowEdit};
-use crate::model::field::Field;
-use crate::model::fold::match_form;
-use crate::model::message::message;
-use crate::model::value::ValueKind;
-use crate::model::value::text::ITEM_SEPARATOR;
-use crate::model::{Curated, Dataset, Id, RecordFields};
+use crate::import::read::options::ISSN_COLUMNS;
+use crate::import::rows::{ImportRow, ListOptions, MAY_BE_NOTE, RowEdit};
+use crate::model::fold::is_blank;
+use crate::model::message::{Message, first_of, message};
+use crate::model::value::FieldValue;
+use crate::model::{Curated, Id, RecordFields};
 use crate::store::{Snapshot, StoreError};
 
-/// A set of fields that identifies records, and an index of the records by their values in these fields. It includes
-/// rows of the files.
-struct MatchSet<'a> {
-    /// The fields, each with its columns in the table of a dataset: both ISSNs for `issn`, else one.
-    fields: Vec<(&'a str, Vec<usize>)>,
-    /// The id and the comparable values of each record. A missing value is empty. A record with two ISSNs is included
-    /// once for each.
-    records: Vec<(Id, Vec<String>)>,
-    /// The records with these values in all fields.
-    by_values: HashMap<Vec<String>, Vec<Id>>,
-    /// The indexes of the records with a value in a field. The flag separates records that have values in all fields.
-    by_value: HashMap<(bool, usize, String), Vec<usize>>,
+/// Finds the records of rows without ids. The sets are tried one after the other over all rows, and a later set finds
+/// only records that no row found by an earlier one. Rows without a record get the next free ids, or are left out.
+pub(super) fn identify<F: RecordFields + ListedFields>(
+    rows: &mut Vec<ImportRow<F>>,
+    list: &ListOptions,
+    state: &Snapshot,
+    report: &mut Report,
+) -> Result<(), StoreError> {
+    if rows.iter().all(|row| row.id.is_some()) {
+        return Ok(());
+    }
+    let mut identifier = Identifier::new(rows, list, state, report)?;
+    if list.is_list {
+        identifier.collect_choices();
+        identifier.index_records()?;
+        for at in 0..identifier.sets.len() {
+            identifier.find_by(at)?;
+        }
+    }
+    identifier.number_newcomers();
+    let dropped = identifier.dropped;
+    let mut at = 0;
+    rows.retain(|_| {
+        at += 1;
+        !dropped.contains(&(at - 1))
+    });
+    Ok(())
 }
 
-fn is_complete(values: &[String]) -> bool {
-    values.iter().all(|value| !value.is_empty())
+/// A row that means a record, and the set that found it. `None` for a row with an id.
+struct Claim {
+    row: usize,
+    set: Option<usize>,
 }
 
-impl MatchSet<'_> {
-    /// Returns the quoted names of fields.
-    fn names(&self, is_named: &dyn Fn(usize) -> bool) -> String {
-        let names = self
-            .fields
-            .iter()
-            .enumerate()
-            .filter(|(at, _)| is_named(*at))
-            .map(|(_, (name, _))| *name);
-        format!("`{}`", names.collect::<Vec<_>>().join("`, `"))
+/// The state of the search.
+struct Identifier<'a, F> {
+    rows: &'a mut [ImportRow<F>],
+    list: &'a ListOptions,
+    state: &'a Snapshot,
+    report: &'a mut Report,
+    sets: Vec<MatchSet<'a>>,
+    /// For each row, its values in each set. Empty for rows with ids.
+    choices: Vec<Vec<Choices>>,
+    claims: HashMap<Id, Claim>,
+    /// The valid ISSNs of the indexed records, by edition.
+    issns: HashMap<Id, Vec<Option<String>>>,
+    /// The rows with a fault of the search.
+    refused: HashSet<usize>,
+    /// The rows that change nothing: those that are left out, and removals of unknown records.
+    dropped: HashSet<usize>,
+    /// The largest id so far.
+    largest: u64,
+}
+
+impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
+    fn new(
+        rows: &'a mut [ImportRow<F>],
+        list: &'a ListOptions,
+        state: &'a Snapshot,
+        report: &'a mut Report,
+    ) -> Result<Identifier<'a, F>, StoreError> {
+        let mut claims: HashMap<Id, Claim> = HashMap::new();
+        for (row, id) in rows.iter().map(|row| row.id).enumerate() {
+            let Some(id) = id else { continue };
+            claims.entry(id).or_insert(Claim { row, set: None });
+        }
+        let imported = claims.keys().max().copied();
+        let largest = state.largest_id(F::DATASET)?.max(imported);
+        Ok(Identifier {
+            rows,
+            list,
+            state,
+            report,
+            sets: MatchSet::all::<F>(&list.matching),
+            choices: Vec::new(),
+            claims,
+            issns: HashMap::new(),
+            refused: HashSet::new(),
+            dropped: HashSet::new(),
+            largest: largest.map_or(0, Id::get),
+        })
     }
 
-    fn add(&mut self, id: Id, choices: Vec<Vec<String>>) {
-        for values in choices {
-            for (field, value) in values
-                .iter()
-                .enumerate()
-                .filter(|(_, value)| !value.is_empty())
-            {
-                let key = (is_complete(&values), field, value.clone());
-                self.by_value
-                    .entry(key)
-                    .or_default()
-                    .push(self.records.len());
+    /// Returns true if a row has no record yet, and no fault of the search.
+    fn is_open(&self, at: usize) -> bool {
+        self.rows[at].id.is_none() && !self.refused.contains(&at) && !self.dropped.contains(&at)
+    }
+
+    fn open_rows(&self) -> Vec<usize> {
+        let all = 0..self.rows.len();
+        all.filter(|at| self.is_open(*at)).collect()
+    }
+
+    fn refuse(&mut self, at: usize, field: Option<&str>, message: Message) {
+        let position = &self.rows[at].position;
+        self.report.bad.push(position, field, None, message);
+        self.refused.insert(at);
+    }
+
+    /// Collects the values of all rows. A row without a value in any set is a fault.
+    fn collect_choices(&mut self) {
+        self.choices.reserve(self.rows.len());
+        for at in 0..self.rows.len() {
+            let row = &self.rows[at];
+            let statement = row.edit.statement().filter(|_| row.id.is_none());
+            let Some(statement) = statement else {
+                self.choices.push(Vec::new());
+                continue;
+            };
+            let values = statement.values();
+            let of_set = |set: &MatchSet<'_>| set.choices::<F>(&values);
+            let choices: Vec<Choices> = self.sets.iter().map(of_set).collect();
+            for (set, choices) in self.sets.iter_mut().zip(&choices) {
+                set.want(choices);
             }
-            self.by_values.entry(values.clone()).or_default().push(id);
-            self.records.push((id, values));
+            let is_bad = row.is_bad;
+            if choices.iter().any(is_begun) {
+                self.choices.push(choices);
+                continue;
+            }
+            self.choices.push(Vec::new());
+            // The fault of a bad row is already reported.
+            if is_bad {
+                self.refused.insert(at);
+            } else {
+                self.refuse(at, Some("id"), self.missing_fields());
+            }
         }
     }
 
-    /// Returns the records that equal a row in every field. If it is the only choice, a record with the same gaps as
-    /// the row counts, as long as no other record agrees with it.
-    fn find_equal(&self, values: &[String], is_only: bool) -> &[Id] {
-        let equal = self.by_values.get(values).map_or(&[][..], Vec::as_slice);
-        let is_clear = is_complete(values)
-            || is_only && self.find_partial(values).all(|(id, _)| equal == [*id]);
-        if is_clear { equal } else { &[] }
+    fn missing_fields(&self) -> Message {
+        let names: Vec<String> = self.sets.iter().map(|set| set.names(&|_| true)).collect();
+        let valid = if self.sets.iter().any(MatchSet::has_issn) {
+            "; only a valid ISSN counts"
+        } else {
+            ""
+        };
+        message!(
+            "is missing, and so are the fields of --match ({}); fill them in{valid}",
+            names.join(" or ")
+        )
     }
 
-    /// Returns the records that agree with a row in some fields, where the others are empty in the row or in the
-    /// record.
-    fn find_partial<'r>(
-        &'r self,
-        values: &'r [String],
-    ) -> impl Iterator<Item = &'r (Id, Vec<String>)> {
-        let kinds = if is_complete(values) {
-            &[false][..]
-        } else {
-            &[false, true]
-        };
-        let differ =
-            |one: &String, other: &String| one != other && !one.is_empty() && !other.is_empty();
-        let fields = values.iter().enumerate();
-        let lists = fields.flat_map(move |(field, value)| {
-            kinds
-                .iter()
-                .filter_map(move |kind| self.by_value.get(&(*kind, field, value.clone())))
-        });
-        let sharing = lists.flatten().map(|at| &self.records[*at]);
-        sharing.filter(move |(_, other)| {
-            !values
-                .iter()
-                .zip(other)
-                .any(|(one, other)| differ(one, other))
+    /// Adds the records that share a value with a row to the sets, with their values after the run.
+    fn index_records(&mut self) -> Result<(), StoreError> {
+        let state = self.state;
+        for at in 0..self.rows.len() {
+            let row = &self.rows[at];
+            let (Some(id), RowEdit::Set(statement)) = (row.id, &row.edit) else {
+                continue;
+            };
+            let stored = state.find_stored::<F>(id)?.map(Curated::into_fields);
+            let fields = merged_fields(statement, stored, self.list);
+            self.index(id, &fields);
+        }
+        state.for_each_record::<F, StoreError>(|record, _, _| {
+            if !self.claims.contains_key(&record.id()) {
+                self.index(record.id(), record.fields());
+            }
+            Ok(())
         })
     }
-}
 
-fn add_to<F: RecordFields>(sets: &mut [MatchSet<'_>], id: Id, fields: &F) {
-    let values = fields.values();
-    for set in sets {
-        set.add(
-            id,
-            match_values::<F>(&set.fields, &|at| values[at].to_csv(&())),
-        );
+    fn index(&mut self, id: Id, fields: &F) {
+        let values = fields.values();
+        let mut is_indexed = false;
+        for set in &mut self.sets {
+            let choices = set.choices::<F>(&values);
+            if set.is_wanted(&choices) {
+                set.add(id, choices);
+                is_indexed = true;
+            }
+        }
+        if is_indexed {
+            self.issns.insert(id, valid_issns::<F>(&values));
+        }
     }
-}
 
-/// Finds the records of rows without ids. A row uses the first of the `matching` sets that it fills, and means the
-/// record that is equal in every field of it. A row that agrees with a record in some of them, where the others are
-/// empty, is a fault. Rows that match no record get the next free ids and are returned.
-pub(super) fn identify<F: RecordFields>(
-    rows: &mut [ImportRow<F>],
-    matching: &[Vec<String>],
-    state: &Snapshot,
-    bad: &mut Findings,
-) -> Result<Vec<Finding>, StoreError> {
-    if rows.iter().all(|row| row.id.is_some()) {
-        return Ok(Vec::new());
-    }
-    let mut sets = match_sets::<F>(matching);
-    let issn_columns = column_indexes::<F>(&ISSN_COLUMNS);
-    // Records count with the values that they have after the run.
-    let mut positions: HashMap<Id, FilePosition> = HashMap::new();
-    for row in rows.iter() {
-        let Some(id) = row.id else { continue };
-        positions.entry(id).or_insert_with(|| row.position.clone());
-        let RowEdit::Set(statement) = &row.edit else {
-            continue;
-        };
-        let mut fields = state
-            .find_stored::<F>(id)?
-            .map(Curated::into_fields)
-            .unwrap_or_default();
-        statement.clone().apply_to(&mut fields);
-        add_to(&mut sets, id, &fields);
-    }
-    state.for_each_record::<F, StoreError>(|record, _, _| {
-        if !positions.contains_key(&record.id()) {
-            add_to(&mut sets, record.id(), record.fields());
+    /// Finds records by one set.
+    fn find_by(&mut self, set: usize) -> Result<(), StoreError> {
+        let is_last = set + 1 == self.sets.len();
+        let mut hits: BTreeMap<Id, Vec<usize>> = BTreeMap::new();
+        for at in self.open_rows() {
+            let choices = &self.choices[at][set];
+            let mut equal = self.sets[set].find_equal(choices);
+            if equal.is_empty() && is_last {
+                equal = self.sets[set].find_same_gaps(choices);
+            }
+            equal.retain(|id| self.is_free(*id));
+            match (equal.first().copied(), equal.last().copied()) {
+                (Some(one), Some(other)) if one != other => {
+                    let message = message!(
+                        "is missing, and {} match both {one} and {other} of {}; give the id, or --match more fields",
+                        self.sets[set].names(&|_| true),
+                        F::DATASET
+                    );
+                    self.refuse(at, Some("id"), message);
+                }
+                (Some(id), _) => hits.entry(id).or_default().push(at),
+                _ if is_last => self.refuse_partial(at)?,
+                _ => {}
+            }
+        }
+        for (id, rows) in hits {
+            self.claim(id, rows, set)?;
         }
         Ok(())
-    })?;
-    let imported = positions.keys().max().copied();
-    let mut largest = state
-        .largest_id(F::DATASET)?
-        .max(imported)
-        .map_or(0, Id::get);
-    let one = F::STEM.trim_end_matches('s');
-    let mut assigned = Vec::new();
-    for row in rows.iter_mut().filter(|row| row.id.is_none()) {
-        let RowEdit::Set(statement) = &row.edit else {
-            bad.push(
-                &row.position,
-                Some("id"),
-                None,
-                "is missing; a row that removes a record needs its id",
-            );
-            continue;
-        };
-        let choices_of =
-            |set: &MatchSet<'_>| match_values::<F>(&set.fields, &|at| statement.value(at));
-        let filled = |set: &&MatchSet<'_>| is_complete(&choices_of(set)[0]);
-        let begun = |set: &&MatchSet<'_>| choices_of(set)[0].iter().any(|value| !value.is_empty());
-        let Some(set) = sets.iter().find(filled).or_else(|| sets.iter().find(begun)) else {
-            let names: Vec<String> = sets.iter().map(|set| set.names(&|_| true)).collect();
-            let message = message!(
-                "is missing, and so are the fields of --match ({}); fill them in",
-                names.join(" or ")
-            );
-            // The fault of a bad row is already reported.
-            if !row.is_bad {
-                bad.push(&row.position, Some("id"), None, message);
+    }
+
+    /// Returns true if no earlier set found the record.
+    fn is_free(&self, id: Id) -> bool {
+        self.claims.get(&id).is_none_or(|claim| claim.set.is_none())
+    }
+
+    /// Gives a record to the row that means it. Several such rows are bad.
+    fn claim(&mut self, id: Id, rows: Vec<usize>, set: usize) -> Result<(), StoreError> {
+        let claimed = self.claims.get(&id).map(|claim| claim.row);
+        let all: Vec<usize> = claimed.into_iter().chain(rows).collect();
+        let [at] = all[..] else {
+            for (number, at) in all.iter().enumerate() {
+                let other = all[usize::from(number == 0)];
+                self.refuse_same(*at, other, set);
             }
-            continue;
+            return Ok(());
         };
-        let (choices, all_names) = (choices_of(set), set.names(&|_| true));
-        let is_only = choices.len() == 1;
-        let equal: BTreeSet<Id> = choices
-            .iter()
-            .flat_map(|values| set.find_equal(values, is_only))
-            .copied()
-            .collect();
-        let partial = choices
-            .iter()
-            .find_map(|values| Some((values, set.find_partial(values).next()?)));
-        let message = match (equal.first().copied(), equal.last().copied(), partial) {
-            (Some(one), Some(other), _) if one != other => message!(
-                "is missing, and {all_names} match both {one} and {other} of {}; give the id, or --match more fields",
-                F::DATASET
+        let row_issns = self.rows[at].edit.statement();
+        let row_issns = row_issns.map(|statement| valid_issns::<F>(&statement.values()));
+        let of_record = self.issns.get(&id).cloned().unwrap_or_default();
+        if let Some((own, other)) = contradiction(&row_issns.unwrap_or_default(), &of_record) {
+            return self.refuse_contradiction(at, id, set, (own, other));
+        }
+        let row = &mut self.rows[at];
+        row.id = Some(id);
+        row.found_by = Some(self.sets[set].number);
+        if matches!(row.edit, RowEdit::RemoveMatch(_)) {
+            row.edit = RowEdit::Remove;
+        }
+        let claim = Claim {
+            row: at,
+            set: Some(set),
+        };
+        self.claims.insert(id, claim);
+        Ok(())
+    }
+
+    /// Refuses a row whose ISSN contradicts that of its record, or leaves it out.
+    fn refuse_contradiction(
+        &mut self,
+        at: usize,
+        id: Id,
+        set: usize,
+        (own, other): (String, String),
+    ) -> Result<(), StoreError> {
+        if self.list.leaves_out_new {
+            self.report.counts.left_out += 1;
+            self.dropped.insert(at);
+            return Ok(());
+        }
+        let message = message!(
+            "is missing, and {} match {}, but its ISSN is {other} and the row has {own}; write {id} as the id if \
+             the row means it, or a new id",
+            self.sets[set].names(&|_| true),
+            self.described(id)?
+        );
+        self.refuse(at, Some("id"), message);
+        Ok(())
+    }
+
+    /// Describes a record by its id and name.
+    fn described(&self, id: Id) -> Result<String, StoreError> {
+        let record = self.state.find_stored::<F>(id)?;
+        let name = record.map(|record| shortened(record.fields().name()));
+        Ok(format!(
+            "{} {id} `{}`",
+            one::<F>(),
+            name.unwrap_or_default()
+        ))
+    }
+
+    /// Refuses a row that agrees in part with a record.
+    fn refuse_partial(&mut self, at: usize) -> Result<(), StoreError> {
+        if let Some(message) = self.partial_agreement(at)? {
+            self.refuse(at, Some("id"), message);
+        }
+        Ok(())
+    }
+
+    /// Returns the fault of a row that agrees with a record in some fields of the last set, if there is one.
+    fn partial_agreement(&self, at: usize) -> Result<Option<Message>, StoreError> {
+        let Some((set, choices)) = self.sets.last().zip(self.choices[at].last()) else {
+            return Ok(None);
+        };
+        let mut partial = set.find_partial(choices);
+        let Some((values, id, others)) = partial.find(|(_, id, _)| self.is_free(*id)) else {
+            return Ok(None);
+        };
+        let claim = self.claims.get(&id);
+        let position = claim.map(|claim| &self.rows[claim.row].position);
+        let is_stored = self.state.find_stored::<F>(id)?.is_some();
+        Ok(Some(match position.filter(|_| !is_stored) {
+            Some(position) => may_mean_row(set, values, others, position),
+            None => message!(
+                "is missing, and the row may mean {}: {}; write {id} as the id if it does, or a new id, or fill in what is missing",
+                self.described(id)?,
+                gaps(set, values, others)
             ),
-            (Some(id), ..) => {
-                let record = state.find_stored::<F>(id)?;
-                let of_record = record
-                    .as_ref()
-                    .map(|record| record.fields().values())
-                    .unwrap_or_default();
-                let of_record = |at: usize| {
-                    of_record
-                        .get(at)
-                        .map_or(Cow::Borrowed(""), |value| value.to_csv(&()))
-                };
-                let of_record = valid_issns::<F>(&issn_columns, &of_record);
-                let of_row = valid_issns::<F>(&issn_columns, &|at| statement.value(at));
-                if let Some(first) = positions.get(&id) {
-                    let message = message!(
-                        "means the same {one} as the row at {first}: they share {all_names}, but are not equal; keep \
-                         one of them, or correct one"
-                    );
-                    bad.push(&row.position, None, None, message);
-                    continue;
-                } else if let Some((own, other)) = contradiction(&of_row, &of_record) {
-                    message!(
-                        "is missing, and {all_names} match {}, but its ISSN is {other} and the row has {own}; write {id} as the id if \
-                         the row means it, or a new id",
-                        described(F::DATASET, id, record.as_ref())
-                    )
-                } else {
-                    row.id = Some(id);
-                    positions.insert(id, row.position.clone());
-                    continue;
-                }
-            }
-            (None, _, Some((values, (id, other)))) => {
-                let record = state.find_stored::<F>(*id)?;
-                let (candidate, remedy) = match (&record, positions.get(id)) {
-                    (None, Some(position)) => (
-                        format!("the same as {position}"),
-                        "write ids in both rows".to_owned(),
-                    ),
-                    _ => (
-                        described(F::DATASET, *id, record.as_ref()),
-                        format!("write {id} as the id if it does, or a new id"),
-                    ),
-                };
-                let lacks = [("the row has no", values), ("the other has no", other)];
-                let lacks = lacks.into_iter().filter(|(_, values)| !is_complete(values));
-                let lacks = lacks.map(|(who, values)| {
-                    format!("{who} {}", set.names(&|at| values[at].is_empty()))
-                });
-                message!(
-                    "is missing, and the row may mean {candidate}: {} agrees, but {}; {remedy}, or fill in what is missing",
-                    set.names(&|at| !values[at].is_empty() && !other[at].is_empty()),
-                    lacks.collect::<Vec<_>>().join(", and ")
-                )
-            }
-            (None, _, None) => match Id::try_from(largest + 1) {
-                // The fault of a bad row is already reported.
-                _ if row.is_bad => continue,
-                _ if row.may_be_note => {
-                    bad.push(&row.position, None, None, MAY_BE_NOTE);
-                    continue;
-                }
-                Ok(id) => {
-                    largest = id.get();
-                    row.id = Some(id);
-                    for set in &mut sets {
-                        let choices = match_values::<F>(&set.fields, &|at| statement.value(at));
-                        set.add(id, choices);
-                    }
-                    positions.insert(id, row.position.clone());
-                    assigned.push(Finding::assigned(&row.position, F::STEM, id, None));
-                    continue;
-                }
-                Err(error) => message!("no id is free: {error}"),
-            },
-        };
-        bad.push(&row.position, Some("id"), None, message);
+        }))
     }
-    Ok(assigned)
-}
 
-/// Returns the match sets of a dataset. Fields of the other dataset identify nothing here.
-fn match_sets<F: RecordFields>(matching: &[Vec<String>]) -> Vec<MatchSet<'_>> {
-    let sets = matching.iter().map(|names| {
-        let fields = names
+    /// Refuses a row that means the same record as another row, and differs from it.
+    fn refuse_same(&mut self, at: usize, other: usize, set: usize) {
+        if self.refused.contains(&at) {
+            return;
+        }
+        let set = &self.sets[set];
+        let position = &self.rows[other].position;
+        let one = one::<F>();
+        let shared = shown_values(&self.rows[at], set);
+        let matched: Vec<usize> = set
+            .fields
             .iter()
-            .map(|name| (name.as_str(), column_indexes::<F>(&columns_of(name))));
-        let fields = fields.filter(|(_, columns)| !columns.is_empty()).collect();
-        MatchSet {
-            fields,
-            records: Vec::new(),
-            by_values: HashMap::new(),
-            by_value: HashMap::new(),
-        }
-    });
-    sets.filter(|set| !set.fields.is_empty()).collect()
-}
+            .flat_map(|(_, columns)| columns.clone())
+            .collect();
+        let differing = differing_columns(&self.rows[at], &self.rows[other], &matched);
+        let message = match differing.first() {
+            Some(first) => message!(
+                "means the same {one} as the row at {position}: both have {shared}, but their {} differ; keep one of them, \
+                 correct one, or match by {first} too",
+                first_of(&differing, differing.len(), 3)
+            ),
+            None => message!(
+                "means the same {one} as the row at {position}: both have {shared}, but are not equal; keep one of them, or \
+                 correct one"
+            ),
+        };
+        self.refuse(at, None, message);
+    }
 
-/// Returns the indexes of the columns that the dataset has.
-fn column_indexes<F: RecordFields>(names: &[&str]) -> Vec<usize> {
-    names
-        .iter()
-        .filter_map(|name| {
-            F::table()
-                .fields
-                .iter()
-                .position(|field| field.column == *name)
-        })
-        .collect()
-}
-
-/// Describes a record by its id and name.
-fn described<F: RecordFields>(dataset: Dataset, id: Id, record: Option<&Curated<F>>) -> String {
-    let name = record
-        .map(|record| shortened(record.fields().name()))
-        .unwrap_or_default();
-    format!("{} {id} `{name}`", dataset.as_str().trim_end_matches('s'))
-}
-
-/// Returns the comparable values of a row or record in each field, for every choice among two ISSNs. A missing value is
-/// empty. `value` returns a column in CSV form.
-fn match_values<'v, F: RecordFields>(
-    fields: &[(&str, Vec<usize>)],
-    value: &dyn Fn(usize) -> Cow<'v, str>,
-) -> Vec<Vec<String>> {
-    let comparable = |at: &usize| comparable_value(&F::table().fields[*at], &value(*at));
-    fields
-        .iter()
-        .fold(vec![Vec::new()], |choices, (_, columns)| {
-            let mut values: BTreeSet<String> = columns.iter().map(comparable).collect();
-            if values.len() > 1 {
-                values.remove("");
+    /// Gives new ids to the rows that match no record, or leaves them out.
+    fn number_newcomers(&mut self) {
+        let mut newcomers = Newcomers {
+            sets: MatchSet::all::<F>(&self.list.matching),
+            rows: HashMap::new(),
+        };
+        for at in self.open_rows() {
+            let row = &self.rows[at];
+            // The fault of a bad row is already reported.
+            if row.is_bad {
+                continue;
             }
-            choices
-                .iter()
-                .flat_map(|chosen| {
-                    values
-                        .iter()
-                        .map(|value| [&chosen[..], std::slice::from_ref(value)].concat())
-                })
-                .collect()
-        })
-}
-
-/// Returns the form by which values are compared. The spelling of an ISSN does not count, nor the order of a list.
-fn comparable_value(field: &Field, csv: &str) -> String {
-    match field.kind {
-        ValueKind::Texts => {
-            let items: BTreeSet<String> = csv.split(ITEM_SEPARATOR).map(match_form).collect();
-            items.into_iter().collect::<Vec<_>>().join(ITEM_SEPARATOR)
+            let is_removal = matches!(row.edit, RowEdit::RemoveMatch(_));
+            match () {
+                () if is_removal && !self.list.is_list => {
+                    let message =
+                        "is missing; a row that removes a record needs its id, or --match";
+                    self.refuse(at, Some("id"), message.into());
+                }
+                () if is_removal => {
+                    self.report.counts.unknown += 1;
+                    self.dropped.insert(at);
+                }
+                () if self.list.leaves_out_new => {
+                    self.report.counts.unknown += 1;
+                    self.report.counts.left_out += 1;
+                    self.dropped.insert(at);
+                }
+                () if row.may_be_note => self.refuse(at, None, MAY_BE_NOTE.into()),
+                () => self.number(at, &mut newcomers),
+            }
         }
-        _ if field.column == "url" => comparable_address(csv.trim()),
-        _ => valid_issn(&field.column, csv).unwrap_or_else(|| match_form(csv)),
+    }
+
+    /// Gives the next free id to a row, unless it means the same record as another new row.
+    fn number(&mut self, at: usize, newcomers: &mut Newcomers<'_>) {
+        let choices = self.choices.get(at).cloned().unwrap_or_default();
+        for set in 0..choices.len() {
+            if let Some(other) = newcomers.find_same(&choices, set, &self.choices) {
+                self.refuse_same(other, at, set);
+                self.refuse_same(at, other, set);
+                return;
+            }
+        }
+        if let Some((set, values, others, other)) = newcomers.find_partial(&choices, &self.choices)
+        {
+            let message = may_mean_row(set, values, others, &self.rows[other].position);
+            self.refuse(at, Some("id"), message);
+            return;
+        }
+        let id = match Id::try_from(self.largest + 1) {
+            Ok(id) => id,
+            Err(error) => {
+                self.refuse(at, Some("id"), message!("no id is free: {error}"));
+                return;
+            }
+        };
+        self.largest = id.get();
+        newcomers.add(id, at, choices);
+        let row = &mut self.rows[at];
+        row.id = Some(id);
+        let assigned = Finding::assigned(&row.position, F::STEM, id, None);
+        self.report.assigned.push(assigned);
+        self.report.counts.unknown += u64::from(self.list.is_list);
+        if !self.list.is_list {
+            let message = "has no id, so it is a new record; it was not compared with the others, as --match does";
+            let warnings = &mut self.report.lint.findings;
+            warnings.push(&row.position, Some("id"), None, message);
+        }
     }
 }
 
-/// Returns an address with `https` for `http`, and with its host in lower case. The rest is exact.
-fn comparable_address(address: &str) -> String {
-    let Ok(mut url) = Url::parse(address) else {
-        return address.to_owned();
+/// The rows that match no record.
+struct Newcomers<'a> {
+    sets: Vec<MatchSet<'a>>,
+    /// The indexes of the rows with these new ids.
+    rows: HashMap<Id, usize>,
+}
+
+impl<'s> Newcomers<'s> {
+    fn add(&mut self, id: Id, row: usize, choices: Vec<Choices>) {
+        for (set, choices) in self.sets.iter_mut().zip(choices) {
+            set.add(id, choices);
+        }
+        self.rows.insert(id, row);
+    }
+
+    /// Returns the row that is equal in a set, unless an earlier set distinguishes the two.
+    fn find_same(&self, choices: &[Choices], set: usize, all: &[Vec<Choices>]) -> Option<usize> {
+        let mut equal = self.sets[set].find_equal(&choices[set]);
+        if equal.is_empty() && set + 1 == self.sets.len() {
+            equal = self.sets[set].find_same_gaps(&choices[set]);
+        }
+        let rows = equal.iter().filter_map(|id| self.rows.get(id));
+        let mut rows = rows.filter(|row| !are_distinct(choices, &all[**row], set));
+        rows.next().copied()
+    }
+
+    /// Returns the row that agrees in part with the values of a row in the last set, with the values of both.
+    fn find_partial<'r>(
+        &'r self,
+        choices: &'r [Choices],
+        all: &[Vec<Choices>],
+    ) -> Option<(&'r MatchSet<'s>, &'r [String], &'r [String], usize)> {
+        let (set, values) = (self.sets.last()?, choices.last()?);
+        let partial = set.find_partial(values);
+        let mut partial = partial.filter_map(|(values, id, others)| {
+            let row = *self.rows.get(&id)?;
+            let is_distinct = are_distinct(choices, &all[row], choices.len() - 1);
+            (!is_distinct).then_some((set, values, others, row))
+        });
+        partial.next()
+    }
+}
+
+/// Returns true if two rows fill a set before `end`, and differ in it.
+fn are_distinct(one: &[Choices], other: &[Choices], end: usize) -> bool {
+    let filled = |choices: &Choices| choices.iter().all(|values| is_complete(values));
+    let sets = one.iter().zip(other).take(end);
+    let mut sets = sets.filter(|(one, other)| filled(one) && filled(other));
+    sets.any(|(one, other)| one.iter().all(|values| !other.contains(values)))
+}
+
+/// Returns the name of one record of a dataset.
+fn one<F: RecordFields + ListedFields>() -> &'static str {
+    F::STEM.trim_end_matches('s')
+}
+
+/// Describes which fields agree, and which are missing on either side.
+fn gaps(set: &MatchSet<'_>, values: &[String], others: &[String]) -> String {
+    let agreeing = set.names(&|at| !values[at].is_empty() && !others[at].is_empty());
+    let sides = [("the row has no", values), ("the other has no", others)];
+    let lacking = sides.into_iter().filter(|(_, values)| !is_complete(values));
+    let lacking =
+        lacking.map(|(who, values)| format!("{who} {}", set.names(&|at| values[at].is_empty())));
+    format!(
+        "{agreeing} agrees, but {}",
+        lacking.collect::<Vec<_>>().join(", and ")
+    )
+}
+
+fn may_mean_row(
+    set: &MatchSet<'_>,
+    values: &[String],
+    others: &[String],
+    position: &FilePosition,
+) -> Message {
+    message!(
+        "is missing, and the row may mean the same as {position}: {}; write ids in both rows, or fill in what is missing",
+        gaps(set, values, others)
+    )
+}
+
+/// Returns the fields of a set with the values of a row. Values of blanks alone are escaped.
+fn shown_values<F: RecordFields + ListedFields>(row: &ImportRow<F>, set: &MatchSet<'_>) -> String {
+    let Some(statement) = row.edit.statement() else {
+        return format!("{} the same", set.names(&|_| true));
     };
-    if url.scheme() == "http" {
-        // Any `http` address may become an `https` one.
-        let _ = url.set_scheme("https");
-    }
-    url.into()
+    let values = statement.values();
+    let shown = |(name, columns): &(&str, Vec<usize>)| {
+        let texts = columns.iter().map(|at| values[*at].to_csv(&()));
+        let filled: Vec<String> = texts
+            .filter(|text| !text.is_empty())
+            .map(|text| visible(&text))
+            .collect();
+        format!("`{name}` `{}`", filled.join(", "))
+    };
+    let fields: Vec<String> = set.fields.iter().map(shown).collect();
+    fields.join(", ")
 }
 
-/// Returns the valid ISSN of each edition of a journal. `value` returns a column in CSV form.
-fn valid_issns<'v, F: RecordFields>(
-    columns: &[usize],
-    value: &dyn Fn(usize) -> Cow<'v, str>,
-) -> Vec<Option<String>> {
-    columns
-        .iter()
-        .map(|at| valid_issn(&F::table().fields[*at].column, &value(*at)))
+/// Returns a text, or its escaped form if it is blank.
+fn visible(text: &str) -> String {
+    if text
+        .chars()
+        .all(|sign| is_blank(sign) || !sign.is_alphanumeric() && !sign.is_ascii())
+    {
+        return text.escape_default().to_string();
+    }
+    shortened(text)
+}
+
+/// Returns the quoted names of other columns in which two rows have different values.
+fn differing_columns<F: RecordFields + ListedFields>(
+    row: &ImportRow<F>,
+    other: &ImportRow<F>,
+    matched: &[usize],
+) -> Vec<String> {
+    let (Some(one), Some(other)) = (row.edit.statement(), other.edit.statement()) else {
+        return Vec::new();
+    };
+    let (ones, others) = (one.values(), other.values());
+    let fields = F::table().fields.iter().enumerate();
+    let differing = fields.filter(|(at, _)| {
+        let (one, other) = (ones[*at], others[*at]);
+        !matched.contains(at)
+            && !one.is_null()
+            && !other.is_null()
+            && one.to_csv(&()) != other.to_csv(&())
+    });
+    differing
+        .map(|(_, field)| format!("`{}`", field.column))
         .collect()
+}
+
+/// Returns the valid ISSN of each edition of a journal.
+fn valid_issns<F: RecordFields + ListedFields>(values: &[&dyn FieldValue]) -> Vec<Option<String>> {
+    let columns = column_indexes::<F>(&ISSN_COLUMNS);
+    let valid = |at: &usize| valid_issn(&F::table().fields[*at].column, &values[*at].to_csv(&()));
+    columns.iter().map(valid).collect()
 }
 
 /// Returns two valid ISSNs of the same edition that differ, unless one of the journals has all ISSNs of the other.
 fn contradiction(one: &[Option<String>], other: &[Option<String>]) -> Option<(String, String)> {
     let has_all = |of: &[Option<String>], issns: &[Option<String>]| {
-        issns
-            .iter()
-            .flatten()
-            .all(|issn| of.contains(&Some(issn.clone())))
+        let mut issns = issns.iter().flatten();
+        issns.all(|issn| of.contains(&Some(issn.clone())))
     };
     if has_all(one, other) || has_all(other, one) {
         return None;
     }
-    let mut editions = one
-        .iter()
-        .zip(other)
-        .filter_map(|(one, other)| Some((one.clone()?, other.clone()?)));
-    editions.find(|(one, other)| one != other)
+    let editions = one.iter().zip(other);
+    let mut filled = editions.filter_map(|(one, other)| Some((one.clone()?, other.clone()?)));
+    filled.find(|(one, other)| one != other)
 }

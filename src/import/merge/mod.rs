@@ -2,26 +2,36 @@
 //!
 //! The steps of [`merge()`]:
 //! 1. It corrects texts (`--fix`), and drops rows that equal an earlier one.
-//! 2. It finds the records of rows without ids (`identify`).
+//! 2. It finds the records of rows without ids (`identify`), by their fields (`match_set`).
 //! 3. It resolves organizations and tags, since links by name refer to the names after the import (`references`).
-//! 4. It merges each record with its stored values (`records`).
+//! 4. It merges each record with its stored values (`records`). A row of a list of others changes less (`listed`), and
+//!    some fields together (`together`).
 //! 5. It checks that no record links to a removed row, and that the import removes few records.
 //! 6. Lint compares the rows, and corrects their words.
 
 mod identify;
 #[cfg(test)]
 mod lint_tests;
+#[cfg(test)]
+mod list_tests;
+mod listed;
+mod match_set;
 mod records;
 mod references;
+mod report;
 #[cfg(test)]
 mod tests;
+mod together;
 
 use std::collections::HashMap;
 
 use self::identify::identify;
 pub use self::records::MergeOptions;
-use self::records::{MergedRecords, merge_records, too_many_removals};
-use self::references::{FoundLink, Resolved, resolve};
+use self::records::{MergedRecords, RecordMerger, too_many_removals};
+use self::references::{FoundLink, Resolved, Resolver};
+use self::report::Report;
+pub use self::report::{FilledFields, ListCounts};
+use self::together::ListedFields;
 use super::lint::{Lint, Respelling, fix_text};
 use super::rows::{ImportRow, ImportRows, RowEdit};
 use crate::import::findings::{FilePosition, Finding, Findings};
@@ -45,8 +55,14 @@ pub struct Merged {
     pub notes: Vec<Finding>,
     /// The ids assigned to rows without a matching record, and to links that created a row.
     pub assigned: Vec<Finding>,
+    /// The faults of the rows that are left out.
+    pub bad: Findings,
     /// The corrected values.
     pub fixes: Findings,
+    /// The effects of the rows on known records.
+    pub counts: ListCounts,
+    /// The number of rows that fill each field.
+    pub filled: Vec<FilledFields>,
 }
 
 /// The reason why an import is refused.
@@ -63,110 +79,215 @@ pub enum Refusal {
     Store(#[from] StoreError),
 }
 
-/// Merges rows with a state of the database. If a row is bad, returns all faults, including those of reading.
+/// Merges rows with a state of the database. If more rows are bad than the options allow, returns all faults, including
+/// those of reading. Otherwise the rows are merged again without the bad ones, until none is bad.
 pub fn merge(
     rows: ImportRows,
     state: &Snapshot,
     options: &MergeOptions,
 ) -> Result<Merged, Refusal> {
+    let most = options.allow_faults;
+    if most == 0 {
+        return merge_rows(rows, state, options);
+    }
+    let mut rows = rows;
+    let mut bad = Findings::default();
+    loop {
+        match merge_rows(rows.clone(), state, options) {
+            Err(Refusal::BadRows(found)) => {
+                let known = bad.rows().count();
+                bad.append(found);
+                let is_allowed = bad.rows().are_allowed(most);
+                if !is_allowed || bad.rows().count() == known {
+                    bad.sort();
+                    return Err(Refusal::BadRows(bad));
+                }
+                rows.leave_out(bad.rows());
+            }
+            Ok(mut merged) => {
+                bad.sort();
+                merged.counts.rows += bad.rows().count() as u64;
+                return Ok(Merged { bad, ..merged });
+            }
+            refused => return refused,
+        }
+    }
+}
+
+/// Merges rows with a state of the database. No row may be bad.
+fn merge_rows(
+    rows: ImportRows,
+    state: &Snapshot,
+    options: &MergeOptions,
+) -> Result<Merged, Refusal> {
     let ImportRows {
-        mut bad,
-        mut warnings,
+        bad,
+        warnings,
         notes,
-        matching,
+        effects: _,
+        list,
         create_links,
         mut conferences,
         mut journals,
-        ..
+        organizations,
+        tags,
     } = rows;
+    let mut lint = Lint::new(options.lints_all);
+    lint.findings = warnings;
+    let mut report = Report {
+        bad,
+        lint,
+        assigned: Vec::new(),
+        counts: ListCounts {
+            is_list: list.is_list,
+            ..ListCounts::default()
+        },
+        filled: Vec::new(),
+    };
     let mut fixes = Findings::default();
     if options.fix {
         fix_texts(&mut conferences, &mut fixes);
         fix_texts(&mut journals, &mut fixes);
     }
-    let organizations = drop_equal_rows(rows.organizations, &mut warnings);
-    let tags = drop_equal_rows(rows.tags, &mut warnings);
-    let mut conferences = drop_equal_rows(conferences, &mut warnings);
-    let mut journals = drop_equal_rows(journals, &mut warnings);
-    let mut assigned = identify(&mut conferences, &matching, state, &mut bad)?;
-    assigned.extend(identify(&mut journals, &matching, state, &mut bad)?);
-    let mut lint = Lint::new(options.lints_all);
-    lint.findings = warnings;
+    let organizations = drop_equal_rows(organizations, &mut report);
+    let tags = drop_equal_rows(tags, &mut report);
+    let mut conferences = drop_equal_rows(conferences, &mut report);
+    let mut journals = drop_equal_rows(journals, &mut report);
+    identify(&mut conferences, &list, state, &mut report)?;
+    identify(&mut journals, &list, state, &mut report)?;
     let stored = state.references()?;
 
-    let (mut organization_links, mut tag_links) = (Vec::new(), Vec::new());
-    collect_links(&conferences, &mut organization_links, &mut tag_links);
-    collect_links(&journals, &mut organization_links, &mut tag_links);
-    let mut organizations = resolve(
-        organizations,
-        &organization_links,
-        create_links,
-        &stored.organizations,
-        &mut bad,
-        &mut lint,
-    );
-    let mut tags = resolve(
-        tags,
-        &tag_links,
-        create_links,
-        &stored.tags,
-        &mut bad,
-        &mut lint,
-    );
-    assigned.append(&mut organizations.assigned);
-    assigned.append(&mut tags.assigned);
-
-    let mut conferences = merge_records(
-        conferences,
-        state,
-        &organizations,
-        &tags,
-        options,
-        &mut bad,
-        &mut lint,
-    )?;
-    let journals = merge_records(
-        journals,
-        state,
-        &organizations,
-        &tags,
-        options,
-        &mut bad,
-        &mut lint,
-    )?;
-
-    check_still_linked(&organizations, &conferences, &journals, state, &mut bad)?;
-    check_still_linked(&tags, &conferences, &journals, state, &mut bad)?;
-    if !bad.is_empty() {
-        bad.sort();
-        return Err(Refusal::BadRows(bad));
-    }
-    if let Some(message) = too_many_removals(
-        &[conferences.removals, journals.removals],
-        options.allow_removals,
-    ) {
-        return Err(Refusal::TooManyRemovals(message));
-    }
-    organizations.compare_untouched(&mut lint);
-    tags.compare_untouched(&mut lint);
-    lint.compare_with_stored::<ConferenceFields>(state, &|id| conferences.contains(id))?;
-    lint.compare_with_stored::<JournalFields>(state, &|id| journals.contains(id))?;
-    let (warnings, respellings) = lint.finish(&state.list_licenses(), options.fix);
-    fix_words(&mut conferences, respellings, &mut fixes);
-    fixes.sort();
-    let batch = Batch {
-        organizations: organizations.into_rows(),
-        tags: tags.into_rows(),
-        conferences: conferences.rows,
-        journals: journals.rows,
+    let mut links = Links::default();
+    links.collect(&conferences);
+    links.collect(&journals);
+    let resolver = Resolver {
+        list: &list,
+        creates: create_links,
     };
-    Ok(Merged {
-        batch,
-        warnings,
-        notes,
-        assigned,
-        fixes,
-    })
+    let organizations = resolver.resolve(
+        organizations,
+        &links.organizations,
+        &stored.organizations,
+        &mut report,
+    );
+    let tags = resolver.resolve(tags, &links.tags, &stored.tags, &mut report);
+    let merger = RecordMerger {
+        state,
+        organizations: &organizations,
+        tags: &tags,
+        options,
+        list: &list,
+    };
+    let conferences = merger.merge(conferences, &mut report)?;
+    let journals = merger.merge(journals, &mut report)?;
+    let after = After {
+        organizations,
+        tags,
+        conferences,
+        journals,
+    };
+    after.check(state, options, &mut report)?;
+    after
+        .finish(state, options, report, fixes)
+        .map(|merged| Merged { notes, ..merged })
+}
+
+/// All rows of the batch, merged.
+struct After<'a> {
+    organizations: Resolved<'a, OrganizationFields>,
+    tags: Resolved<'a, TagFields>,
+    conferences: MergedRecords<ConferenceFields>,
+    journals: MergedRecords<JournalFields>,
+}
+
+impl After<'_> {
+    /// Fails if a row is bad, or if too many records are removed.
+    fn check(
+        &self,
+        state: &Snapshot,
+        options: &MergeOptions,
+        report: &mut Report,
+    ) -> Result<(), Refusal> {
+        self.check_still_linked(&self.organizations, state, &mut report.bad)?;
+        self.check_still_linked(&self.tags, state, &mut report.bad)?;
+        if !report.bad.is_empty() {
+            let mut bad = std::mem::take(&mut report.bad);
+            bad.sort();
+            return Err(Refusal::BadRows(bad));
+        }
+        let removals = [self.conferences.removals, self.journals.removals];
+        match too_many_removals(&removals, options.allow_removals) {
+            Some(message) => Err(Refusal::TooManyRemovals(message)),
+            None => Ok(()),
+        }
+    }
+
+    /// Compares the rows with the stored ones, and corrects their words.
+    fn finish(
+        mut self,
+        state: &Snapshot,
+        options: &MergeOptions,
+        report: Report,
+        mut fixes: Findings,
+    ) -> Result<Merged, Refusal> {
+        let mut lint = report.lint;
+        self.organizations.compare_untouched(&mut lint);
+        self.tags.compare_untouched(&mut lint);
+        lint.compare_with_stored::<ConferenceFields>(state, &|id| self.conferences.contains(id))?;
+        lint.compare_with_stored::<JournalFields>(state, &|id| self.journals.contains(id))?;
+        let (warnings, respellings) = lint.finish(&state.list_licenses(), options.fix);
+        fix_words(&mut self.conferences, respellings, &mut fixes);
+        fixes.sort();
+        let batch = Batch {
+            organizations: self.organizations.into_rows(),
+            tags: self.tags.into_rows(),
+            conferences: self.conferences.rows,
+            journals: self.journals.rows,
+        };
+        Ok(Merged {
+            batch,
+            warnings,
+            notes: Vec::new(),
+            assigned: report.assigned,
+            bad: Findings::default(),
+            fixes,
+            counts: report.counts,
+            filled: report.filled,
+        })
+    }
+
+    /// Reports organizations and tags that the import removes although records still link to them.
+    fn check_still_linked<F: ReferenceFields + ListedFields>(
+        &self,
+        resolved: &Resolved<F>,
+        state: &Snapshot,
+        bad: &mut Findings,
+    ) -> Result<(), StoreError> {
+        const NAMED: usize = 3;
+        for (position, id) in resolved.removed() {
+            let mut linking = state.linked_records(F::KIND, id)?;
+            linking.retain(|(dataset, record)| match dataset {
+                Dataset::Conferences => self.conferences.links_after(*record, F::KIND, id),
+                Dataset::Journals => self.journals.links_after(*record, F::KIND, id),
+            });
+            linking.sort_unstable();
+            if linking.is_empty() {
+                continue;
+            }
+            let one_of = |dataset: Dataset| dataset.as_str().trim_end_matches('s');
+            let named: Vec<String> = linking
+                .iter()
+                .map(|(dataset, id)| format!("{} {id}", one_of(*dataset)))
+                .collect();
+            let message = message!(
+                "the {} is still linked by {}; remove it from them in the same run",
+                F::KIND,
+                first_of(&named, named.len(), NAMED)
+            );
+            bad.push(position, Some("deleted"), Some(&id.to_string()), message);
+        }
+        Ok(())
+    }
 }
 
 /// Corrects the texts that rows set, and adds the corrections.
@@ -224,10 +345,11 @@ fn fix_words(
 
 /// Returns the rows without those that equal an earlier one, with a warning for each of these. Bad rows stay, since
 /// their faults are about each.
-fn drop_equal_rows<F: Fields>(
-    rows: Vec<ImportRow<F>>,
-    warnings: &mut Findings,
-) -> Vec<ImportRow<F>> {
+fn drop_equal_rows<F: Fields>(rows: Vec<ImportRow<F>>, report: &mut Report) -> Vec<ImportRow<F>> {
+    if !rows.is_empty() {
+        report.counts.rows += rows.len() as u64;
+        report.filled.push(FilledFields::of(&rows));
+    }
     // Only rows that share their id and their digest are equal.
     let mut first: HashMap<blake3::Hash, FilePosition> = HashMap::with_capacity(rows.len());
     let mut content = Vec::new();
@@ -238,11 +360,16 @@ fn drop_equal_rows<F: Fields>(
         match &row.edit {
             RowEdit::Set(statement) => statement.write(&mut content),
             RowEdit::Remove => content.push(b'-'),
+            RowEdit::RemoveMatch(statement) => {
+                content.push(b'-');
+                statement.write(&mut content);
+            }
         }
         let digest = blake3::hash(&content);
         match first.get(&digest) {
             Some(position) if !row.is_bad => {
                 let message = message!("equals the row at {position}, so it counts once");
+                let warnings = &mut report.lint.findings;
                 warnings.push(&row.position, None, None, message);
                 continue;
             }
@@ -254,56 +381,25 @@ fn drop_equal_rows<F: Fields>(
     kept
 }
 
-/// Collects the links of records.
-fn collect_links<'a, F>(
-    rows: &'a [ImportRow<F>],
-    organizations: &mut Vec<FoundLink<'a, OrganizationFields>>,
-    tags: &mut Vec<FoundLink<'a, TagFields>>,
-) {
-    for row in rows {
-        let RowEdit::Set(statement) = &row.edit else {
-            continue;
-        };
-        organizations.extend(
-            statement
-                .organizations
-                .iter()
-                .map(|link| (&row.position, link)),
-        );
-        tags.extend(statement.tags.iter().map(|link| (&row.position, link)));
-    }
+/// The links of the records in the files.
+#[derive(Default)]
+struct Links<'a> {
+    organizations: Vec<FoundLink<'a, OrganizationFields>>,
+    tags: Vec<FoundLink<'a, TagFields>>,
 }
 
-/// Reports organizations and tags that the import removes although records still link to them.
-fn check_still_linked<F: ReferenceFields>(
-    resolved: &Resolved<F>,
-    conferences: &MergedRecords<ConferenceFields>,
-    journals: &MergedRecords<JournalFields>,
-    state: &Snapshot,
-    bad: &mut Findings,
-) -> Result<(), StoreError> {
-    const NAMED: usize = 3;
-    for (position, id) in resolved.removed() {
-        let mut linking = state.linked_records(F::KIND, id)?;
-        linking.retain(|(dataset, record)| match dataset {
-            Dataset::Conferences => conferences.links_after(*record, F::KIND, id),
-            Dataset::Journals => journals.links_after(*record, F::KIND, id),
-        });
-        linking.sort_unstable();
-        if linking.is_empty() {
-            continue;
+impl<'a> Links<'a> {
+    /// Adds the links of rows.
+    fn collect<F>(&mut self, rows: &'a [ImportRow<F>]) {
+        for row in rows {
+            let RowEdit::Set(statement) = &row.edit else {
+                continue;
+            };
+            let organizations = statement.organizations.iter();
+            self.organizations
+                .extend(organizations.map(|link| (&row.position, link)));
+            let tags = statement.tags.iter();
+            self.tags.extend(tags.map(|link| (&row.position, link)));
         }
-        let one_of = |dataset: Dataset| dataset.as_str().trim_end_matches('s');
-        let named: Vec<String> = linking
-            .iter()
-            .map(|(dataset, id)| format!("{} {id}", one_of(*dataset)))
-            .collect();
-        let message = message!(
-            "the {} is still linked by {}; remove it from them in the same run",
-            F::KIND,
-            first_of(&named, named.len(), NAMED)
-        );
-        bad.push(position, Some("deleted"), Some(&id.to_string()), message);
     }
-    Ok(())
 }

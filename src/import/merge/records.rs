@@ -1,12 +1,16 @@
 //! Merging of records with their stored values.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
+use super::listed::{Effect, ListedRow};
 use super::references::Resolved;
+use super::report::Report;
+use super::together::ListedFields;
 use crate::import::findings::{FilePosition, Findings};
-use crate::import::lint::{Lint, Lintable, RowLocation};
+use crate::import::lint::{Lintable, RowLocation};
+use crate::import::read::statement::{CellContent, Statement};
 use crate::import::row_faults::RowFaults;
-use crate::import::rows::{ImportRow, RowEdit};
+use crate::import::rows::{ImportRow, ListOptions, RowEdit};
 use crate::model::message::message;
 use crate::model::{
     Curated, Dataset, Id, OrganizationFields, RecordFields, ReferenceKind, TagFields,
@@ -39,91 +43,175 @@ impl<F: RecordFields + Lintable> MergedRecords<F> {
     }
 }
 
-/// Merges the rows of a dataset with their stored values.
-pub(super) fn merge_records<F: RecordFields + Lintable>(
-    rows: Vec<ImportRow<F>>,
-    state: &Snapshot,
-    organizations: &Resolved<'_, OrganizationFields>,
-    tags: &Resolved<'_, TagFields>,
-    options: &MergeOptions,
-    bad: &mut Findings,
-    lint: &mut Lint,
-) -> Result<MergedRecords<F>, StoreError> {
-    // If the files contain no row of a dataset, it is not replaced.
-    let replaces = options.replace && !rows.is_empty();
-    let stored_ids = if replaces {
-        state.record_ids(F::DATASET)?
-    } else {
-        BTreeSet::new()
-    };
+/// Merges the rows of records with their stored values.
+pub(super) struct RecordMerger<'a> {
+    pub state: &'a Snapshot,
+    pub organizations: &'a Resolved<'a, OrganizationFields>,
+    pub tags: &'a Resolved<'a, TagFields>,
+    pub options: &'a MergeOptions,
+    pub list: &'a ListOptions,
+}
 
-    let mut merged = BTreeMap::new();
-    let mut positions: HashMap<Id, FilePosition> = HashMap::with_capacity(rows.len());
-    for row in rows {
-        // Rows without a record are already reported.
-        let Some(id) = row.id else { continue };
-        if let Some(first) = positions.get(&id) {
-            let message = message!("appears twice; the first row with this id is at {first}");
-            bad.push(&row.position, Some("id"), Some(&id.to_string()), message);
-            continue;
-        }
-        match row.edit {
-            RowEdit::Remove => {
-                if state.find_stored::<F>(id)?.is_some() {
-                    merged.insert(id, None);
+impl RecordMerger<'_> {
+    /// Merges the rows of a dataset.
+    pub fn merge<F: RecordFields + Lintable + ListedFields>(
+        &self,
+        rows: Vec<ImportRow<F>>,
+        report: &mut Report,
+    ) -> Result<MergedRecords<F>, StoreError> {
+        // If the files contain no row of a dataset, it is not replaced.
+        let replaces = self.options.replace && !rows.is_empty();
+        let mut merged = BTreeMap::new();
+        let mut positions: HashMap<Id, FilePosition> = HashMap::with_capacity(rows.len());
+        let mut doubled: HashSet<Id> = HashSet::new();
+        for row in rows {
+            // Rows without a record are already reported.
+            let Some(id) = row.id else { continue };
+            if let Some(first) = positions.get(&id) {
+                if doubled.insert(id) {
+                    report_double(&mut report.bad, first, id, &row.position);
                 }
+                report_double(&mut report.bad, &row.position, id, first);
+                continue;
             }
-            RowEdit::Set(statement) => {
-                let mut stored = state.find_stored::<F>(id)?.map(Curated::into_fields);
+            positions.insert(id, row.position.clone());
+            let stored = self.state.find_stored::<F>(id)?.map(Curated::into_fields);
+            let is_known = stored.is_some();
+            match &row.edit {
+                RowEdit::Set(statement) => {
+                    let record = self.merge_row(&row, statement, stored, report);
+                    merged.extend(record.map(|record| (id, Some(record))));
+                }
+                _ if is_known => drop(merged.insert(id, None)),
+                _ => report.counts.unknown += u64::from(self.list.is_list),
+            }
+        }
+        if replaces {
+            let stored_ids = self.state.record_ids(F::DATASET)?;
+            let missing = stored_ids.iter().filter(|id| !positions.contains_key(id));
+            merged.extend(missing.map(|id| (*id, None)));
+        }
+        let removed = merged.values().map(|row| u64::from(row.is_none())).sum();
+        let removals = Removals {
+            dataset: F::DATASET,
+            removed,
+            stored: self.state.totals().records[F::DATASET],
+        };
+        Ok(MergedRecords {
+            rows: merged,
+            positions,
+            removals,
+        })
+    }
+
+    /// Merges a row with its stored values, and checks it. A bad row is reported.
+    fn merge_row<F: RecordFields + Lintable + ListedFields>(
+        &self,
+        row: &ImportRow<F>,
+        statement: &Statement<F>,
+        stored: Option<F>,
+        report: &mut Report,
+    ) -> Option<Curated<F>> {
+        let Report {
+            bad, lint, counts, ..
+        } = report;
+        let mut faults = RowFaults::new(&row.position, bad);
+        let mut listed = stored
+            .as_ref()
+            .filter(|_| self.list.is_list)
+            .map(|_| ListedRow::new(statement, self.list, row.found_by));
+        let mut fields = match (&stored, &mut listed) {
+            (Some(stored), Some(listed)) => listed.merge_into(stored, counts),
+            _ => {
                 let mut fields = stored.clone().unwrap_or_default();
-                if let Some(stored) = stored.as_mut().filter(|_| options.fix) {
-                    // All values of the row are checked and corrected.
-                    statement.clear_in(stored);
+                statement.clone().apply_to(&mut fields);
+                if self.list.is_list {
+                    fields.settle_new(&|at| statement.content(at) == CellContent::Constant);
                 }
-                let mut faults = RowFaults::new(&row.position, bad);
-                let organization_ids =
-                    organizations.find_ids(&statement.organizations, &mut faults);
-                let tag_ids = tags.find_ids(&statement.tags, &mut faults);
-                statement.apply_to(&mut fields);
-                for (kind, ids) in [
-                    (ReferenceKind::Organization, organization_ids),
-                    (ReferenceKind::Tag, tag_ids),
-                ] {
-                    if !ids.is_empty() {
-                        fields.set_links(kind, ids);
-                    }
-                }
-                // Rules about whole rows need complete rows. Otherwise one mistake would be reported twice.
-                if !row.is_bad && !faults.has_fault() {
-                    match Curated::new(id, fields) {
-                        Ok(record) => {
-                            let location = RowLocation::File(row.position.clone());
-                            lint.check(&location, None, stored.as_ref(), &record);
-                            merged.insert(id, Some(record));
-                        }
-                        Err(broken) => faults.push_faults(None, broken),
-                    }
-                }
+                fields
+            }
+        };
+        self.set_links(statement, &listed, &mut fields, &mut faults);
+        // Rules about whole rows need complete rows. Otherwise one mistake would be reported twice.
+        if row.is_bad || faults.has_fault() {
+            return None;
+        }
+        let record = match Curated::new(row.id?, fields) {
+            Ok(record) => record,
+            Err(broken) => {
+                faults.push_faults(None, broken);
+                return None;
+            }
+        };
+        if let Some(stored) = &stored {
+            counts.count_removed(stored, record.fields());
+        }
+        for (at, message) in listed
+            .iter_mut()
+            .flat_map(|listed| listed.warnings.drain(..))
+        {
+            let column = &F::table().fields[at].column;
+            lint.findings
+                .push(&row.position, Some(column), None, message);
+        }
+        let is_unchanged = stored.as_ref() == Some(record.fields());
+        counts.respelled +=
+            u64::from(is_unchanged && listed.is_some_and(|listed| listed.is_respelled));
+        let mut before = stored;
+        if let Some(before) = before.as_mut().filter(|_| self.options.fix) {
+            // All values of the row are checked and corrected.
+            statement.clear_in(before);
+        }
+        let location = RowLocation::File(row.position.clone());
+        lint.check(&location, None, before.as_ref(), &record);
+        Some(record)
+    }
+
+    /// Resolves the links of a row. Those of a list of others are added to the stored ones.
+    fn set_links<F: RecordFields + ListedFields>(
+        &self,
+        statement: &Statement<F>,
+        listed: &Option<ListedRow<F>>,
+        fields: &mut F,
+        faults: &mut RowFaults<'_>,
+    ) {
+        for kind in ReferenceKind::ALL {
+            let Some(at) = F::table().links(kind) else {
+                continue;
+            };
+            let stored = match listed {
+                Some(listed) => match listed.effects[at] {
+                    Effect::Value if listed.replaces_links(at) => Vec::new(),
+                    Effect::Value => fields.links(kind).to_vec(),
+                    Effect::Constant if fields.links(kind).is_empty() => Vec::new(),
+                    _ => continue,
+                },
+                None => Vec::new(),
+            };
+            let mut ids = match kind {
+                ReferenceKind::Organization => self
+                    .organizations
+                    .find_ids(&statement.organizations, faults),
+                ReferenceKind::Tag => self.tags.find_ids(&statement.tags, faults),
+            };
+            if !ids.is_empty() {
+                ids.extend(stored);
+                fields.set_links(kind, ids);
             }
         }
-        positions.insert(id, row.position);
     }
-    if replaces {
-        for id in stored_ids.iter().filter(|id| !positions.contains_key(id)) {
-            merged.insert(*id, None);
-        }
-    }
-    let removed = merged.values().map(|row| u64::from(row.is_none())).sum();
-    let removals = Removals {
-        dataset: F::DATASET,
-        removed,
-        stored: state.totals().records[F::DATASET],
-    };
-    Ok(MergedRecords {
-        rows: merged,
-        positions,
-        removals,
-    })
+}
+
+/// Reports a row whose id another row has too.
+pub(super) fn report_double(
+    bad: &mut Findings,
+    position: &FilePosition,
+    id: Id,
+    other: &FilePosition,
+) {
+    let message =
+        message!("appears twice, and the rows differ; the other row with this id is at {other}");
+    bad.push(position, Some("id"), Some(&id.to_string()), message);
 }
 
 /// The options for merging.
@@ -133,6 +221,8 @@ pub struct MergeOptions {
     pub replace: bool,
     /// The maximum number of removed records per dataset, if that is more than the default allows.
     pub allow_removals: Option<u64>,
+    /// The maximum number of bad rows that are left out. If more are bad, the import is refused.
+    pub allow_faults: usize,
     /// Whether lint reports all values of the rows, not only changed ones.
     pub lints_all: bool,
     /// Whether values are corrected whose right value follows from them.

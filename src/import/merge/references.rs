@@ -1,13 +1,17 @@
 //! Organizations and tags after the import, and the resolution of links to them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
+use super::listed::ListedRow;
+use super::records::report_double;
+use super::report::Report;
+use super::together::ListedFields;
 use crate::import::findings::{FilePosition, Finding, Findings};
 use crate::import::lint::{Lint, RowLocation};
-use crate::import::read::statement::RecordLink;
+use crate::import::read::statement::{RecordLink, Statement};
 use crate::import::row_faults::RowFaults;
-use crate::import::rows::{ImportRow, MAY_BE_NOTE, RowEdit};
-use crate::model::fold::nearest;
+use crate::import::rows::{ImportRow, ListOptions, MAY_BE_NOTE, RowEdit};
+use crate::model::fold::{match_form, nearest};
 use crate::model::message::{Message, Remedy, message};
 use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{Curated, Id, ReferenceKind};
@@ -17,15 +21,16 @@ pub(super) type FoundLink<'a, F> = (&'a FilePosition, &'a RecordLink<F>);
 
 /// All organizations or all tags after the import.
 pub(super) struct Resolved<'a, F> {
+    list: &'a ListOptions,
     stored: &'a BTreeMap<Id, Referenced<F>>,
     imported: BTreeMap<Id, ImportedReference<F>>,
     /// The ids of the imported rows in the order of the files.
     order: Vec<Id>,
     ids_by_label: HashMap<String, Id>,
+    /// For lists of others: the ids by labels without case, marks and blanks. `None` if there are several.
+    ids_by_form: HashMap<String, Option<Id>>,
     /// The largest id so far, or 0.
     largest: u64,
-    /// The ids that were assigned to rows and links without one.
-    pub assigned: Vec<Finding>,
 }
 
 /// An organization or tag in the import.
@@ -45,64 +50,102 @@ enum ImportOutcome<F> {
     },
 }
 
-/// Merges rows and the full objects of links with the stored rows, and checks that labels are unique. If `creates`,
-/// links to unknown labels create their rows.
-pub(super) fn resolve<'a, F: ReferenceFields>(
-    rows: Vec<ImportRow<F>>,
-    links: &[FoundLink<'_, F>],
-    creates: bool,
-    stored: &'a BTreeMap<Id, Referenced<F>>,
+/// How rows of organizations and tags are resolved.
+pub(super) struct Resolver<'a> {
+    pub list: &'a ListOptions,
+    /// Whether links to unknown labels create their rows.
+    pub creates: bool,
+}
+
+impl Resolver<'_> {
+    /// Merges rows and the full objects of links with the stored rows, and checks that labels are unique.
+    pub fn resolve<'a, F: ReferenceFields + ListedFields>(
+        &'a self,
+        rows: Vec<ImportRow<F>>,
+        links: &[FoundLink<'_, F>],
+        stored: &'a BTreeMap<Id, Referenced<F>>,
+        report: &mut Report,
+    ) -> Resolved<'a, F> {
+        let objects = links.iter().filter_map(|(position, link)| match link {
+            RecordLink::Object(object) => Some((*position, object)),
+            _ => None,
+        });
+        let ids = rows
+            .iter()
+            .filter_map(|row| row.id)
+            .chain(objects.clone().map(|(_, object)| object.id()));
+        let largest = ids.chain(stored.keys().copied()).max().map_or(0, Id::get);
+        let mut resolved = Resolved {
+            list: self.list,
+            stored,
+            imported: BTreeMap::new(),
+            order: Vec::with_capacity(rows.len()),
+            ids_by_label: HashMap::new(),
+            ids_by_form: HashMap::new(),
+            largest,
+        };
+        let (with_id, without): (Vec<_>, Vec<_>) =
+            rows.into_iter().partition(|row| row.id.is_some());
+        with_id
+            .into_iter()
+            .for_each(|row| resolved.add_row(row, self.list.is_list, report));
+        resolved.identify(without, report);
+        objects.for_each(|(position, object)| resolved.add_object(position, object, report));
+        resolved.find_labels(&mut report.bad);
+        for (position, link) in links {
+            if let RecordLink::Label(label) = link
+                && self.creates
+            {
+                resolved.create(position, label, report);
+            }
+        }
+        resolved.check(report);
+        resolved
+    }
+}
+
+/// The ids of labels.
+#[derive(Default)]
+struct Labels {
+    exact: HashMap<String, Id>,
+    /// By the label without case, marks and blanks. `None` if there are several.
+    by_form: HashMap<String, Option<Id>>,
+}
+
+impl Labels {
+    fn add(&mut self, label: &str, id: Id) {
+        self.exact.insert(label.to_owned(), id);
+        let known = self.by_form.entry(match_form(label)).or_insert(Some(id));
+        if *known != Some(id) {
+            *known = None;
+        }
+    }
+
+    fn find(&self, label: &str) -> Option<Id> {
+        let exact = self.exact.get(label).copied();
+        exact.or_else(|| self.by_form.get(&match_form(label)).copied().flatten())
+    }
+}
+
+/// Returns the label that a row sets.
+fn label_of<F: ReferenceFields>(statement: &Statement<F>) -> String {
+    let mut fields = F::default();
+    statement.clone().apply_to(&mut fields);
+    fields.label()
+}
+
+/// Reports a row that means the same as another one, and differs from it.
+fn report_same<F: ReferenceFields>(
     bad: &mut Findings,
-    lint: &mut Lint,
-) -> Resolved<'a, F> {
-    let objects = links.iter().filter_map(|(position, link)| match link {
-        RecordLink::Object(object) => Some((*position, object)),
-        _ => None,
-    });
-    let ids = rows
-        .iter()
-        .filter_map(|row| row.id)
-        .chain(objects.clone().map(|(_, object)| object.id()));
-    let largest = ids.chain(stored.keys().copied()).max().map_or(0, Id::get);
-    let (order, ids_by_label) = (Vec::with_capacity(rows.len()), HashMap::new());
-    let mut resolved = Resolved {
-        stored,
-        imported: BTreeMap::new(),
-        order,
-        ids_by_label,
-        largest,
-        assigned: Vec::new(),
-    };
-    let (with_id, without): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.id.is_some());
-    with_id
-        .into_iter()
-        .for_each(|row| resolved.add_row(row, bad));
-    resolved.identify(without, bad);
-    objects.for_each(|(position, object)| resolved.add_object(position, object, bad));
-    resolved.ids_by_label = resolved.find_labels(bad);
-    for (position, link) in links {
-        if let RecordLink::Label(label) = link
-            && creates
-        {
-            resolved.create(position, label, bad);
-        }
-    }
-    for (
-        id,
-        ImportedReference {
-            position,
-            field,
-            outcome,
-        },
-    ) in resolved.in_order()
-    {
-        if let ImportOutcome::Valid(row) = outcome {
-            let before = stored.get(&id).map(|referenced| referenced.row.fields());
-            let within = (*field == F::STEM).then_some(*field);
-            lint.check(&RowLocation::File(position.clone()), within, before, row);
-        }
-    }
-    resolved
+    position: &FilePosition,
+    label: &str,
+    other: &FilePosition,
+) {
+    let message = message!(
+        "means the same {} as the row at {other}, and differs from it; keep one of them",
+        F::KIND
+    );
+    bad.push(position, None, Some(label), message);
 }
 
 /// Returns true if a label has letters, and no sign that usually separates several.
@@ -110,7 +153,28 @@ fn is_one_name(label: &str) -> bool {
     !label.contains([';', '|', '\n']) && label.chars().any(char::is_alphabetic)
 }
 
-impl<F: ReferenceFields> Resolved<'_, F> {
+impl<F: ReferenceFields + ListedFields> Resolved<'_, F> {
+    /// Lint checks the imported rows.
+    fn check(&self, report: &mut Report) {
+        for (id, imported) in self.in_order() {
+            if let ImportOutcome::Valid(row) = &imported.outcome {
+                let before = self
+                    .stored
+                    .get(&id)
+                    .map(|referenced| referenced.row.fields());
+                let within = (imported.field == F::STEM).then_some(imported.field);
+                let location = RowLocation::File(imported.position.clone());
+                report.lint.check(&location, within, before, row);
+            }
+        }
+    }
+
+    /// Returns the id of a label, for lists of others in any spelling.
+    fn id_of_label(&self, label: &str) -> Option<Id> {
+        let exact = self.ids_by_label.get(label).copied();
+        exact.or_else(|| self.ids_by_form.get(&match_form(label)).copied().flatten())
+    }
+
     /// Compares stored rows that are not in the import with the imported rows.
     pub fn compare_untouched(&self, lint: &mut Lint) {
         let untouched = self
@@ -145,7 +209,7 @@ impl<F: ReferenceFields> Resolved<'_, F> {
     }
 
     /// Adds rows without ids. They mean the rows with their labels, or get the next free ids.
-    fn identify(&mut self, rows: Vec<ImportRow<F>>, bad: &mut Findings) {
+    fn identify(&mut self, rows: Vec<ImportRow<F>>, report: &mut Report) {
         if rows.is_empty() {
             return;
         }
@@ -154,65 +218,84 @@ impl<F: ReferenceFields> Resolved<'_, F> {
             .stored
             .iter()
             .filter(|(id, _)| !self.imported.contains_key(id));
-        let mut ids: HashMap<String, Id> = kept.map(|(id, row)| (row.label.clone(), *id)).collect();
+        let mut labels = Labels::default();
+        kept.for_each(|(id, row)| labels.add(&row.label, *id));
         for (id, imported) in self.in_order() {
             if let ImportOutcome::Valid(row) = &imported.outcome {
-                ids.insert(row.fields().label(), id);
+                labels.add(&row.fields().label(), id);
             }
         }
+        let mut doubled: HashSet<Id> = HashSet::new();
         for mut row in rows {
-            let RowEdit::Set(statement) = &row.edit else {
-                bad.push(
-                    &row.position,
-                    Some("id"),
-                    None,
-                    "is missing; a row that removes a record needs its id",
-                );
+            let Some(statement) = row.edit.statement() else {
                 continue;
             };
-            let mut fields = F::default();
-            statement.clone().apply_to(&mut fields);
-            let label = fields.label();
-            if let Some(first) = ids.get(&label).and_then(|id| self.imported.get(id)) {
-                let message = message!(
-                    "means the same {} as the row at {}, and differs from it; keep one of them",
-                    F::KIND,
-                    first.position
-                );
-                bad.push(&row.position, None, Some(&label), message);
+            let label = label_of(statement);
+            let known = labels.find(&label);
+            if let Some((id, first)) = known.and_then(|id| Some((id, self.imported.get(&id)?))) {
+                if doubled.insert(id) {
+                    report_same::<F>(&mut report.bad, &first.position, &label, &row.position);
+                }
+                report_same::<F>(&mut report.bad, &row.position, &label, &first.position);
                 continue;
             }
-            if row.may_be_note && !ids.contains_key(&label) {
-                bad.push(&row.position, None, None, MAY_BE_NOTE);
+            if matches!(row.edit, RowEdit::RemoveMatch(_)) {
+                row.edit = RowEdit::Remove;
+            } else if known.is_none() && !self.is_new(&row, report) {
                 continue;
             }
-            row.id = ids
-                .get(&label)
-                .copied()
-                .or_else(|| self.next_id(&row.position, None, bad));
-            ids.extend(row.id.map(|id| (label, id)));
-            self.add_row(row, bad);
+            let is_removal = matches!(row.edit, RowEdit::Remove);
+            row.id = known;
+            if known.is_none() {
+                report.counts.unknown += 1;
+                if is_removal {
+                    continue;
+                }
+                row.id = self.next_id(&row.position, None, report);
+            }
+            if let Some(id) = row.id {
+                labels.add(&label, id);
+            }
+            self.add_row(row, true, report);
         }
     }
 
+    /// Returns true if a row with an unknown label is a new row. Otherwise it is left out, or a fault.
+    fn is_new(&self, row: &ImportRow<F>, report: &mut Report) -> bool {
+        if self.list.leaves_out_new {
+            report.counts.unknown += 1;
+            report.counts.left_out += 1;
+            return false;
+        }
+        if row.may_be_note {
+            report.bad.push(&row.position, None, None, MAY_BE_NOTE);
+        }
+        !row.may_be_note
+    }
+
     /// Creates the row of an unknown label that a record links to.
-    fn create(&mut self, position: &FilePosition, label: &str, bad: &mut Findings) {
-        if self.ids_by_label.contains_key(label) || !is_one_name(label) {
+    fn create(&mut self, position: &FilePosition, label: &str, report: &mut Report) {
+        if self.id_of_label(label).is_some() || !is_one_name(label) {
             return;
         }
         // A label that means no row is reported at its link.
         let Some(fields) = F::of_label(label) else {
             return;
         };
-        let Some(id) = self.next_id(position, Some(label), bad) else {
+        let Some(id) = self.next_id(position, Some(label), report) else {
             return;
         };
         match Curated::new(id, fields) {
             Ok(row) => {
                 self.add(id, position.clone(), F::STEM, ImportOutcome::Valid(row));
                 self.ids_by_label.insert(label.to_owned(), id);
+                if self.list.is_list {
+                    self.ids_by_form.insert(match_form(label), Some(id));
+                }
             }
-            Err(faults) => RowFaults::new(position, bad).push_faults(Some(&F::STEM), faults),
+            Err(faults) => {
+                RowFaults::new(position, &mut report.bad).push_faults(Some(&F::STEM), faults);
+            }
         }
     }
 
@@ -221,68 +304,95 @@ impl<F: ReferenceFields> Resolved<'_, F> {
         &mut self,
         position: &FilePosition,
         label: Option<&str>,
-        bad: &mut Findings,
+        report: &mut Report,
     ) -> Option<Id> {
         match Id::try_from(self.largest + 1) {
             Ok(id) => {
                 self.largest = id.get();
-                self.assigned
-                    .push(Finding::assigned(position, F::STEM, id, label));
+                let assigned = Finding::assigned(position, F::STEM, id, label);
+                report.assigned.push(assigned);
                 Some(id)
             }
             Err(error) => {
-                bad.push(
-                    position,
-                    Some("id"),
-                    None,
-                    message!("no id is free: {error}"),
-                );
+                let message = message!("no id is free: {error}");
+                report.bad.push(position, Some("id"), None, message);
                 None
             }
         }
     }
 
-    fn add_row(&mut self, row: ImportRow<F>, bad: &mut Findings) {
-        let ImportRow {
-            position,
-            id,
-            edit,
-            is_bad,
-            ..
-        } = row;
-        let Some(id) = id else { return };
+    /// Adds a row with an id. `is_listed` says that it is one of a list of others.
+    fn add_row(&mut self, row: ImportRow<F>, is_listed: bool, report: &mut Report) {
+        let Some(id) = row.id else { return };
         if let Some(first) = self.imported.get(&id) {
-            let message = message!(
-                "appears twice; the first row with this id is at {}",
-                first.position
-            );
-            return bad.push(&position, Some("id"), Some(&id.to_string()), message);
+            // The first row is bad too.
+            report_double(&mut report.bad, &first.position, id, &row.position);
+            report_double(&mut report.bad, &row.position, id, &first.position);
+            return;
         }
-        let outcome = match edit {
-            RowEdit::Remove => ImportOutcome::Removed,
-            RowEdit::Set(statement) => {
-                let stored = self.stored.get(&id);
-                let mut fields = stored
-                    .map(|referenced| referenced.row.fields().clone())
-                    .unwrap_or_default();
-                statement.apply_to(&mut fields);
-                let label = fields.label();
-                match Curated::new(id, fields) {
-                    _ if is_bad => ImportOutcome::Bad { label },
-                    Ok(row) => ImportOutcome::Valid(row),
-                    Err(faults) => {
-                        RowFaults::new(&position, bad).push_faults(None, faults);
-                        ImportOutcome::Bad { label }
-                    }
-                }
+        let outcome = match &row.edit {
+            RowEdit::Set(statement) => self.merge_row(&row, id, statement, (is_listed, report)),
+            _ => ImportOutcome::Removed,
+        };
+        self.add(id, row.position, "name", outcome);
+    }
+
+    /// Merges a row with its stored values, and checks it.
+    fn merge_row(
+        &self,
+        row: &ImportRow<F>,
+        id: Id,
+        statement: &Statement<F>,
+        (is_listed, report): (bool, &mut Report),
+    ) -> ImportOutcome<F> {
+        let stored = self.stored.get(&id).map(|found| found.row.fields());
+        let mut is_respelled = false;
+        let fields = match stored.filter(|_| is_listed) {
+            Some(stored) => {
+                let mut listed = ListedRow::new(statement, self.list, None);
+                let fields = listed.merge_into(stored, &mut report.counts);
+                is_respelled = listed.is_respelled;
+                fields
+            }
+            None => {
+                let mut fields = stored.cloned().unwrap_or_default();
+                statement.clone().apply_to(&mut fields);
+                fields
             }
         };
-        self.add(id, position, "name", outcome);
+        let label = fields.label();
+        match Curated::new(id, fields) {
+            _ if row.is_bad => ImportOutcome::Bad { label },
+            Ok(merged) => {
+                if let Some(stored) = stored {
+                    let is_unchanged = stored == merged.fields();
+                    report.counts.count_removed(stored, merged.fields());
+                    report.counts.respelled += u64::from(is_respelled && is_unchanged);
+                }
+                ImportOutcome::Valid(merged)
+            }
+            Err(faults) => {
+                RowFaults::new(&row.position, &mut report.bad).push_faults(None, faults);
+                ImportOutcome::Bad { label }
+            }
+        }
+    }
+
+    /// Returns a full object, in a list of others with the stored values of its null members.
+    fn merge_object(&self, object: &Curated<F>, report: &mut Report) -> Curated<F> {
+        let stored = self.stored.get(&object.id()).filter(|_| self.list.is_list);
+        let Some(stored) = stored else {
+            return object.clone();
+        };
+        let mut listed = ListedRow::of_object(object.fields(), &ListOptions::default());
+        let fields = listed.merge_into(stored.row.fields(), &mut report.counts);
+        Curated::new(object.id(), fields).unwrap_or_else(|_| object.clone())
     }
 
     /// Adds the row of a full object. It must be equal to other occurrences of the row in the import.
-    fn add_object(&mut self, position: &FilePosition, object: &Curated<F>, bad: &mut Findings) {
+    fn add_object(&mut self, position: &FilePosition, object: &Curated<F>, report: &mut Report) {
         let id = object.id();
+        let object = &self.merge_object(object, report);
         let Some(first) = self.imported.get(&id) else {
             return self.add(
                 id,
@@ -320,25 +430,25 @@ impl<F: ReferenceFields> Resolved<'_, F> {
                 )
             }
         };
+        let bad = &mut report.bad;
         bad.push(position, Some(F::STEM), Some(&id.to_string()), message);
     }
 
-    /// Returns the id of each label after the import. A duplicate label is reported at the later row.
-    fn find_labels(&self, bad: &mut Findings) -> HashMap<String, Id> {
-        let untouched = self
-            .stored
-            .iter()
-            .filter(|(id, _)| !self.imported.contains_key(id));
-        let mut ids: HashMap<String, Id> = untouched
-            .map(|(id, row)| (row.label.clone(), *id))
-            .collect();
+    /// Finds the id of each label after the import. A duplicate label is reported at the later row.
+    fn find_labels(&mut self, bad: &mut Findings) {
+        let mut labels = Labels::default();
+        for (id, row) in self.stored {
+            if !self.imported.contains_key(id) {
+                labels.add(&row.label, *id);
+            }
+        }
         for (id, imported) in self.in_order() {
             let ImportOutcome::Valid(row) = &imported.outcome else {
                 continue;
             };
             let label = row.fields().label();
-            let Some(other) = ids.get(&label) else {
-                ids.insert(label, id);
+            let Some(other) = labels.exact.get(&label) else {
+                labels.add(&label, id);
                 continue;
             };
             let position = self
@@ -360,10 +470,13 @@ impl<F: ReferenceFields> Resolved<'_, F> {
         }
         for (id, imported) in self.in_order() {
             if let ImportOutcome::Bad { label } = &imported.outcome {
-                ids.entry(label.clone()).or_insert(id);
+                labels.exact.entry(label.clone()).or_insert(id);
             }
         }
-        ids
+        self.ids_by_label = labels.exact;
+        if self.list.is_list {
+            self.ids_by_form = labels.by_form;
+        }
     }
 
     /// Returns the ids that the links refer to, and reports links without a target.
@@ -376,8 +489,8 @@ impl<F: ReferenceFields> Resolved<'_, F> {
                     None => ids.push(*id),
                     Some(message) => faults.push_value(&F::STEM, &id.to_string(), message),
                 },
-                RecordLink::Label(label) => match self.ids_by_label.get(label) {
-                    Some(id) => ids.push(*id),
+                RecordLink::Label(label) => match self.id_of_label(label) {
+                    Some(id) => ids.push(id),
                     None => faults.push_value(&F::STEM, label, self.why_unknown(label, faults)),
                 },
             }

@@ -83,10 +83,10 @@ pub(super) fn run(
             let mut short = Findings::default();
             let folder = format!("{}/", folder.path().display());
             for row in bad.kept() {
-                let position = crate::import::findings::FilePosition {
-                    file: row.file.as_ref().unwrap().replace(&folder, "").into(),
-                    line: row.line.unwrap(),
-                };
+                let position = crate::import::findings::FilePosition::new(
+                    row.file.as_ref().unwrap().replace(&folder, ""),
+                    row.line.unwrap(),
+                );
                 let message = Message {
                     text: row.message.replace(&folder, ""),
                     ..row.message.clone()
@@ -214,8 +214,8 @@ fn imports_are_checked_against_the_state_after_them() {
         ("# tags.csv\nid,type,name\n3,Topic,Nurses\n", "3=Topic: Nurses"),
         ("# organizations.csv\nid,name\n4,\n", "organizations.csv:2: name: is required"),
         ("# organizations.csv\nid,abbv\n1,B\n", SAME),
-        ("# organizations.csv\nid,name\n1,A\n1,B\n", "organizations.csv:3: id: `1` - appears twice; the first row with this id is at organizations.csv:2"),
-        ("# tags.csv\nid,category\n1,X\n# tags.jsonl\n{\"id\":1}\n", "tags.jsonl:1: id: `1` - appears twice; the first row with this id is at tags.csv:2"),
+        ("# organizations.csv\nid,name\n1,A\n1,B\n", "organizations.csv:2: id: `1` - appears twice, and the rows differ; the other row with this id is at organizations.csv:3"),
+        ("# tags.csv\nid,category\n1,X\n# tags.jsonl\n{\"id\":1}\n", "tags.jsonl:1: id: `1` - appears twice, and the rows differ; the other row with this id is at tags.csv:2"),
         // Links by name and id.
         ("# conferences.csv\nid,organizations\n10,ESMO; ASCO; ESMO\n", "10:[1, 2][1]"),
         ("# organizations.csv\nid,name\n1,ESMO\n2,ASCO\n# conferences.csv\nid,organizations\n10,ESMO\n11,ESMO\n", "10:[1][1] 11:[1][]"),
@@ -683,13 +683,13 @@ fn rows_without_ids_find_their_records() {
         (
             "name,year",
             "A,2026\na,2026",
-            "conferences.csv:3: means the same conference as the row at conferences.csv:2: they share `name`, `year`, but are not \
-             equal; keep one of them, or correct one",
+            "conferences.csv:3: means the same conference as the row at conferences.csv:2: both have `name` `a`, `year` `2026`, but are \
+             not equal; keep one of them, or correct one",
         ),
         (
             "name,year",
             "ESMO Congress,2026\nESMO CONGRESS,2026",
-            "same conference as the row at conferences.csv:2: they share",
+            "same conference as the row at conferences.csv:2: both have",
         ),
         // A row that names less may mean the row that got a new id, also after another such row.
         (
@@ -733,7 +733,7 @@ fn rows_without_ids_find_their_records() {
         // One of the two values differs.
         (
             "issn_online,issn_print",
-            "X,0140-6736,2222-2222",
+            "X,0140-6736,1050-124X",
             "[23] new [23]",
         ),
         (
@@ -748,7 +748,13 @@ fn rows_without_ids_find_their_records() {
         ("issn", "X,1474-547X,", "[20] new []"),
         ("issn", "X,,1470-2045", "[21] new []"),
         ("issn", "X,1470-2045,1474-5488", "[21] new []"),
-        ("issn", "X,2222-2222,", "[23] new [23]"),
+        ("issn", "X,1050-124X,", "[23] new [23]"),
+        // An ISSN with a wrong check digit identifies nothing.
+        (
+            "issn",
+            "X,2222-2222,",
+            "fill them in; only a valid ISSN counts",
+        ),
         (
             "issn",
             "The Lancet,,",
@@ -763,7 +769,7 @@ fn rows_without_ids_find_their_records() {
         (
             "issn",
             "X,0140-6736,\nY,,1474-547X",
-            "means the same journal as the row at journals.csv:2: they share `issn`",
+            "means the same journal as the row at journals.csv:2: both have `issn`",
         ),
         ("issn,name", "The Lancet,,1474-547X", "[20] new []"),
         ("issn,name", "Lancet,,1474-547X", "[23] new [23]"),
@@ -866,7 +872,7 @@ fn rows_without_ids_find_their_records() {
     let shared = "{\"name\":\"b\"}\n{\"id\":50,\"name\":\"B\"}\n";
     assert!(
         outcome("name", "journals.jsonl", shared)
-            .contains("the same journal as the row at journals.jsonl:2: they share `name`")
+            .contains("the same journal as the row at journals.jsonl:2: both have `name`")
     );
 }
 

@@ -70,6 +70,11 @@ impl<R: Read> CsvTable<R> {
         }
     }
 
+    /// The separator of cells.
+    pub fn separator(&self) -> u8 {
+        self.reader.separator
+    }
+
     /// Reads all rows.
     pub fn read(mut self, table: &mut impl TableSink) -> io::Result<()> {
         if self.has_nul {
@@ -376,7 +381,7 @@ mod tests {
         {
             let edit = match edit {
                 RowEdit::Set(statement) => statement.to_string(),
-                RowEdit::Remove => "removed".to_owned(),
+                RowEdit::Remove | RowEdit::RemoveMatch(_) => "removed".to_owned(),
             };
             let id = id.map_or("?".to_owned(), |id| id.to_string());
             let line = format!(
@@ -530,7 +535,7 @@ mod tests {
                 "id,name\n1,A,B\n2,C\n",
                 "3:2 name=\"C\"\nf:2: has 3 cells, but the header has 2",
             ),
-            ("id,name\n,A\n", "f:2: id: is missing"),
+            ("id,name\n,A\n", "2:? name=\"A\""),
             (
                 "id,name\n0,B\n-1,C\n5.0,D\n9007199254740992,E\n",
                 "f:5: id: `9007199254740992` - an id is",
@@ -644,7 +649,7 @@ mod tests {
                 "the columns `id` and `Nummer` are both read as `id`",
             ),
             (&matched, "Titel\nA\n", "2:? name=\"A\"\n"),
-            (&matched, "Nummer,Titel\n,A\n", "f:2: id: is missing"),
+            (&matched, "Nummer,Titel\n,A\n", "2:? name=\"A\""),
             (
                 &matched,
                 "url\nx\n",

@@ -104,7 +104,7 @@ impl<F: Fields> ObjectSink for ObjectReader<'_, '_, F> {
 
     fn add_fault(&mut self, line: u64, message: Message) {
         self.count += 1;
-        self.rows.add_fault(line, message);
+        self.rows.add_file_fault(line, message);
     }
 
     fn warn(&mut self, message: Message) {
@@ -452,7 +452,7 @@ mod tests {
         let mut shown = String::new();
         for row in &rows {
             let edit = match &row.edit {
-                RowEdit::Remove => "removed".to_owned(),
+                RowEdit::Remove | RowEdit::RemoveMatch(_) => "removed".to_owned(),
                 RowEdit::Set(statement) => statement.to_string(),
             };
             shown += &format!(
@@ -760,7 +760,7 @@ mod tests {
             (r#"{"id":-1}"#, "id: `-1`"),
             (r#"{"id":9007199254740992}"#, "id: `9007199254740992`"),
             (r#"{"id":5.5}"#, "id: `5.5`"),
-            (r#"{"id":null}"#, "id: is missing"),
+            (r#"{"id":null}"#, "?"),
             (
                 r#"{"id":5,"start_dat":1}"#,
                 "f:1: start_dat: unknown field; did you mean `start_date`?",

@@ -10,6 +10,7 @@
 //! 3. The `RowReader` in `table_row` reads a row of cells as the values of a `statement`. [`cells`] brings each into the
 //!    form of its field, with `dates`.
 
+pub mod bad_rows;
 pub mod cells;
 mod columns;
 mod csv;
@@ -34,12 +35,12 @@ use crate::import::findings::Finding;
 use crate::import::read::cells::{Container, Notation};
 use crate::import::read::csv::CsvTable;
 use crate::import::read::json_rows::{ObjectReader, read_json, read_jsonl};
-use crate::import::read::options::{InputError, ReadOptions};
+use crate::import::read::options::{InputError, ReadOptions, all_columns, columns_with_companions};
 use crate::import::read::source::{FileFormat, RowKind, Source, SourceContent};
 use crate::import::read::tabular::TableReader;
 use crate::import::read::workbook::{SheetRows, Workbook};
 use crate::import::row_faults::UnknownNames;
-use crate::import::rows::{FileRows, ImportRows};
+use crate::import::rows::{FileRows, ImportRows, ListOptions};
 use crate::model::Fields;
 use crate::model::message::message;
 
@@ -51,7 +52,20 @@ pub fn read_sources(sources: &[Source], options: &ReadOptions) -> Result<ImportR
         .map(|set| set.into_iter().map(str::to_owned).collect())
         .collect();
     let mut rows = ImportRows {
-        matching,
+        list: ListOptions {
+            is_list: !options.matching.is_empty(),
+            matching,
+            leaves_out_new: options.leaves_out_new,
+            update: options
+                .update
+                .as_ref()
+                .map(|fields| columns_with_companions(&fields.value)),
+            clear: options
+                .clear
+                .iter()
+                .flat_map(|fields| all_columns(&fields.value))
+                .collect(),
+        },
         create_links: options.create_links,
         ..ImportRows::default()
     };
@@ -182,6 +196,7 @@ fn read_kind(
         effects,
         ..
     } = rows;
+    effects.rows_read = 0;
     macro_rules! read {
         ($rows:ident) => {
             from.read(&mut FileRows {

@@ -10,6 +10,7 @@ use crate::disk::describe_at;
 use crate::import::findings::Finding;
 use crate::import::read::cells::{DecimalSign, Notation, normalize};
 use crate::import::read::dates::DateOrder;
+use crate::import::read::source::RowKind;
 use crate::model::field::{Field, FieldTable};
 use crate::model::fold::{comparable, fold, nearest};
 use crate::model::message::{Message, message};
@@ -26,6 +27,45 @@ pub(in crate::import) fn columns_of(field: &str) -> Vec<&str> {
     } else {
         vec![field]
     }
+}
+
+/// Returns the columns of the fields with these names.
+pub(in crate::import) fn all_columns(fields: &[String]) -> Vec<String> {
+    let columns = fields.iter().flat_map(|field| columns_of(field));
+    columns.map(str::to_owned).collect()
+}
+
+/// Fields that a row changes together with the first one.
+const COMPANIONS: [&[&str]; 4] = [
+    &["start_date", "start_date_status", "end_date"],
+    &["abstract_due_date", "abstract_due_date_status"],
+    &["late_breaking_due_date", "late_breaking_due_date_status"],
+    &["impact_factor", "impact_factor_year"],
+];
+
+/// Returns the columns of fields, and those that change together with them.
+pub(in crate::import) fn columns_with_companions(fields: &[String]) -> Vec<String> {
+    let mut columns = all_columns(fields);
+    let companions = COMPANIONS
+        .into_iter()
+        .filter(|group| columns.iter().any(|name| name == group[0]));
+    let weeks = columns.iter().filter_map(|name| {
+        name.strip_suffix("min_weeks")
+            .or(name.strip_suffix("max_weeks"))
+    });
+    let weeks = weeks.flat_map(|timeline| {
+        [
+            format!("{timeline}min_weeks"),
+            format!("{timeline}max_weeks"),
+        ]
+    });
+    let more: Vec<String> = companions
+        .flatten()
+        .map(|name| (*name).to_owned())
+        .chain(weeks)
+        .collect();
+    columns.extend(more);
+    columns
 }
 
 /// Options for reading files.
@@ -48,8 +88,15 @@ pub struct ReadOptions {
     pub columns: Vec<Given<ColumnMapping>>,
     /// Constants for fields without a value in a row, by field.
     pub constants: Vec<Given<(String, String)>>,
-    /// The sets of fields that identify records in files without ids. A row uses the first set that it fills.
+    /// The sets of fields that identify records in rows without ids. They are tried one after the other. Files that are
+    /// read with them are lists of others.
     pub matching: Vec<Given<Vec<String>>>,
+    /// Whether rows that match no record are left out.
+    pub leaves_out_new: bool,
+    /// The fields that known records take from a list of others.
+    pub update: Option<Given<Vec<String>>>,
+    /// The fields that empty cells of a list of others clear.
+    pub clear: Option<Given<Vec<String>>>,
     /// The columns and the values that a row must have to be read.
     pub filters: Vec<Given<(ColumnName, Vec<String>)>>,
     /// Fields that only rows with certain values have.
@@ -140,6 +187,10 @@ pub struct OptionEffects {
     pub(in crate::import) unmet: BTreeMap<String, u64>,
     /// Whether a file has columns or members.
     pub(in crate::import) has_columns: bool,
+    /// The number of rows of the current file so far.
+    pub(in crate::import) rows_read: u64,
+    /// The last lines of the headers, by file.
+    pub(in crate::import) header_lines: BTreeMap<String, u64>,
 }
 
 /// The error of an option, a recipe or a file that cannot be used. The first member is the file of a recipe or rows.
@@ -259,7 +310,52 @@ impl ReadOptions {
                 return bad(origin, message);
             }
         }
-        Ok(())
+        self.check_list_fields()
+    }
+
+    /// Checks the fields of `update` and `clear`.
+    fn check_list_fields(&self) -> Result<(), InputError> {
+        let bad =
+            |origin: &str, message: Message| Err(InputError(None, format!("{origin}: {message}")));
+        for Given { value, origin } in self.update.iter().chain(&self.clear) {
+            let is_known = |name: &&String| fields_named(columns_of(name)[0]).next().is_some();
+            if let Some(name) = value.iter().find(|name| !is_known(name)) {
+                return bad(origin, unknown_field(name));
+            }
+        }
+        let (Some(update), Some(clear)) = (&self.update, &self.clear) else {
+            return Ok(());
+        };
+        let taken = columns_with_companions(&update.value);
+        let is_taken = |name: &&String| {
+            columns_of(name)
+                .iter()
+                .all(|column| taken.iter().any(|name| name == column))
+        };
+        match clear.value.iter().find(|name| !is_taken(name)) {
+            Some(name) => bad(
+                &clear.origin,
+                message!("`{name}` is cleared only if `update` names it; add it there"),
+            ),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that `new`, `update` and `clear` apply to the files: to organizations and tags, which are found by their
+    /// names, and to files that are read with `match`.
+    pub fn check_list(
+        &self,
+        mut kinds: impl Iterator<Item = Option<RowKind>>,
+    ) -> Result<(), InputError> {
+        let is_named =
+            |kind: Option<RowKind>| matches!(kind, Some(RowKind::Organizations | RowKind::Tags));
+        let is_used = self.leaves_out_new || self.update.is_some() || self.clear.is_some();
+        if !is_used || !self.matching.is_empty() || kinds.all(is_named) {
+            return Ok(());
+        }
+        let message = "`new`, `update` and `clear` apply to lists of others; add `match` to the recipe, such as \
+                       `match = [[\"issn\"], [\"name\"]]`";
+        Err(InputError(None, message.to_owned()))
     }
 
     /// Returns true if a constant is a value of its field, or counts as empty.

@@ -36,6 +36,9 @@ struct Recipe {
     header_rows: Option<Spanned<usize>>,
     #[serde(rename = "match", default)]
     matching: Vec<Spanned<Vec<String>>>,
+    new: Option<bool>,
+    update: Option<Spanned<Vec<String>>>,
+    clear: Option<Spanned<Vec<String>>>,
     dates: Option<DateOrder>,
     decimal: Option<DecimalSign>,
     list_separator: Option<Spanned<String>>,
@@ -166,6 +169,16 @@ pub fn parse_recipe(name: &str, text: &str) -> Result<(ReadOptions, Option<RowKi
         options.matching.push(Given {
             origin: origin(set.span()),
             value: set.into_inner(),
+        });
+    }
+    options.leaves_out_new = recipe.new == Some(false);
+    for (fields, option) in [
+        (recipe.update, &mut options.update),
+        (recipe.clear, &mut options.clear),
+    ] {
+        *option = fields.map(|fields| Given {
+            origin: origin(fields.span()),
+            value: fields.into_inner(),
         });
     }
     for (column, fields) in recipe.columns {

@@ -50,10 +50,7 @@ impl FileSample {
             notation: Notation::default(),
             encoding: None,
             bad: Findings::default(),
-            position: FilePosition {
-                file: source.name.clone(),
-                line: 0,
-            },
+            position: FilePosition::new(source.name.clone(), 0),
         };
         sample
             .read_rows(source, sheets)

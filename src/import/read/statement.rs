@@ -1,6 +1,5 @@
 //! The content of a row: the values that it sets, and its unresolved links.
 
-use std::borrow::Cow;
 use std::fmt::Display;
 
 use serde_json::{Map, Value};
@@ -20,10 +19,25 @@ pub(in crate::import) struct Statement<F> {
     fields: F,
     /// For each field of the table, whether the row sets it.
     is_set: Vec<bool>,
+    /// The indexes of the fields whose values are constants of the options, not of the row.
+    constants: Vec<usize>,
     /// The links to organizations.
     pub organizations: Vec<RecordLink<OrganizationFields>>,
     /// The links to tags.
     pub tags: Vec<RecordLink<TagFields>>,
+}
+
+/// The content of a row in a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::import) enum CellContent {
+    /// The file has no such column.
+    Absent,
+    /// An empty cell, or one that counts as empty.
+    Empty,
+    /// A constant of the options, since the row has no value.
+    Constant,
+    /// A value of the row.
+    Value,
 }
 
 /// A link of a record.
@@ -43,17 +57,44 @@ impl<F: Fields> Statement<F> {
         Statement {
             fields: F::default(),
             is_set,
+            constants: Vec::new(),
             organizations: Vec::new(),
             tags: Vec::new(),
         }
     }
 
-    /// Returns the value of a field in CSV form; empty if the row does not set it.
-    pub fn value(&self, index: usize) -> Cow<'_, str> {
-        if self.is_set[index] {
-            self.fields.values()[index].to_csv(&())
-        } else {
-            Cow::Borrowed("")
+    /// Returns the content of the row in the field with this index.
+    pub fn content(&self, index: usize) -> CellContent {
+        match () {
+            () if !self.is_set[index] => CellContent::Absent,
+            () if self.is_null(index) => CellContent::Empty,
+            () if self.constants.contains(&index) => CellContent::Constant,
+            () => CellContent::Value,
+        }
+    }
+
+    /// Notes that the value of a field is a constant of the options.
+    pub fn mark_constant(&mut self, index: usize) {
+        self.constants.push(index);
+    }
+
+    /// Returns the values of the row. Those that it does not set are null, and so are its links.
+    pub fn fields(&self) -> &F {
+        &self.fields
+    }
+
+    /// Returns the values of the row in the order of the table.
+    pub fn values(&self) -> Vec<&dyn FieldValue> {
+        self.fields.values()
+    }
+
+    /// Counts the fields that the row fills. `counts` has an item for each field; `None` if no row has its column.
+    pub fn count_filled(&self, counts: &mut [Option<u64>]) {
+        for (at, count) in counts.iter_mut().enumerate() {
+            match self.content(at) {
+                CellContent::Absent | CellContent::Constant => {}
+                content => *count.get_or_insert(0) += u64::from(content == CellContent::Value),
+            }
         }
     }
 
@@ -145,12 +186,12 @@ impl<F: Fields> Statement<F> {
     }
 
     /// Returns true if the row has no value for the field with this index.
-    pub fn is_empty(&self, index: usize) -> bool {
+    pub fn is_null(&self, index: usize) -> bool {
         // Links are resolved later.
         match F::table().fields[index].kind {
             ValueKind::Links(ReferenceKind::Organization) => self.organizations.is_empty(),
             ValueKind::Links(ReferenceKind::Tag) => self.tags.is_empty(),
-            _ => self.value(index).is_empty(),
+            _ => !self.is_set[index] || self.fields.values()[index].is_null(),
         }
     }
 

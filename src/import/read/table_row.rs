@@ -32,24 +32,9 @@ pub(in crate::import) struct RowReader<'r, 'f, F> {
     pub faults: &'r mut RowFaults<'f>,
 }
 
-/// The id of a row.
-enum RowId {
-    /// Other fields identify the record.
-    Absent,
-    Valid(Id),
-    Invalid,
-}
-
-impl RowId {
-    /// Returns a row with this id, unless that is invalid.
-    fn with<F>(self, edit: RowEdit<F>) -> Option<(Option<Id>, RowEdit<F>)> {
-        match self {
-            RowId::Absent => Some((None, edit)),
-            RowId::Valid(id) => Some((Some(id), edit)),
-            RowId::Invalid => None,
-        }
-    }
-}
+/// An id that cannot be read, and is reported.
+#[derive(PartialEq, Eq)]
+struct InvalidId;
 
 impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
     /// Creates a reader. `notation` is that of the file.
@@ -81,10 +66,11 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
         };
         let deleted = cell_of(ColumnMeaning::Deleted);
         let is_deleted = deleted.is_some_and(|cell| self.read_deleted(cell));
-        // A row with an invalid id is read too, to report its other faults.
-        let id = cell_of(ColumnMeaning::Id).map_or(RowId::Absent, |cell| self.read_id(cell));
-        if is_deleted {
-            return id.with(RowEdit::Remove);
+        // Without an id, other fields identify the record. A row with an invalid id is read too, to report its other
+        // faults.
+        let id = cell_of(ColumnMeaning::Id).map_or(Ok(None), |cell| self.read_id(cell));
+        if is_deleted && id != Ok(None) {
+            return Some((id.ok()?, RowEdit::Remove));
         }
         for (meaning, at_columns) in &columns.sources {
             if let ColumnMeaning::Fields(fields) = meaning {
@@ -100,12 +86,18 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
         self.notation = self.options.notation();
         for (index, constant) in &columns.constants {
             let metric = columns.metric_of(*index);
-            let lacks_metric = metric.is_some_and(|metric| self.statement.is_empty(metric));
-            if self.statement.is_empty(*index) && !lacks_metric {
+            let lacks_metric = metric.is_some_and(|metric| self.statement.is_null(metric));
+            if self.statement.is_null(*index) && !lacks_metric {
+                self.statement.mark_constant(*index);
                 self.read_text(*index, constant);
             }
         }
-        id.with(RowEdit::Set(self.statement))
+        let edit = if is_deleted {
+            RowEdit::RemoveMatch(self.statement)
+        } else {
+            RowEdit::Set(self.statement)
+        };
+        Some((id.ok()?, edit))
     }
 
     /// Counts a cell that is left empty, since its row lacks a value that its field needs.
@@ -144,29 +136,25 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
         Some(())
     }
 
-    fn read_id(&mut self, cell: &TableCell<'_>) -> RowId {
-        let fault = cell.fault.clone();
-        if let Some(fault) = fault.or_else(|| type_fault(cell, ValueKind::Integer, false)) {
-            self.faults.push_value(&"id", &cell.text, fault);
-            return RowId::Invalid;
-        }
+    /// Reads the cell of an id. An empty one is `None`. An invalid one is reported.
+    fn read_id(&mut self, cell: &TableCell<'_>) -> Result<Option<Id>, InvalidId> {
         let notation = Notation {
             is_number: cell.is_number,
             ..Notation::default()
         };
-        let message = match normalize(ValueKind::Integer, &cell.text, &notation) {
-            Ok(text) if text.is_empty() => {
-                self.faults.push(&"id", "is missing; give each row an id");
-                return RowId::Invalid;
-            }
+        let fault = cell.fault.clone();
+        let fault = fault.or_else(|| type_fault(cell, ValueKind::Integer, false));
+        let text = fault.map_or_else(|| normalize(ValueKind::Integer, &cell.text, &notation), Err);
+        let message = match text {
+            Ok(text) if text.is_empty() => return Ok(None),
             Ok(text) => match text.parse::<Id>() {
-                Ok(id) => return RowId::Valid(id),
+                Ok(id) => return Ok(Some(id)),
                 Err(error) => message!("{error}, without zeros before it"),
             },
             Err(message) => message,
         };
         self.faults.push_value(&"id", &cell.text, message);
-        RowId::Invalid
+        Err(InvalidId)
     }
 
     /// Reads the cell of the column `deleted`.
@@ -677,10 +665,7 @@ mod tests {
 
     /// Returns the value that a cell gives a field, as JSON or as links, or the messages of its faults.
     fn shown<F: Fields>(name: &str, cell: &str) -> String {
-        let position = FilePosition {
-            file: "f".into(),
-            line: 1,
-        };
+        let position = FilePosition::new("f", 1);
         let mut bad = Findings::default();
         let index = F::table()
             .fields

@@ -89,7 +89,8 @@ impl<F: Fields> TableSink for TableReader<'_, '_, F> {
             }
             // No row follows an unusable header.
             HeaderState::Found(_) => {
-                self.rows.add_fault(row.line, bounds.rows_fault("rows"));
+                self.rows
+                    .add_file_fault(row.line, bounds.rows_fault("rows"));
                 ControlFlow::Break(())
             }
         }
@@ -97,7 +98,7 @@ impl<F: Fields> TableSink for TableReader<'_, '_, F> {
 
     fn add_fault(&mut self, line: u64, message: Message) {
         self.row_count += 1;
-        self.rows.add_fault(line, message);
+        self.rows.add_file_fault(line, message);
     }
 }
 
@@ -266,6 +267,11 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             is_incomplete = faults.has_fault();
             None
         });
+        if is_incomplete {
+            self.rows.bad.mark_file();
+        }
+        let file = self.rows.file.to_string();
+        self.rows.effects.header_lines.insert(file, line);
         self.header_line = line;
         self.is_incomplete = is_incomplete;
         let is_readable = columns.is_some();
@@ -310,7 +316,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
                     }
                     None => "is not a header; the first row must name the columns, including `id`",
                 };
-                self.rows.add_fault(*line, message);
+                self.rows.add_file_fault(*line, message);
             }
             self.header = HeaderState::Found(None);
         }

@@ -122,6 +122,9 @@ pub trait FieldValue: Send + Sync {
     /// Replaces texts. `replacement` returns `None` for a text that stays, and `Some(None)` for one that goes.
     fn replace_texts(&mut self, _replacement: &mut dyn FnMut(&str) -> Option<Option<String>>) {}
 
+    /// Adds texts to a list of texts.
+    fn add_texts(&mut self, _texts: Vec<String>) {}
+
     /// Returns the ids of linked rows.
     fn ids(&self) -> &[Id] {
         &[]
@@ -134,6 +137,11 @@ pub trait FieldValue: Send + Sync {
     /// other kinds.
     fn rank(&self) -> u64 {
         0
+    }
+
+    /// Returns true for null and for an empty list.
+    fn is_null(&self) -> bool {
+        self.rank() == 0 && self.texts().is_empty() && self.ids().is_empty()
     }
 
     /// Returns the [`rank`](FieldValue::rank) of a value's text.

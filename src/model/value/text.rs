@@ -64,6 +64,10 @@ impl FieldValue for Vec<String> {
         self
     }
 
+    fn add_texts(&mut self, texts: Vec<String>) {
+        self.extend(texts);
+    }
+
     fn replace_texts(&mut self, replacement: &mut dyn FnMut(&str) -> Option<Option<String>>) {
         *self = std::mem::take(self)
             .into_iter()

@@ -19,8 +19,8 @@
 //! transactions like any commit. `replica/log.rs` checks the sequence of objects: slot, database, and the parent of
 //! each entry. A whole state, and the entries after it, go into a draft, which replaces the file when it has caught
 //! up. Deleted slots may have been used again by a publisher that was suspended for weeks. Its entry can be applied,
-//! but the log does not continue after it. So the heartbeat contradicts, nothing is served, and the newest state
-//! repairs the file.
+//! but the log does not continue after it. So a replica that has slept as long serves nothing from its first entry on
+//! until the heartbeat agrees. If the heartbeat contradicts, the newest state repairs the file.
 //!
 //! One process follows with a replica's file. A second one is refused by the file's lock. A damaged file ends this:
 //! after a panic of redb the process can neither close the file nor open it again (`store/panics.rs`).
@@ -85,6 +85,9 @@ const LIST_EVERY: Duration = Duration::from_secs(15);
 const REPAIR_EVERY: Duration = Duration::from_secs(60);
 /// The minimum time between two searches for a state that repairs a missing or invalid entry.
 const STATE_SEARCH_EVERY: Duration = Duration::from_secs(5);
+/// A replica whose end was confirmed within this time shows an entry as soon as it is applied. Otherwise the slot may have
+/// been freed and used again, and the heartbeat decides. Nothing in the log is deleted for twice this time.
+const CONFIRMED_FOR: Duration = Duration::from_hours(12);
 /// The pause after a failed load. It doubles with each further failure.
 const FIRST_LOAD_PAUSE: Duration = Duration::from_secs(1);
 const MAX_LOAD_PAUSE: Duration = Duration::from_secs(60);
@@ -425,6 +428,12 @@ impl Replica {
         }
     }
 
+    /// Whether the heartbeat agreed so recently that the next slot cannot have been freed.
+    fn is_confirmed(&self) -> bool {
+        let since = self.confirmed_at.map(|at| since_boot().saturating_sub(at));
+        since.is_some_and(|since| since < CONFIRMED_FOR)
+    }
+
     /// Records that the end of the log is unknown since the heartbeat last agreed.
     fn retract_end(&mut self) {
         self.list_at.get_or_insert(Duration::ZERO);
@@ -514,6 +523,10 @@ impl Replica {
         keep_going: &dyn Fn() -> bool,
     ) -> Result<(), ReplicaError> {
         let mark = check_next(&self.file.mark, entry)?;
+        if !self.is_confirmed() {
+            self.list_at.get_or_insert(Duration::ZERO);
+            self.status.withdraw();
+        }
         self.status.note_heartbeat();
         if entry.header.replaces(self.file.head, self.file.mark.digest) {
             // Wait for its manifest. A later state is as good: the log may not reach there from this one.

@@ -87,10 +87,9 @@ impl ReplicaStatus {
                 "this replica last saw the end of its origin's log {} seconds ago",
                 age.as_secs()
             )),
-            None => Some(
-                "this replica has not reached the end of its origin's log since it started"
-                    .to_owned(),
-            ),
+            None => {
+                Some("this replica has not confirmed the end of its origin's log yet".to_owned())
+            }
         }
     }
 
@@ -134,6 +133,13 @@ impl ReplicaStatus {
     pub(super) fn retract_end(&self, known: Option<Duration>) {
         self.end_seen_ms
             .fetch_min(known.map_or(0, millis), Ordering::Relaxed);
+    }
+
+    /// Records that the shown state may be of another history, so the replica must not respond before the end of the log
+    /// is confirmed again.
+    pub(super) fn withdraw(&self) {
+        self.end_seen_ms.store(0, Ordering::Relaxed);
+        self.end_loaded_ms.store(0, Ordering::Relaxed);
     }
 
     /// Returns the time between two reads of the heartbeat.
@@ -277,7 +283,7 @@ mod tests {
         let is_unseen = || {
             status
                 .unfit()
-                .is_some_and(|why| why.contains("has not reached the end of its origin's log"))
+                .is_some_and(|why| why.contains("has not confirmed the end of its origin's log"))
         };
         assert!(is_unseen());
         status.note_end_seen(since_boot());

@@ -1,5 +1,6 @@
 //! Replicas of a bucket that moved back, vanished, differs, or is another one.
 
+use std::cell::Cell;
 use std::fs;
 
 use super::audit::audit;
@@ -453,6 +454,38 @@ fn slots_that_were_reused_during_an_outage_are_no_end_of_the_log() {
         2,
         "the first load, and the newest state"
     );
+}
+
+#[test]
+fn an_entry_after_a_long_sleep_is_shown_only_after_the_heartbeat_agrees() {
+    let long_ago = || since_boot().checked_sub(CONFIRMED_FOR);
+    let cases = [
+        ("a recent end", Some(since_boot()), true),
+        ("an old end", long_ago(), false),
+        ("no end", None, false),
+    ];
+    for (case, confirmed_at, expected) in cases {
+        let origin = Origin::new();
+        let mut replica = origin.start(&origin.log).unwrap();
+        replica.status.note_end_loaded();
+        assert!(replica.status.unfit().is_none(), "{case}");
+        replica.confirmed_at = confirmed_at;
+        origin.commit();
+        let status = Arc::clone(&replica.status);
+        let was_fit = Cell::new(None);
+        // It is asked right after each entry.
+        let keep_going = || {
+            was_fit.set(Some(status.unfit().is_none()));
+            true
+        };
+        replica.advance_or_reload(&keep_going).unwrap();
+        assert_eq!(was_fit.get(), Some(expected), "{case}");
+        replica.status.note_end_loaded();
+        assert!(
+            replica.status.unfit().is_none(),
+            "{case}: the heartbeat agrees"
+        );
+    }
 }
 
 #[test]

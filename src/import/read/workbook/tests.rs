@@ -115,7 +115,9 @@ fn shown<F: Fields>(workbook: &mut Workbook, sheet: &str, bounds: Bounds) -> Str
             RowEdit::Set(statement) => {
                 format!("{}:{} {statement}\n", row.position.line, row.id.unwrap())
             }
-            RowEdit::Remove => format!("{}:{} removed\n", row.position.line, row.id.unwrap()),
+            RowEdit::Remove | RowEdit::RemoveMatch(_) => {
+                format!("{}:{} removed\n", row.position.line, row.id.unwrap())
+            }
         })
         .collect();
     rows + &bad.to_string()

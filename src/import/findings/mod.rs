@@ -1,22 +1,39 @@
-//! Bad rows and warnings, one by one and in groups.
+//! Faults of rows and warnings, one by one, in [`groups`], and as [`bad_rows`].
 
-use std::collections::HashMap;
+mod bad_rows;
+mod groups;
+
 use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::model::message::{Remedy, first_of, message};
-use crate::model::printable::Printable;
+pub use self::bad_rows::BadRows;
+pub use self::groups::FindingGroup;
+use self::groups::FindingGroups;
+use crate::model::message::{Remedy, message};
 use crate::model::{Id, Message};
 
 /// A line of a source.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FilePosition {
     /// The name of the source, as in the command.
     pub file: Arc<str>,
     /// The first line of the row, from 1.
     pub line: u64,
+    /// The number of the row in its file. Several JSON objects may share a line.
+    pub number: u64,
+}
+
+impl FilePosition {
+    /// Returns the position of the only row in a line.
+    pub(in crate::import) fn new(file: impl Into<Arc<str>>, line: u64) -> FilePosition {
+        FilePosition {
+            file: file.into(),
+            line,
+            number: 0,
+        }
+    }
 }
 
 impl fmt::Display for FilePosition {
@@ -32,6 +49,9 @@ pub struct Finding {
     pub file: Option<String>,
     /// The first line of the row, from 1.
     pub line: Option<u64>,
+    /// The number of the row in its file. Several JSON objects may share a line.
+    #[serde(skip)]
+    pub number: u64,
     /// The field or column.
     pub field: Option<String>,
     /// The wrong value, shortened.
@@ -64,6 +84,7 @@ impl Finding {
         Finding {
             file,
             line,
+            number: position.number,
             ..Finding::about(field, value, message)
         }
     }
@@ -168,170 +189,13 @@ pub fn cut(text: &str, max_chars: usize) -> String {
     }
 }
 
-/// The maximum number of lines, ids and values in a report.
-const MAX_SHOWN: usize = 3;
-
-/// The maximum number of unknown columns or fields in a report.
-const MAX_SHOWN_NAMES: usize = 12;
-
-/// Faults or warnings of the same kind, in one file or in one kind of row in the database.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct FindingGroup {
-    /// The name of the source, as in the command.
-    pub file: Option<String>,
-    /// The first lines with the fault.
-    pub lines: Vec<u64>,
-    /// For rows of the database, or with new ids: their kind, which is the stem of their file names.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kind: Option<&'static str>,
-    /// For rows of the database, or with new ids: the first ids.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub ids: Vec<Id>,
-    /// The field or column, or the first unknown names.
-    pub fields: Vec<String>,
-    /// The first wrong values.
-    pub values: Vec<String>,
-    /// The message of the first fault.
-    pub message: Message,
-    /// The number of faults.
-    pub count: usize,
-    /// The number of rows with a fault.
-    #[serde(skip)]
-    rows: usize,
-    #[serde(skip)]
-    last: (Option<u64>, Option<Id>),
-    /// Whether the messages have different parts.
-    #[serde(skip)]
-    messages_differ: bool,
-}
-
-/// The properties that the findings of a group share: the file, the kind, the rule, the code, the field unless all
-/// fields share the remedy, and the value and the message if each value has its own remedy.
-type GroupKey = (
-    Option<String>,
-    Option<&'static str>,
-    Option<&'static str>,
-    &'static str,
-    Option<String>,
-    Option<(Option<String>, String)>,
-);
-
-/// The groups of a run. Only the first are kept.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct FindingGroups {
-    groups: Vec<FindingGroup>,
-    indexes: HashMap<GroupKey, usize>,
-}
-
-impl FindingGroups {
-    /// Adds a finding to its group.
-    fn add(&mut self, found: &Finding) {
-        const MAX: usize = 1_000;
-        let Finding {
-            message,
-            file,
-            kind,
-            rule,
-            ..
-        } = found;
-        let field = found
-            .field
-            .clone()
-            .filter(|_| message.remedy != Remedy::OfAllFields);
-        let value = (message.remedy == Remedy::OfValue)
-            .then(|| (found.value.clone(), message.text.clone()));
-        let key: GroupKey = (file.clone(), *kind, *rule, message.code, field, value);
-        if let Some(at) = self.indexes.get(&key) {
-            self.groups[*at].add(found);
-        } else if self.groups.len() < MAX {
-            self.indexes.insert(key, self.groups.len());
-            self.groups.push(FindingGroup::of(found));
-        }
-    }
-}
-
-impl FindingGroup {
-    /// Returns a group of one finding.
-    fn of(found: &Finding) -> FindingGroup {
-        let (file, message) = (found.file.clone(), found.message.clone());
-        let mut group = FindingGroup {
-            file,
-            kind: found.kind,
-            message,
-            ..FindingGroup::default()
-        };
-        group.add(found);
-        group
-    }
-
-    fn add(&mut self, found: &Finding) {
-        self.count += 1;
-        let position = (found.line, found.id);
-        if position != (None, None) && position != self.last {
-            self.rows += 1;
-            self.last = position;
-            if self.rows <= MAX_SHOWN {
-                self.lines.extend(found.line);
-                self.ids.extend(found.id);
-            }
-        }
-        self.messages_differ |= found.message != self.message;
-        for (texts, text, max) in [
-            (&mut self.fields, &found.field, MAX_SHOWN_NAMES),
-            (&mut self.values, &found.value, MAX_SHOWN),
-        ] {
-            // One more than is shown.
-            let is_new = |text: &&String| texts.len() <= max && !texts.contains(*text);
-            let new = text.as_ref().filter(is_new).cloned();
-            texts.extend(new);
-        }
-    }
-}
-
-/// Lists the first texts between quotes, and appends `end`.
-fn show(texts: &[String], max: usize, quote: &str, end: &str) -> String {
-    if texts.is_empty() {
-        return String::new();
-    }
-    let first: Vec<String> = texts
-        .iter()
-        .take(max)
-        .map(|text| format!("{quote}{}{quote}", Printable(text)))
-        .collect();
-    let more = if texts.len() > max { " and more" } else { "" };
-    first.join(", ") + more + end
-}
-
-impl fmt::Display for FindingGroup {
-    /// Formats the group as one line: `file:2, 3, 4 and 8,190 more: field: value, value - message`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(file) = &self.file {
-            write!(f, "{}", Printable(file))?;
-            if !self.lines.is_empty() {
-                write!(f, ":{}", first_of(&self.lines, self.rows, MAX_SHOWN))?;
-            }
-            f.write_str(": ")?;
-        }
-        if let Some(kind) = self.kind {
-            write!(f, "{kind} {}: ", first_of(&self.ids, self.rows, MAX_SHOWN))?;
-        }
-        f.write_str(&show(&self.fields, MAX_SHOWN_NAMES, "", ": "))?;
-        f.write_str(&show(&self.values, MAX_SHOWN, "`", " - "))?;
-        let others = if self.messages_differ {
-            " (the others likewise)"
-        } else {
-            ""
-        };
-        write!(f, "{}{others}", Printable(&self.message.text))
-    }
-}
-
 /// The faults that stop an import, or its warnings. All are counted, and the first [`Findings::MAX_KEPT`] are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
     kept: Vec<Finding>,
     groups: FindingGroups,
     total: usize,
+    rows: BadRows,
 }
 
 impl Findings {
@@ -358,6 +222,24 @@ impl Findings {
         self.total == 0
     }
 
+    /// Returns the rows with a finding.
+    pub fn rows(&self) -> &BadRows {
+        &self.rows
+    }
+
+    /// Notes that a finding is about a whole file.
+    pub(in crate::import) fn mark_file(&mut self) {
+        self.rows.of_file = true;
+    }
+
+    /// Adds the findings of another run over the same files.
+    pub(in crate::import) fn append(&mut self, other: Findings) {
+        self.rows.extend(&other.rows);
+        let total = self.total + other.total;
+        other.kept.into_iter().for_each(|found| self.add(found));
+        self.total = total;
+    }
+
     pub(in crate::import) fn push(
         &mut self,
         position: &FilePosition,
@@ -365,6 +247,7 @@ impl Findings {
         value: Option<&str>,
         message: impl Into<Message>,
     ) {
+        self.rows.add(position);
         self.add(Finding::new(position, field, value, message.into()));
     }
 
@@ -420,6 +303,7 @@ impl fmt::Display for Findings {
 
 #[cfg(test)]
 mod tests {
+    use super::groups::MAX_SHOWN_NAMES;
     use super::*;
     use crate::model::message::message;
 
@@ -454,10 +338,7 @@ mod tests {
     #[test]
     fn new_ids_are_listed_with_their_lines() {
         let assigned = |line, kind, id: u64, link| {
-            let position = FilePosition {
-                file: "a.csv".into(),
-                line,
-            };
+            let position = FilePosition::new("a.csv", line);
             Finding::assigned(&position, kind, Id::try_from(id).unwrap(), link)
         };
         let found = [
@@ -704,10 +585,7 @@ mod tests {
     fn bad_row(field: Option<&str>, value: Option<&str>, message: &'static str) -> Finding {
         let mut bad = Findings::default();
         bad.push(
-            &FilePosition {
-                file: "conferences.csv".into(),
-                line: 12,
-            },
+            &FilePosition::new("conferences.csv", 12),
             field,
             value,
             message,
@@ -758,15 +636,7 @@ mod tests {
     fn all_findings_are_counted_and_the_first_are_kept() {
         let mut bad = Findings::default();
         for line in 1..=12_345 {
-            bad.push(
-                &FilePosition {
-                    file: "tags.csv".into(),
-                    line,
-                },
-                None,
-                None,
-                "xxx",
-            );
+            bad.push(&FilePosition::new("tags.csv", line), None, None, "xxx");
         }
         assert_eq!((bad.kept().len(), bad.total()), (10_000, 12_345));
         assert_eq!(bad.groups()[0].count, 12_345);

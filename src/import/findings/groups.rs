@@ -1,0 +1,169 @@
+//! Similar findings, each kind in one line.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use serde::Serialize;
+
+use super::Finding;
+use crate::model::message::{Remedy, first_of};
+use crate::model::printable::Printable;
+use crate::model::{Id, Message};
+
+/// The maximum number of lines, ids and values in a report.
+const MAX_SHOWN: usize = 3;
+
+/// The maximum number of unknown columns or fields in a report.
+pub(super) const MAX_SHOWN_NAMES: usize = 12;
+
+/// Faults or warnings of the same kind, in one file or in one kind of row in the database.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FindingGroup {
+    /// The name of the source, as in the command.
+    pub file: Option<String>,
+    /// The first lines with the fault.
+    pub lines: Vec<u64>,
+    /// For rows of the database, or with new ids: their kind, which is the stem of their file names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<&'static str>,
+    /// For rows of the database, or with new ids: the first ids.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ids: Vec<Id>,
+    /// The field or column, or the first unknown names.
+    pub fields: Vec<String>,
+    /// The first wrong values.
+    pub values: Vec<String>,
+    /// The message of the first fault.
+    pub message: Message,
+    /// The number of faults.
+    pub count: usize,
+    /// The number of rows with a fault.
+    #[serde(skip)]
+    rows: usize,
+    #[serde(skip)]
+    last: (Option<u64>, Option<Id>),
+    /// Whether the messages have different parts.
+    #[serde(skip)]
+    messages_differ: bool,
+}
+
+/// The properties that the findings of a group share: the file, the kind, the rule, the code, the field unless all
+/// fields share the remedy, and the value and the message if each value has its own remedy.
+type GroupKey = (
+    Option<String>,
+    Option<&'static str>,
+    Option<&'static str>,
+    &'static str,
+    Option<String>,
+    Option<(Option<String>, String)>,
+);
+
+/// The groups of a run. Only the first are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct FindingGroups {
+    pub groups: Vec<FindingGroup>,
+    pub indexes: HashMap<GroupKey, usize>,
+}
+
+impl FindingGroups {
+    /// Adds a finding to its group.
+    pub fn add(&mut self, found: &Finding) {
+        const MAX: usize = 1_000;
+        let Finding {
+            message,
+            file,
+            kind,
+            rule,
+            ..
+        } = found;
+        let field = found
+            .field
+            .clone()
+            .filter(|_| message.remedy != Remedy::OfAllFields);
+        let value = (message.remedy == Remedy::OfValue)
+            .then(|| (found.value.clone(), message.text.clone()));
+        let key: GroupKey = (file.clone(), *kind, *rule, message.code, field, value);
+        if let Some(at) = self.indexes.get(&key) {
+            self.groups[*at].add(found);
+        } else if self.groups.len() < MAX {
+            self.indexes.insert(key, self.groups.len());
+            self.groups.push(FindingGroup::of(found));
+        }
+    }
+}
+
+impl FindingGroup {
+    /// Returns a group of one finding.
+    pub(super) fn of(found: &Finding) -> FindingGroup {
+        let (file, message) = (found.file.clone(), found.message.clone());
+        let mut group = FindingGroup {
+            file,
+            kind: found.kind,
+            message,
+            ..FindingGroup::default()
+        };
+        group.add(found);
+        group
+    }
+
+    fn add(&mut self, found: &Finding) {
+        self.count += 1;
+        let position = (found.line, found.id);
+        if position != (None, None) && position != self.last {
+            self.rows += 1;
+            self.last = position;
+            if self.rows <= MAX_SHOWN {
+                self.lines.extend(found.line);
+                self.ids.extend(found.id);
+            }
+        }
+        self.messages_differ |= found.message != self.message;
+        for (texts, text, max) in [
+            (&mut self.fields, &found.field, MAX_SHOWN_NAMES),
+            (&mut self.values, &found.value, MAX_SHOWN),
+        ] {
+            // One more than is shown.
+            let is_new = |text: &&String| texts.len() <= max && !texts.contains(*text);
+            let new = text.as_ref().filter(is_new).cloned();
+            texts.extend(new);
+        }
+    }
+}
+
+/// Lists the first texts between quotes, and appends `end`.
+fn show(texts: &[String], max: usize, quote: &str, end: &str) -> String {
+    if texts.is_empty() {
+        return String::new();
+    }
+    let first: Vec<String> = texts
+        .iter()
+        .take(max)
+        .map(|text| format!("{quote}{}{quote}", Printable(text)))
+        .collect();
+    let more = if texts.len() > max { " and more" } else { "" };
+    first.join(", ") + more + end
+}
+
+impl fmt::Display for FindingGroup {
+    /// Formats the group as one line: `file:2, 3, 4 and 8,190 more: field: value, value - message`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(file) = &self.file {
+            write!(f, "{}", Printable(file))?;
+            if !self.lines.is_empty() {
+                write!(f, ":{}", first_of(&self.lines, self.rows, MAX_SHOWN))?;
+            }
+            f.write_str(": ")?;
+        }
+        if let Some(kind) = self.kind {
+            write!(f, "{kind} {}: ", first_of(&self.ids, self.rows, MAX_SHOWN))?;
+        }
+        f.write_str(&show(&self.fields, MAX_SHOWN_NAMES, "", ": "))?;
+        f.write_str(&show(&self.values, MAX_SHOWN, "`", " - "))?;
+        let others = if self.messages_differ {
+            " (the others likewise)"
+        } else {
+            ""
+        };
+        write!(f, "{}{others}", Printable(&self.message.text))
+    }
+}

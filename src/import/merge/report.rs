@@ -1,0 +1,92 @@
+//! What an import says besides its batch: faults, warnings, new ids and counts.
+
+use serde::Serialize;
+
+use crate::import::findings::{Finding, Findings};
+use crate::import::lint::Lint;
+use crate::import::rows::ImportRow;
+use crate::model::Fields;
+
+/// The effects of the rows on known records, and of rows without a record.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ListCounts {
+    /// The rows of the files, apart from those that cannot be read.
+    pub rows: u64,
+    /// The rows that match no record.
+    pub unknown: u64,
+    /// The rows that are left out because `new` is false.
+    pub left_out: u64,
+    /// The rows that differ from their records only in spelling.
+    pub respelled: u64,
+    /// The empty cells that kept a stored value.
+    pub kept: u64,
+    /// The stored values that became empty.
+    pub cleared: u64,
+    /// The items that were removed from stored lists.
+    pub removed_items: u64,
+    /// Whether the files are lists of others.
+    #[serde(skip)]
+    pub is_list: bool,
+}
+
+/// The number of rows of a kind that fill each field.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FilledFields {
+    /// The stem of the kind's file names.
+    pub kind: &'static str,
+    /// The number of rows.
+    pub rows: u64,
+    /// The columns that the files have, each with the number of rows that fill it.
+    pub fields: Vec<(&'static str, u64)>,
+}
+
+impl FilledFields {
+    /// Counts the fields that rows fill.
+    pub(in crate::import) fn of<F: Fields>(rows: &[ImportRow<F>]) -> FilledFields {
+        let fields = &F::table().fields;
+        let mut counts = vec![None; fields.len()];
+        for statement in rows.iter().filter_map(|row| row.edit.statement()) {
+            statement.count_filled(&mut counts);
+        }
+        let filled = fields.iter().zip(counts);
+        let filled = filled.filter_map(|(field, count)| Some((field.column.as_str(), count?)));
+        FilledFields {
+            kind: F::STEM,
+            rows: rows.len() as u64,
+            fields: filled.collect(),
+        }
+    }
+}
+
+/// What merging finds.
+pub(super) struct Report {
+    pub bad: Findings,
+    /// Lint, with the warnings.
+    pub lint: Lint,
+    /// The ids assigned to rows without a matching record, and to links that created a row.
+    pub assigned: Vec<Finding>,
+    pub counts: ListCounts,
+    pub filled: Vec<FilledFields>,
+}
+
+impl ListCounts {
+    /// Counts the values and items of a stored row that it does not have after the import.
+    pub(super) fn count_removed<F: Fields>(&mut self, stored: &F, fields: &F) {
+        let values = stored.values().into_iter().zip(fields.values());
+        for (field, (old, new)) in F::table().fields.iter().zip(values) {
+            if old.is_null() {
+                continue;
+            }
+            if new.is_null() {
+                self.cleared += 1;
+            } else if field.kind.is_list() {
+                let ids = old.ids().iter().filter(|id| !new.ids().contains(id));
+                let texts = old
+                    .texts()
+                    .iter()
+                    .filter(|text| !new.texts().contains(text));
+                self.removed_items += (ids.count() + texts.count()) as u64;
+            }
+        }
+    }
+}

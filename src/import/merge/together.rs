@@ -1,0 +1,261 @@
+//! Fields that a row of a list of others changes together: the two ISSNs, a date with its status, a start with its end,
+//! and a metric with its year.
+
+use jiff::civil::Date;
+
+use super::listed::{Effect, ListedRow};
+use crate::import::lint::valid_issn;
+use crate::import::read::options::ISSN_COLUMNS;
+use crate::model::field::RowMember;
+use crate::model::message::message;
+use crate::model::value::FieldValue;
+use crate::model::{
+    ConferenceFields, DateStatus, Fields, JournalFields, OrganizationFields, TagFields,
+};
+
+/// A kind of row that lists of others may change.
+pub(in crate::import) trait ListedFields: Fields {
+    /// Adjusts the values and effects of a row to the stored row, so that fields that belong together stay together.
+    fn settle(_row: &mut ListedRow<Self>, _stored: &Self) {}
+
+    /// Removes constants that say nothing in a new row.
+    fn settle_new(&mut self, _is_constant: &dyn Fn(usize) -> bool) {}
+}
+
+impl ListedFields for OrganizationFields {}
+impl ListedFields for TagFields {}
+
+/// Returns the index of a column.
+pub(super) fn index_of<F: Fields>(column: &str) -> usize {
+    let fields = &F::table().fields;
+    fields
+        .iter()
+        .position(|field| field.column == column)
+        .unwrap_or_default()
+}
+
+impl ListedFields for ConferenceFields {
+    fn settle(row: &mut ListedRow<Self>, stored: &Self) {
+        settle_end(row, stored);
+        let statuses = |fields: &mut Self, status: DateStatus, at: usize| {
+            let field = match at {
+                0 => &mut fields.start_date_status,
+                1 => &mut fields.abstract_due_date_status,
+                _ => &mut fields.late_breaking_due_date_status,
+            };
+            *field = Some(status);
+        };
+        let columns = ["start_date", "abstract_due_date", "late_breaking_due_date"];
+        for (number, column) in columns.into_iter().enumerate() {
+            if settle_date(row, stored, column) {
+                statuses(&mut row.fields, DateStatus::Check, number);
+                row.effects[index_of::<Self>(column) + 1] = Effect::Value;
+            }
+        }
+    }
+}
+
+/// Adjusts the status of a date. Returns true if the row changes the date without saying how sure the new one is.
+fn settle_date(
+    row: &mut ListedRow<ConferenceFields>,
+    stored: &ConferenceFields,
+    column: &str,
+) -> bool {
+    let [at, status] = [0, 1].map(|next| index_of::<ConferenceFields>(column) + next);
+    let (old, new) = (stored.values()[at].rank(), row.fields.values()[at].rank());
+    let not_found = FieldValue::rank(&Some(DateStatus::NotFound));
+    let says_not_found = row.fields.values()[status].rank() == not_found;
+    let has_status = matches!(row.effects[status], Effect::Value);
+    match row.effects[at] {
+        // Nothing is known about the stored date.
+        Effect::Empty if old > 0 => row.effects[status] = Effect::Absent,
+        Effect::Absent if old > 0 && says_not_found => row.effects[status] = Effect::Absent,
+        Effect::Value if old == new && row.effects[status] == Effect::Constant => {
+            row.effects[status] = Effect::Absent;
+        }
+        Effect::Value if old == new => {}
+        Effect::Value => {
+            warn_of_move(row, at, stored.values()[at], column);
+            if row.effects[status] == Effect::Constant {
+                row.effects[status] = Effect::Value;
+                return false;
+            }
+            return !has_status;
+        }
+        Effect::Clear if old > 0 => return !has_status,
+        _ => {}
+    }
+    false
+}
+
+/// Asks about a date that a record, which a later match set found, moves far.
+fn warn_of_move(
+    row: &mut ListedRow<ConferenceFields>,
+    at: usize,
+    old: &dyn FieldValue,
+    column: &str,
+) {
+    const MAX_DAYS: i32 = 60;
+    let date = |value: &dyn FieldValue| value.to_csv(&()).parse::<Date>().ok();
+    let dates = date(old).zip(date(row.fields.values()[at]));
+    let Some((old, new)) = dates.filter(|_| row.found_by.is_some_and(|set| set > 0)) else {
+        return;
+    };
+    let days = (new - old).get_days();
+    if days.abs() > MAX_DAYS {
+        let message = message!(
+            "moves from {old} to {new}, by {} days; is it the same meeting? If not, give the row an id, or match by {column}",
+            days.abs()
+        );
+        row.warnings.push((at, message));
+    }
+}
+
+/// A meeting that moves keeps its length if the row has no end. Without a start, there is no end.
+fn settle_end(row: &mut ListedRow<ConferenceFields>, stored: &ConferenceFields) {
+    let [start, end] = ["start_date", "end_date"].map(index_of::<ConferenceFields>);
+    match (row.effects[start], row.fields.start_date, stored.start_date) {
+        (Effect::Clear, ..) => {
+            row.fields.end_date = None;
+            row.effects[end] = Effect::Clear;
+        }
+        (Effect::Value, Some(new), Some(old))
+            if new != old && row.effects[end] != Effect::Value =>
+        {
+            let Some(last) = stored.end_date else { return };
+            let Ok(moved) = new.checked_add(last - old) else {
+                return;
+            };
+            row.fields.end_date = Some(moved);
+            row.effects[end] = Effect::Value;
+            let message = message!(
+                "the row has no end, so the meeting keeps its length, and ends on {moved}"
+            );
+            row.warnings.push((end, message));
+        }
+        _ => {}
+    }
+}
+
+impl ListedFields for JournalFields {
+    fn settle(row: &mut ListedRow<Self>, stored: &Self) {
+        settle_issns(row, stored);
+        settle_year(row, stored);
+        let fields = &Self::table().fields;
+        let starts = fields
+            .iter()
+            .enumerate()
+            .filter(|(_, field)| field.column.ends_with("min_weeks"));
+        for (at, _) in starts {
+            settle_pair(row, stored, [at, at + 1]);
+        }
+    }
+
+    fn settle_new(&mut self, is_constant: &dyn Fn(usize) -> bool) {
+        if self.impact_factor.is_none() && is_constant(index_of::<Self>("impact_factor_year")) {
+            self.impact_factor_year = None;
+        }
+    }
+}
+
+/// The year of a metric belongs to it. A new metric without a year empties the stored one.
+fn settle_year(row: &mut ListedRow<JournalFields>, stored: &JournalFields) {
+    let [factor, year] = ["impact_factor", "impact_factor_year"].map(index_of::<JournalFields>);
+    let is_new = row.fields.impact_factor != stored.impact_factor;
+    match (row.effects[factor], row.effects[year]) {
+        (_, Effect::Clear) => {}
+        (Effect::Value, Effect::Constant) => row.effects[year] = Effect::Value,
+        (Effect::Value, Effect::Absent | Effect::Empty) if is_new => {
+            row.effects[year] = Effect::Clear
+        }
+        (Effect::Absent, Effect::Value) => {}
+        (Effect::Absent | Effect::Empty, _) if stored.impact_factor.is_some() => {
+            row.effects[year] = Effect::Absent
+        }
+        (Effect::Absent | Effect::Empty, Effect::Constant) => row.effects[year] = Effect::Absent,
+        (Effect::Clear, _) => {
+            row.fields.impact_factor_year = None;
+            row.effects[year] = Effect::Clear;
+        }
+        _ => {}
+    }
+}
+
+/// Two ends of a range are taken together. A changed end without the other one empties the stored one.
+fn settle_pair(row: &mut ListedRow<JournalFields>, stored: &JournalFields, [min, max]: [usize; 2]) {
+    for [at, other] in [[min, max], [max, min]] {
+        let is_new = row.fields.values()[at].rank() != stored.values()[at].rank();
+        let lacks_other = matches!(row.effects[other], Effect::Absent | Effect::Empty);
+        if row.effects[at] == Effect::Value && is_new && lacks_other {
+            row.effects[other] = Effect::Clear;
+            return;
+        }
+    }
+}
+
+/// An ISSN that the record has stays in its field. Another one goes into its own field, or next to one that both have.
+fn settle_issns(row: &mut ListedRow<JournalFields>, stored: &JournalFields) {
+    let columns = ISSN_COLUMNS.map(index_of::<JournalFields>);
+    let valid = |fields: &JournalFields| {
+        [
+            fields
+                .issn_print
+                .as_deref()
+                .and_then(|text| valid_issn(ISSN_COLUMNS[0], text)),
+            fields
+                .issn_online
+                .as_deref()
+                .and_then(|text| valid_issn(ISSN_COLUMNS[1], text)),
+        ]
+    };
+    let (ours, theirs) = (valid(stored), valid(&row.fields));
+    let mut issns = [stored.issn_print.clone(), stored.issn_online.clone()];
+    let mut effects = columns.map(|at| row.effects[at]);
+    let shares = |field: usize| ours[field].is_some() && theirs.contains(&ours[field]);
+    for at in [0, 1] {
+        if effects[at] == Effect::Empty && shares(at) {
+            effects[at] = Effect::Absent;
+        }
+        if effects[at] != Effect::Value {
+            continue;
+        }
+        let Some(issn) = &theirs[at] else {
+            // A text that is no ISSN replaces none.
+            if ours[at].is_some() {
+                effects[at] = Effect::Empty;
+            } else {
+                issns[at] = [&row.fields.issn_print, &row.fields.issn_online][at].clone();
+            }
+            continue;
+        };
+        effects[at] = Effect::Absent;
+        if ours.contains(&theirs[at]) {
+            continue;
+        }
+        let other = 1 - at;
+        let to = match () {
+            () if ours[at].is_none() => at,
+            () if shares(at) => other,
+            () => at,
+        };
+        if row.is_found_without_issn && ours[to].is_none() {
+            let message = message!(
+                "{issn} joins a record that was found by other fields; check that it is the same journal"
+            );
+            row.warnings.push((columns[to], message));
+        }
+        issns[to] = Some(issn.clone());
+    }
+    let [print, online] = issns;
+    let before = [&stored.issn_print, &stored.issn_online];
+    for (at, issn) in [&print, &online].into_iter().enumerate() {
+        let is_kept = effects[at] == Effect::Clear || issn == before[at];
+        row.effects[columns[at]] = if is_kept { effects[at] } else { Effect::Value };
+    }
+    if row.effects[columns[0]] != Effect::Clear {
+        row.fields.issn_print = print;
+    }
+    if row.effects[columns[1]] != Effect::Clear {
+        row.fields.issn_online = online;
+    }
+}
