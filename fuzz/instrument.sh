@@ -11,7 +11,7 @@ for argument in "$@"; do
     previous=$argument
 done
 case $has_target$name in
-    1medfeed | 1rmp | 1rmp_serde | 1serde_json)
+    1medfeed | 1calamine | 1csv | 1csv_core | 1quick_xml | 1rmp | 1rmp_serde | 1serde_json)
         exec "$rustc" "$@" -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
             -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
             -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1

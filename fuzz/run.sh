@@ -23,6 +23,8 @@ done
 # A target: its name, and the longest input in bytes.
 targets="
 requests  2000
+texts     4000
+workbooks 12000
 pages     4000
 exports   3000
 objects   4000

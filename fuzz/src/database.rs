@@ -65,6 +65,10 @@ impl Database {
         }
     }
 
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     pub fn path(&self) -> PathBuf {
         self.folder.path().join("medfeed.redb")
     }

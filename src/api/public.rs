@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use flate2::Compression;
-use http::header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY};
-use http::{HeaderValue, StatusCode};
+use http::header::{CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY};
+use http::{HeaderValue, Method, StatusCode};
 
 use super::answers::{AnswerCache, CachedAnswer};
 use super::conditional::ETag;
@@ -79,6 +79,24 @@ pub(super) fn explorer_page(
         )
         .revalidatable(etag))
     })
+}
+
+/// Whether the explorer asks its browser to forget what it stores. Pages of other sites cannot: their browsers say so in
+/// `Sec-Fetch-Site`, which scripts cannot set.
+pub(super) fn asks_to_forget(request: &Request) -> bool {
+    let site = request.headers.get("sec-fetch-site");
+    request.method == Method::POST
+        && request.path() == explorer::FORGET_PATH
+        && !request.has_body
+        && site.is_some_and(|site| site == "same-origin")
+}
+
+/// The answer that makes a browser remove all files of this origin, with the bytes of rows that were deleted before.
+pub(super) fn forgotten() -> Representation {
+    Representation::json(b"{}".to_vec()).with(
+        HeaderName::from_static("clear-site-data"),
+        HeaderValue::from_static("\"storage\""),
+    )
 }
 
 /// The answer for a path of the documentation, cached.

@@ -317,6 +317,10 @@ impl Service {
             ))
         })?;
         exchange.pattern = route.endpoint.pattern;
+        if public::asks_to_forget(request) {
+            let forgotten = CachedAnswer::public(exchange.pattern, public::forgotten());
+            return Ok(CheckedRequest::Answered(Arc::new(forgotten)));
+        }
         if !reading {
             return Err(closing(Problem::method_not_allowed(&request.method)));
         }

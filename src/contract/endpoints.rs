@@ -159,7 +159,7 @@ pub(super) static EXPLORER: Endpoint = Endpoint {
     ..PLAIN
 };
 
-pub(super) const EXPLORER_PATTERNS: [&str; 8] = [
+pub(super) const EXPLORER_PATTERNS: [&str; 9] = [
     "/",
     "/explorer/{file}",
     "/explorer/model/{file}",
@@ -167,6 +167,7 @@ pub(super) const EXPLORER_PATTERNS: [&str; 8] = [
     "/favicon.ico",
     "/favicon.svg",
     "/worker.js",
+    "/forget",
     "/demo.json",
 ];
 

@@ -26,9 +26,9 @@ class Redirected extends Failure {
 	message = 'The server redirects to another address. The page does not follow it, so that the key is sent to nobody else. Ask the operator for the address, and open the page there.';
 }
 
-/** Returns a function that requests a path with a key: (path, params, {method, signal}) → Response. It follows no redirect. */
+/** Returns a function that requests a path with a key: (path, params, {method, signal}) → Response. It follows no redirect, and no answer stays in the browser's cache. */
 export const requester = key => async (path, params, options = {}) => {
-	const response = await fetch(target(path, params), {...options, redirect: 'manual', headers: key ? {Authorization: `Bearer ${key}`} : {}});
+	const response = await fetch(target(path, params), {...options, redirect: 'manual', cache: 'no-store', headers: key ? {Authorization: `Bearer ${key}`} : {}});
 	if (response.type === 'opaqueredirect') throw new Redirected();
 	return response;
 };

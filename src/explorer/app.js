@@ -1,21 +1,25 @@
 // The page: who looks, at what, and the frame around it.
-import {html, render, useEffect, useLayoutEffect, useMemo, useState} from './preact.js';
+import {html, render, useEffect, useLayoutEffect, useMemo, useRef, useState} from './preact.js';
 import {Copies} from './copies.js';
-import {canKeep, createKeep, onOtherTabs, openKeep} from './keep.js';
+import {canKeep, createKeep, onOtherTabs, openKeep, removeAll, wipeUnlessKept} from './keep.js';
 import {isUnlicensed, reasonOf} from './model/follower.js';
+import {areEmpty} from './model/lists.js';
 import {hasKey, withoutKeys} from './model/question.js';
-import {Title} from './parts.js';
+import {Title, focusTitle, later} from './parts.js';
 import {Session, clearTab, dropKey, keepKey, keptKey} from './session.js';
-import {clearShortlist, keepShortlist, takeShortlist} from './shortlist.js';
+import {allLists, clearLists, keepLists, takeLists} from './shortlist.js';
 import {Changes} from './views/changes.js';
 import {SideBySide, readDemo} from './views/demo.js';
-import {Developers, Reference} from './views/developers.js';
 import {Paper, forgetPaper} from './views/files.js';
 import {Header} from './views/header.js';
-import {Help} from './views/help.js';
 import {KeyForm} from './views/key.js';
-import {List} from './views/list.js';
-import {Compare, Record, forgetLists} from './views/record.js';
+import {List, forgetWords} from './views/list.js';
+import {forgetLists} from './views/way.js';
+
+const Developers = later(() => import('./views/developers.js'), 'Developers'), Reference = later(() => import('./views/developers.js'), 'Reference');
+const Record = later(() => import('./views/record.js'), 'Record'), Compare = later(() => import('./views/record.js'), 'Compare');
+const Help = later(() => import('./views/help.js'), 'Help');
+const Lists = later(() => import('./views/lists.js'), 'Lists'), Shared = later(() => import('./views/lists.js'), 'Shared');
 
 const isDataset = name => ['conferences', 'journals'].includes(name);
 
@@ -40,6 +44,8 @@ function view(at, demo) {
 		case 'conferences': case 'journals':
 			if (second && !/^\d+$/.test(second)) break;
 			return second ? html`<${Record} key=${first + second} dataset=${first} id=${second} />` : html`<${List} key=${first} dataset=${first} at=${at} />`;
+		case 'lists': if (!second) return html`<${Lists} />`; break;
+		case 'list': if (!second) return html`<${Shared} params=${params} />`; break;
 		case 'help': if (!second) return html`<${Help} />`; break;
 		case 'compare': if (isDataset(second)) return html`<${Compare} key=${second} dataset=${second} params=${params} />`; break;
 		case 'changes': if (isDataset(second)) return html`<${Changes} key=${second} dataset=${second} since=${params.since} />`; break;
@@ -61,11 +67,15 @@ addEventListener('keydown', toSearch);
 
 function App({demo, why, kept}) {
 	// The key is in memory. It is also in the tab's storage, or on this computer, if the reader says so.
-	const [{key, refused, keep, isUnkept}, setLicense] = useState(() => {
-		const key = keptKey() || (kept?.key ?? demo?.licenses[0].key ?? '');
-		return {key, refused: why, keep: kept?.key === key ? kept : null};
+	// `earlier`: the lists of another key are here, and a key of the same license is known by its tokens.
+	const [{key, refused, keep, isUnkept, earlier}, setLicense] = useState(() => {
+		const key = keptKey() || (kept?.key || (demo?.licenses[0].key ?? '')), isWaiting = !key && kept?.get('lists');
+		if (isWaiting) takeLists(kept.get('lists'));
+		return {key, refused: why, keep: key && kept?.key === key ? kept : null, earlier: isWaiting ? kept.get('tokens') ?? {} : null};
 	});
-	const copies = useMemo(() => key ? new Copies(key, keep) : null, [key]);
+	const held = useRef(null), copies = useMemo(() => !key ? null : held.current?.key === key ? held.current : new Copies(key, keep), [key]);
+	held.current = copies;
+	const [isAsking, ask] = useState(false);
 	const [at, setAt] = useState(route);
 	const [showKey, setShowKey] = useState(!!demo);
 
@@ -82,40 +92,65 @@ function App({demo, why, kept}) {
 		arrived.place = place;
 		// A list that the reader comes back to finds its own place.
 		if (history.state?.top !== undefined) return;
-		document.querySelector('h1')?.focus();
+		focusTitle();
 		scrollTo(0, 0);
 	}, [place]);
 
 	const setKey = (key, isInTab, refused) => {
 		isInTab ? keepKey(key) : key ? dropKey() : clearTab();
-		if (!key) for (const forget of [clearShortlist, forgetLists, forgetPaper]) forget();
+		if (!key) for (const forget of [clearLists, forgetLists, forgetPaper, forgetWords]) forget();
 		setLicense({key, refused});
 	};
 	/** Keeps the key, which may be a new one, and its copies on this computer. */
 	const keepHere = async key => {
-		const keep = await createKeep(key);
+		const keep = await createKeep(key, areEmpty(allLists()) ? undefined : allLists());
 		if (keep && copies?.key === key) copies.saveTo(keep);
 		if (keep) dropKey();
 		setLicense({key, keep, isUnkept: !keep});
+	};
+	/** Takes another key. One of the same license keeps copies and lists as they are. */
+	const replaceKey = async key => {
+		copies.replaceKey(key);
+		await keep?.replaceKey(key).catch(() => {});
+		if (keptKey()) keepKey(key);
+		setLicense({key, keep});
+	};
+	/** Ends the use of a key that is no longer accepted. The reader's lists wait for the next key. */
+	const end = async (refused, isDone) => {
+		const lists = allLists(), {tokens} = copies;
+		if (areEmpty(lists)) return forget(refused, isDone);
+		copies.stop();
+		await (isDone ? keep?.close() : keep?.end(lists, tokens));
+		dropKey();
+		for (const forget of [forgetLists, forgetPaper, forgetWords]) forget();
+		setLicense({key: '', refused, earlier: tokens});
+	};
+	/** Removes the lists of a key that ended. */
+	const removeLists = async () => {
+		setKey('');
+		await removeAll();
 	};
 	/** Ends the use of the key, and removes what is kept of it, unless another window has done that. */
 	const forget = async (refused, isDone) => {
 		copies.stop();
 		await (isDone ? keep?.close() : keep?.forget());
 		setKey('', false, refused);
+		if (!keep) await wipeUnlessKept();
 	};
 	useEffect(() => () => copies?.stop(), [copies]);
-	useEffect(() => keepShortlist(keep), [keep]);
+	useEffect(() => keepLists(keep), [keep]);
+	const [isLost, setLost] = useState(false);
+	useEffect(() => { if (keep) keep.onLost = () => setLost(true); }, [keep]);
 	useLayoutEffect(() => {
 		if (!copies) return;
-		const leave = () => forget('Another window has removed this key from this computer.', true);
+		const leave = isEnded => (isEnded ? end : forget)('Another window has removed this key from this computer.', true);
 		if (keep?.isGone) leave();
-		const unheard = onOtherTabs(({forgotten, of, name, value}) => {
-			if (forgotten === key) leave();
-			if (keep && of === key && name === 'shortlist') takeShortlist(value);
+		const unheard = onOtherTabs(({forgotten, isEnded, of, name, value}) => {
+			if (forgotten === key) leave(isEnded);
+			if (keep && of === key && name === 'lists') takeLists(value);
 		});
 		const unsubscribe = copies.subscribe(({dataset, state}) => {
-			if (state.name === 'refused' && state.status === 401) forget(`This key is no longer accepted, so its records and the shortlist are removed here. ${reasonOf(state.problem)}`);
+			if (state.name === 'refused' && state.status === 401) end(`This key is no longer accepted, so its records are removed here. ${areEmpty(allLists()) ? '' : 'Your lists and notes stay: enter the new key. '}${reasonOf(state.problem)}`);
 			// A license without conferences opens on journals.
 			if (dataset === 'conferences' && isUnlicensed(state) && !location.hash) location.replace('#/journals');
 		});
@@ -124,12 +159,13 @@ function App({demo, why, kept}) {
 			unsubscribe();
 		};
 	}, [copies, keep]);
-	const session = {key, setKey, copies, keep, keepHere: !demo && canKeep() ? keepHere : null, showKey, setShowKey};
+	const others = {earlier: isAsking ? copies?.tokens : earlier, replaceKey: isAsking ? replaceKey : null, removeLists};
+	const session = {key, setKey, copies, ...others, keep, keepHere: !demo && canKeep() ? keepHere : null, showKey, setShowKey};
 	const isDemo = demo && !at.path.length, isHelp = at.path[0] === 'help';
 	return html`<${Session.Provider} value=${session}>
 		<a class="skip" href="#main" onClick=${event => { event.preventDefault(); document.getElementById('main').focus(); }}>Skip to the content</a>
-		<${Header} at=${at} demo=${demo} onForget=${() => forget()} />
-		<main id="main" tabindex="-1" class="frame">${key || isDemo || isHelp ? html`${isUnkept && html`<p class="problem" role="alert">This browser keeps nothing on this computer. The key is gone when you close or reload the page.</p>`}<div key=${key}>${key && html`<${Paper} />`}${view(at, demo)}</div>` : html`<${KeyForm} why=${refused} />
+		<${Header} at=${at} demo=${demo} onForget=${() => forget()} onReplace=${() => ask(true)} />
+		<main id="main" tabindex="-1" class="frame">${key || isDemo || isHelp ? html`${isUnkept && html`<p class="problem" role="alert">This browser keeps nothing on this computer. The key is gone when you close or reload the page.</p>`}${isLost && html`<p class="problem" role="alert">This browser keeps nothing more on this computer. What you star now is gone when you close or reload the page. Make room on the disk, or reload the page to try again.</p>`}<div key=${key}>${key && html`<${Paper} />`}${isAsking ? html`<${KeyForm} onDone=${() => ask(false)} />` : view(at, demo)}</div>` : html`<${KeyForm} why=${refused} onDone=${() => ask(false)} />
 			${demo && html`<p>Or a key of the demo: ${demo.licenses.map(license => html`<button class="quiet" onClick=${() => setKey(license.key)}>${license.name}</button> `)}</p>`}`}</main>
 		<footer><div class="frame"><a href="#/help">Help</a>${key && html`<a href="#/developers">For developers</a>`}<a href="docs">Documentation</a><a href="openapi.json">OpenAPI</a>${contact && html`<a href=${contact}>Contact</a>`}</div></footer><//>`;
 }

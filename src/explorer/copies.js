@@ -13,6 +13,8 @@ import {REGIONS} from './regions.js';
 export const MAX_RECORDS = 50000;
 /** The records that are added to the index at once. More would delay a keystroke. */
 const SLICE = 2000;
+/** A copy that is older is shown only after the service has answered: the key may have ended since. */
+const OLD_MS = 30 * 86400000;
 /** The longest time for an answer: the follower's wait, and what a slow connection needs. */
 const ASK_MS = 75000;
 
@@ -55,7 +57,8 @@ class Kept {
 	/** Begins with the copy that this computer keeps, if there is one. */
 	async open(keep) {
 		const stored = await keep.read(this.dataset);
-		if (stored) {
+		if (stored && Date.now() - stored.at > OLD_MS) this.old = stored;
+		else if (stored) {
 			this.copy.load(stored.records);
 			this.log = new ChangeLog(stored);
 			this.asOf = stored.at;
@@ -103,7 +106,14 @@ class Kept {
 	async load(signal, onProgress) {
 		const response = await this.request(`exports/${this.dataset}`, {}, {signal});
 		if (!response.ok) return {status: response.status, headers: response.headers, problem: await response.json() ?? {}};
-		return readExport(response, {max: MAX_RECORDS, onProgress});
+		const loaded = await readExport(response, {max: MAX_RECORDS, onProgress});
+		if (this.old && loaded.records) {
+			// Now the reader may see what changed since.
+			this.copy.load(this.old.records);
+			this.log = new ChangeLog(this.old);
+			[this.follower.isLoaded, this.old] = [true, null];
+		}
+		return loaded;
 	}
 
 	async changed(changes, loaded) {
@@ -120,6 +130,15 @@ class Kept {
 		this.saver?.change(changes, loaded);
 		this.tell({}, changes);
 	}
+}
+
+/** Whether a key belongs to the license of some tokens {dataset: token}: the server takes a token of the same license only. */
+export async function isSameLicense(key, tokens) {
+	for (const [dataset, since] of Object.entries(tokens ?? {})) {
+		const {status} = await ask(key, `${dataset}/changes`, {since, resync: 'diff', limit: 1});
+		if (status === 200 || status === 410) return status === 200;
+	}
+	return false;
 }
 
 /** The copies of one key. A dataset is loaded when it is first asked for. */
@@ -153,6 +172,21 @@ export class Copies {
 		// A kept license is kept with all of its datasets. A dataset of the last visit may have changed, or left the license.
 		if (this.keep && kept.state.name === 'current') ALL.forEach(dataset => this.of(dataset));
 		for (const listener of this.listeners) listener(kept, changes);
+	}
+
+	/** The position of each copy in its feed, by which a key of the same license is known. */
+	get tokens() {
+		return Object.fromEntries([...this.kept.values()].filter(({follower}) => follower.token).map(({dataset, follower}) => [dataset, follower.token]));
+	}
+
+	/** Takes another key of the same license, and follows on from where it is. */
+	replaceKey(key) {
+		this.key = key;
+		for (const kept of this.kept.values()) {
+			Object.assign(kept, {key, request: requester(key)});
+			// A request with the key before it is waiting. Its refusal would end the new one.
+			kept.follower.hurry();
+		}
 	}
 
 	/** Ends all requests, when the key is forgotten. */

@@ -35,9 +35,21 @@ function connect(create) {
 	});
 }
 
+/** Asks for the response that clears the browser's own files too: deleted rows stay in them for a while. Data of other services of the host is left alone. */
+async function wipe() {
+	const others = (await indexedDB.databases?.() ?? []).filter(({name}) => name !== NAME), caches = await globalThis.caches?.keys() ?? [];
+	if (others.length || caches.some(name => !name.startsWith(`${NAME} `))) return;
+	await fetch(`${root}forget`, {method: 'POST', redirect: 'error'});
+}
+
+/** Clears the browser's files, unless this computer keeps a key. */
+export async function wipeUnlessKept() {
+	if (canKeep() && !(await indexedDB.databases?.() ?? [{}]).length) await Promise.race([wipe(), sleep(OPEN_MS)]).catch(() => {});
+}
+
 /** Removes the database, the worker and its files. A tab that does not close its connection at once delays this, and has empty rows. */
-async function removeAll() {
-	for (const remove of [removeDatabase, removeFiles]) await Promise.race([remove(), sleep(OPEN_MS)]).catch(() => {});
+export async function removeAll() {
+	for (const remove of [removeDatabase, removeFiles, wipe]) await Promise.race([remove(), sleep(OPEN_MS)]).catch(() => {});
 }
 
 const removeDatabase = async () => done(indexedDB.deleteDatabase(NAME));
@@ -54,7 +66,7 @@ let channel;
 const tabs = () => channel ??= new BroadcastChannel(NAME);
 
 /**
- * Calls a function with what other tabs do: {forgotten: key}, or {of: key, name, value} for a small value that was put. Returns a
+ * Calls a function with what other tabs do: {forgotten: key, isEnded}, or {of: key, name, value} for a small value that was put. Returns a
  * function that ends this.
  */
 export function onOtherTabs(listener) {
@@ -81,7 +93,8 @@ export async function openKeep() {
 		}
 		keep = new Keep(db);
 		await keep.begin();
-		if (keep.key) return keep;
+		// The lists of a key that ended wait for the next one.
+		if (keep.key || keep.get('lists')) return keep;
 	} catch ({name}) {
 		// A newer page's database, or one without rows. Other errors may pass: the browser may be busy, or the disk full.
 		isUnusable = ['VersionError', 'NotFoundError'].includes(name);
@@ -91,12 +104,12 @@ export async function openKeep() {
 	return null;
 }
 
-/** Keeps a key on this computer, in place of another one and its copies. Null if this browser keeps nothing. */
-export async function createKeep(key) {
+/** Keeps a key and the reader's lists on this computer, in place of another key and its copies. Null if this browser keeps nothing. */
+export async function createKeep(key, lists) {
 	if (!canKeep()) return null;
 	try {
 		const keep = new Keep(await connect(true));
-		await keep.begin(key);
+		await keep.begin(key, lists);
 		return keep;
 	} catch {
 		return null;
@@ -106,7 +119,12 @@ export async function createKeep(key) {
 /** A kept key, with its copies and small values. */
 class Keep {
 	constructor(db) {
-		Object.assign(this, {db, key: '', values: {}, isGone: false});
+		Object.assign(this, {key: '', values: {}, isGone: false, isClosed: false, onLost: () => {}});
+		this.attach(db);
+	}
+
+	attach(db) {
+		this.db = db;
 		// Another tab removes the database.
 		db.onversionchange = () => {
 			this.isGone = true;
@@ -114,12 +132,13 @@ class Keep {
 		};
 	}
 
-	/** Reads what is kept, or keeps a key: the rows of another key go in the same transaction. */
-	async begin(key) {
+	/** Reads what is kept, or keeps a key with lists: the rows of another key go in the same transaction. */
+	async begin(key, lists) {
 		await this.transact('readwrite', async store => {
 			const found = await done(store.get(['key']));
 			if (key && found !== key) {
 				store.clear();
+				if (lists) store.put(this.values.lists = lists, ['value', 'lists']);
 				await done(store.put(key, ['key']));
 			} else {
 				const [keys, values] = await Promise.all([done(store.getAllKeys()), done(store.getAll(range('value')))]);
@@ -130,8 +149,25 @@ class Keep {
 		if (this.key) navigator.serviceWorker?.register(`${root}worker.js`).then(({active}) => active?.postMessage('fill')).catch(() => {});
 	}
 
-	/** Runs a function with the rows, in one transaction: either all of its changes are kept or none. */
+	/**
+	 * Runs a function with the rows, in one transaction: either all of its changes are kept or none. A connection that the browser has
+	 * closed, as it may in the background, is opened again once.
+	 */
 	async transact(mode, use) {
+		const {db} = this;
+		try {
+			return await this.attempt(mode, use);
+		} catch (error) {
+			if (this.isClosed || !['InvalidStateError', 'AbortError', 'UnknownError'].includes(error?.name)) throw error;
+			// Another write may have opened it again.
+			const again = this.db === db ? await connect(false) : null;
+			if (again) this.attach(again);
+			if (this.db === db) throw error;
+			return this.attempt(mode, use);
+		}
+	}
+
+	async attempt(mode, use) {
 		const transaction = this.db.transaction(STORE, mode), store = transaction.objectStore(STORE);
 		const end = new Promise((resolve, reject) => {
 			transaction.oncomplete = resolve;
@@ -181,7 +217,25 @@ class Keep {
 	put(name, value) {
 		this.values[name] = value;
 		tabs().postMessage({of: this.key, name, value});
-		return this.own('readwrite', store => done(store.put(value, ['value', name]))).catch(() => {});
+		return this.own('readwrite', store => done(store.put(value, ['value', name]))).catch(() => this.isClosed || this.onLost());
+	}
+
+	/** Takes another key of the same license: its copies and lists stay. */
+	async replaceKey(key) {
+		await this.own('readwrite', store => done(store.put(key, ['key'])));
+		this.key = key;
+	}
+
+	/** Removes a key that ended, with its copies, here and in other tabs. The lists stay, with the tokens by which a key of the same license is known. */
+	async end(lists, tokens) {
+		tabs().postMessage({forgotten: this.key, isEnded: true});
+		await this.own('readwrite', async store => {
+			store.clear();
+			store.put(lists, ['value', 'lists']);
+			await done(store.put(tokens, ['value', 'tokens']));
+		}).catch(() => {});
+		this.close();
+		await removeFiles().catch(() => {});
 	}
 
 	/** Removes everything from this computer, here and in other tabs. */
@@ -196,6 +250,7 @@ class Keep {
 
 	/** Keeps nothing more, without removing anything. */
 	close() {
+		this.isClosed = true;
 		this.db.close();
 	}
 }
@@ -242,7 +297,7 @@ export class Saver {
 			await this.keep.own('readwrite', store => this.writeRows(store));
 		} catch (error) {
 			// Another tab that forgets the key closes the database. Otherwise there is no room.
-			if (!this.kept.follower.isStopped && error?.name !== 'InvalidStateError') {
+			if (!this.kept.follower.isStopped && !this.keep.isClosed) {
 				this.kept.tell({isFull: true});
 				this.remove();
 			}

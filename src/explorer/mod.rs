@@ -4,7 +4,7 @@
 //! There is no build step. `app.js` is the entry point. `model/` contains modules without DOM: the copy of the records,
 //! search, facets, ranges, deadlines and files. `copies.js` keeps the copies of the current key. `views/` renders, with
 //! the shared parts in `parts.js`. `api.js` sends requests and builds curl lines. `session.js` stores the key in the
-//! tab, `shortlist.js` the starred records. `keep.js` stores both and the copies on the computer, and `worker.js` opens
+//! tab, `shortlist.js` the reader's lists. `keep.js` stores both and the copies on the computer, and `worker.js` opens
 //! the page without a network. `filters.js` and `regions.js` are generated from the server's tables. [`Demo`] has the
 //! data for a demo's page.
 //!
@@ -14,8 +14,8 @@
 //! `/v1`. `model/` holds the copy, search, facets, deadlines and files; these scripts use neither the page nor the
 //! network, so Node can test them. `model/question.js` reads and writes the address of a view, which holds all of its
 //! filters; `model/select.js` answers it in one pass over the index. `views/` draws: `list.js` the list, `record.js`
-//! one record or a few side by side, `files.js` the files and the print of a list. `shortlist.js` keeps the starred
-//! ids in the tab, and with the key on the computer. In a demo the page also reads keys and edits from `/demo.json`.
+//! one record or a few side by side, `files.js` the files and the print of a list, `lists.js` the reader's lists.
+//! `shortlist.js` keeps the lists in the tab, and with the key on the computer. In a demo the page also reads keys and edits from `/demo.json`.
 //!
 //! If the reader says so, `keep.js` stores the key and the copies in IndexedDB. Records are rows of 256 ids each
 //! (`model/kept.js`), so a change writes few of them. Each write is one transaction. It first compares the stored key
@@ -46,6 +46,9 @@ pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'
 
 /// The path of the demo's licenses and edits. It exists only in a demo.
 pub const DEMO_PATH: &str = "/demo.json";
+
+/// The path to which the page posts when its reader forgets this computer.
+pub const FORGET_PATH: &str = "/forget";
 
 /// The path of the service worker. A worker serves the files of its own folder and below.
 const WORKER_PATH: &str = "/worker.js";
@@ -83,6 +86,7 @@ const SCRIPTS: &[(&str, &str)] = scripts![
     "model/follower.js",
     "model/json.js",
     "model/kept.js",
+    "model/lists.js",
     "model/load.js",
     "model/order.js",
     "model/question.js",
@@ -90,6 +94,8 @@ const SCRIPTS: &[(&str, &str)] = scripts![
     "model/search.js",
     "model/select.js",
     "model/suggest.js",
+    "model/words.js",
+    "model/xlsx.js",
     "parts.js",
     "session.js",
     "shortlist.js",
@@ -105,9 +111,11 @@ const SCRIPTS: &[(&str, &str)] = scripts![
     "views/help.js",
     "views/key.js",
     "views/list.js",
+    "views/lists.js",
     "views/record.js",
     "views/shortlist.js",
     "views/undated.js",
+    "views/way.js",
     "views/year.js",
 ];
 

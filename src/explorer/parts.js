@@ -32,6 +32,26 @@ export const Status = ({of}) => of && html`<span class="mark ${of}" title=${STAT
 /** The confidence words and their meanings. */
 export const Legend = () => html`<dl class="legend">${Object.entries(STATUS).map(([status, [, meaning]]) => html`<div><dt><${Status} of=${status} /></dt><dd>${meaning}</dd></div>`)}</dl>`;
 
+let isTitleWanted = false;
+/** Moves the focus to the title of a view, also if that comes later. */
+export function focusTitle() {
+	const title = document.querySelector('h1');
+	isTitleWanted = !title;
+	title?.focus();
+}
+
+/** A view whose scripts are loaded when it is first shown. */
+export function later(load, name) {
+	let loaded;
+	return function Later(props) {
+		const [{view, isLost}, set] = useState({view: loaded});
+		useEffect(() => { if (!loaded) load().then(views => set({view: loaded = views[name]}), () => set({isLost: true})); }, []);
+		useEffect(() => { if (view && isTitleWanted) focusTitle(); }, [view]);
+		if (isLost) return html`<p class="problem" role="alert">This view could not be loaded. Reload the page when the server answers.</p>`;
+		return view && html`<${view} ...${props} />`;
+	};
+}
+
 /** A link to elsewhere, of web addresses only. */
 export const Out = ({href, children}) => /^https?:\/\//i.test(href ?? '')
 	? html`<a href=${href} rel="noreferrer noopener" target="_blank">${children ?? href}</a>` : children ?? href ?? null;

@@ -1,63 +1,64 @@
-// The shortlist: the records that the reader starred, kept in the tab, or on this computer if the key is.
+// The reader's lists, kept in the tab, or on this computer if the key is. Stars are the records of the current list.
+import {DATASETS, areEmpty, joined, listsOf, withIds} from './model/lists.js';
 import {inTab} from './session.js';
 
-const NAME = 'medfeed-stars';
-const isId = id => Number.isSafeInteger(id) && id > 0;
-const idsOf = list => new Set(Array.isArray(list) ? list.filter(isId) : []);
-const lists = ({conferences, journals}) => ({conferences: [...conferences], journals: [...journals]});
+const NAME = 'medfeed-lists';
 const listeners = new Set();
-let stars = {}, keep = null;
+let state = listsOf(), stars = {}, keep = null;
 
 function change(next) {
-	stars = next;
+	state = next;
+	stars = Object.fromEntries(DATASETS.map(dataset => [dataset, new Set(state.lists[state.current][dataset].map(({id}) => id))]));
 	for (const listener of listeners) listener();
 }
 
-/** Writes the lists {dataset: ids} into the tab. Empty ones leave nothing there. */
-const writeInTab = lists => inTab(storage => lists?.conferences?.length || lists?.journals?.length ? storage.setItem(NAME, JSON.stringify(lists)) : storage.removeItem(NAME));
+/** Writes lists into the tab. Empty ones leave nothing there. */
+const writeInTab = next => inTab(storage => next && !areEmpty(next) ? storage.setItem(NAME, JSON.stringify(next)) : storage.removeItem(NAME));
 
-/** The lists of a value, whatever it is. */
-const starsIn = kept => ({conferences: idsOf(kept?.conferences), journals: idsOf(kept?.journals)});
-
-/** Reads the shortlist that the tab keeps. */
-export function loadShortlist() {
+/** Reads the lists that the tab keeps. */
+export function loadLists() {
 	let kept = null;
 	try {
-		kept = JSON.parse(inTab(storage => storage.getItem(NAME)));
+		kept = JSON.parse(inTab(storage => storage.getItem(NAME) ?? storage.getItem('medfeed-stars')));
 	} catch {}
-	change(starsIn(kept));
+	change(listsOf(kept));
 }
 
-/** Takes the shortlist {dataset: ids} that another tab kept. */
-export const takeShortlist = kept => change(starsIn(kept));
+/** Takes the lists that another tab kept. */
+export const takeLists = kept => change(listsOf(kept));
 
-/** Keeps the shortlist on this computer from now on, or no longer. The tab's own one is added to the one that is there already. */
-export function keepShortlist(next) {
+/** Keeps the lists on this computer from now on, or no longer. The tab's own ones are added to those that are there already. */
+export function keepLists(next) {
 	keep = next;
 	if (!keep) return;
-	const kept = starsIn(keep.get('shortlist')), own = stars;
-	change(kept);
-	for (const dataset in own) if (own[dataset].size) setStars(dataset, [...kept[dataset], ...own[dataset]]);
+	const own = state;
+	// The first release kept one list, without a name.
+	change(listsOf(keep.get('lists') ?? keep.get('shortlist')));
+	if (!areEmpty(own)) setLists(joined(state, own));
 	writeInTab(null);
 }
 
-/** Forgets the shortlist. */
-export function clearShortlist() {
+/** Forgets all lists. */
+export function clearLists() {
 	writeInTab(null);
-	change({conferences: new Set(), journals: new Set()});
+	change(listsOf());
 }
 
-/** The ids of a dataset's starred records, in the order in which they were starred. */
+/** The lists: {lists, current}. */
+export const allLists = () => state;
+
+export function setLists(next) {
+	keep ? keep.put('lists', next) : writeInTab(next);
+	change(next);
+}
+
+/** The ids of a dataset's starred records, in their order. */
 export const starsOf = dataset => [...stars[dataset]];
 
 export const isStarred = (dataset, id) => stars[dataset].has(id);
 
 /** Sets the ids of a dataset's starred records. */
-export function setStars(dataset, ids) {
-	const next = {...stars, [dataset]: idsOf(ids)};
-	keep ? keep.put('shortlist', lists(next)) : writeInTab(lists(next));
-	change(next);
-}
+export const setStars = (dataset, ids) => setLists(withIds(state, dataset, [...new Set(ids)]));
 
 /** Calls a listener with each change. Returns a function that ends this. */
 export function subscribe(listener) {
@@ -65,4 +66,4 @@ export function subscribe(listener) {
 	return () => listeners.delete(listener);
 }
 
-loadShortlist();
+loadLists();

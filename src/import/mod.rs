@@ -16,8 +16,8 @@
 //! warnings, and groups similar ones. The text of each is a `Message` (`model/message.rs`). Its code is the format
 //! string of `message!`.
 //!
-//! Lint compares names and words with those of all records of the snapshot. So an import of one record reads the whole
-//! database, which takes about a second for 100,000 records.
+//! Lint compares new names, numbers, words and days with those of all records of the snapshot. So an import of one new
+//! name reads the whole dataset, which takes about a second for 100,000 records. An import of other values does not.
 
 pub mod findings;
 pub mod lint;

@@ -94,14 +94,14 @@ pub(super) struct ImportRow<F> {
 pub(super) const MAY_BE_NOTE: &str = "matches no record, and has so few values that it may be a heading or a note; remove it, \
                                       leave it out by [where] in a recipe, or fill it in";
 
-/// The change that a row makes.
+/// The change that a row makes. Its values are shared, since rows may be merged more than once.
 #[derive(Clone, Debug)]
 pub(super) enum RowEdit<F> {
     /// Sets the fields that the row contains. Other fields keep their stored values.
-    Set(Box<Statement<F>>),
+    Set(Arc<Statement<F>>),
     Remove,
     /// Removes the record that these values identify. Matching turns it into `Remove`.
-    RemoveMatch(Box<Statement<F>>),
+    RemoveMatch(Arc<Statement<F>>),
 }
 
 impl<F> RowEdit<F> {

@@ -73,6 +73,10 @@ const ALIASES: &[&[&str]] = &[
         "greatbritain",
         "gb",
         "gbr",
+        "england",
+        "scotland",
+        "wales",
+        "northernireland",
     ],
     &[
         "southkorea",
@@ -155,13 +159,67 @@ const ALIASES: &[&[&str]] = &[
     &["bosniaandherzegovina", "bosnia"],
 ];
 
+/// The codes of countries, each with its usual name (ISO 3166-1). `USA` is a name, and `NA` a word for no value.
+const CODES: &str = "AF AFG Afghanistan;AL ALB Albania;DZ DZA Algeria;AD AND Andorra;AO AGO Angola;AG ATG Antigua and Barbuda;\
+    AR ARG Argentina;AM ARM Armenia;AW ABW Aruba;AU AUS Australia;AT AUT Austria;AZ AZE Azerbaijan;\
+    BS BHS Bahamas;BH BHR Bahrain;BD BGD Bangladesh;BB BRB Barbados;BY BLR Belarus;BE BEL Belgium;\
+    BZ BLZ Belize;BJ BEN Benin;BM BMU Bermuda;BT BTN Bhutan;BO BOL Bolivia;BA BIH Bosnia and Herzegovina;\
+    BW BWA Botswana;BR BRA Brazil;BN BRN Brunei;BG BGR Bulgaria;BF BFA Burkina Faso;BI BDI Burundi;\
+    KH KHM Cambodia;CM CMR Cameroon;CA CAN Canada;CV CPV Cape Verde;KY CYM Cayman Islands;\
+    CF CAF Central African Republic;TD TCD Chad;CL CHL Chile;CN CHN China;CO COL Colombia;KM COM Comoros;\
+    CG COG Congo;CR CRI Costa Rica;HR HRV Croatia;CU CUB Cuba;CW CUW Curaçao;CY CYP Cyprus;CZ CZE Czechia;\
+    CD COD Democratic Republic of the Congo;DK DNK Denmark;DJ DJI Djibouti;DM DMA Dominica;\
+    DO DOM Dominican Republic;EC ECU Ecuador;EG EGY Egypt;SV SLV El Salvador;GQ GNQ Equatorial Guinea;\
+    ER ERI Eritrea;EE EST Estonia;SZ SWZ Eswatini;ET ETH Ethiopia;FO FRO Faroe Islands;FJ FJI Fiji;\
+    FI FIN Finland;FR FRA France;PF PYF French Polynesia;GA GAB Gabon;GM GMB Gambia;GE GEO Georgia;\
+    DE DEU Germany;GH GHA Ghana;GI GIB Gibraltar;GR GRC Greece;GL GRL Greenland;GD GRD Grenada;\
+    GP GLP Guadeloupe;GU GUM Guam;GT GTM Guatemala;GN GIN Guinea;GW GNB Guinea-Bissau;GY GUY Guyana;\
+    HT HTI Haiti;HN HND Honduras;HK HKG Hong Kong;HU HUN Hungary;IS ISL Iceland;IN IND India;ID IDN Indonesia;\
+    IR IRN Iran;IQ IRQ Iraq;IE IRL Ireland;IL ISR Israel;IT ITA Italy;CI CIV Ivory Coast;JM JAM Jamaica;\
+    JP JPN Japan;JO JOR Jordan;KZ KAZ Kazakhstan;KE KEN Kenya;KI KIR Kiribati;XK XKX Kosovo;KW KWT Kuwait;\
+    KG KGZ Kyrgyzstan;LA LAO Laos;LV LVA Latvia;LB LBN Lebanon;LS LSO Lesotho;LR LBR Liberia;LY LBY Libya;\
+    LI LIE Liechtenstein;LT LTU Lithuania;LU LUX Luxembourg;MO MAC Macau;MG MDG Madagascar;MW MWI Malawi;\
+    MY MYS Malaysia;MV MDV Maldives;ML MLI Mali;MT MLT Malta;MH MHL Marshall Islands;MQ MTQ Martinique;\
+    MR MRT Mauritania;MU MUS Mauritius;MX MEX Mexico;FM FSM Micronesia;MD MDA Moldova;MC MCO Monaco;\
+    MN MNG Mongolia;ME MNE Montenegro;MA MAR Morocco;MZ MOZ Mozambique;MM MMR Myanmar;-- NAM Namibia;\
+    NR NRU Nauru;NP NPL Nepal;NL NLD Netherlands;NC NCL New Caledonia;NZ NZL New Zealand;NI NIC Nicaragua;\
+    NE NER Niger;NG NGA Nigeria;KP PRK North Korea;MK MKD North Macedonia;NO NOR Norway;OM OMN Oman;\
+    PK PAK Pakistan;PW PLW Palau;PS PSE Palestine;PA PAN Panama;PG PNG Papua New Guinea;PY PRY Paraguay;\
+    PE PER Peru;PH PHL Philippines;PL POL Poland;PT PRT Portugal;PR PRI Puerto Rico;QA QAT Qatar;\
+    RE REU Réunion;RO ROU Romania;RU RUS Russia;RW RWA Rwanda;KN KNA Saint Kitts and Nevis;LC LCA Saint Lucia;\
+    VC VCT Saint Vincent and the Grenadines;WS WSM Samoa;SM SMR San Marino;ST STP São Tomé and Príncipe;\
+    SA SAU Saudi Arabia;SN SEN Senegal;RS SRB Serbia;SC SYC Seychelles;SL SLE Sierra Leone;SG SGP Singapore;\
+    SK SVK Slovakia;SI SVN Slovenia;SB SLB Solomon Islands;SO SOM Somalia;ZA ZAF South Africa;\
+    KR KOR South Korea;SS SSD South Sudan;ES ESP Spain;LK LKA Sri Lanka;SD SDN Sudan;SR SUR Suriname;\
+    SE SWE Sweden;CH CHE Switzerland;SY SYR Syria;TW TWN Taiwan;TJ TJK Tajikistan;TZ TZA Tanzania;\
+    TH THA Thailand;TL TLS Timor-Leste;TG TGO Togo;TO TON Tonga;TT TTO Trinidad and Tobago;TN TUN Tunisia;\
+    TR TUR Turkey;TM TKM Turkmenistan;TV TUV Tuvalu;UG UGA Uganda;UA UKR Ukraine;AE ARE United Arab Emirates;\
+    GB GBR United Kingdom;US --- United States;UY URY Uruguay;UZ UZB Uzbekistan;VU VUT Vanuatu;\
+    VA VAT Vatican City;VE VEN Venezuela;VN VNM Vietnam;YE YEM Yemen;ZM ZMB Zambia;ZW ZWE Zimbabwe";
+
+/// Returns the country of a code in capitals.
+fn country_of(code: &str) -> Option<&'static str> {
+    let is_code = matches!(code.len(), 2 | 3) && code.bytes().all(|byte| byte.is_ascii_uppercase());
+    let mut entries = CODES.split(';').filter(|_| is_code);
+    let entry = entries.find(|entry| entry[..2] == *code || entry[3..6] == *code)?;
+    Some(&entry[7..])
+}
+
+/// Whether a text is the code of a country, in capitals.
+pub fn is_code(text: &str) -> bool {
+    country_of(text.trim()).is_some()
+}
+
+/// The usual name of the country that a text means, in any spelling.
+pub fn known_country(text: &str) -> Option<&'static str> {
+    let form = comparable(text);
+    let mut countries = COUNTRIES.iter().copied().flatten().copied();
+    countries.find(|country| comparable(country) == form)
+}
+
 /// Whether a text is the name of a known country, in any spelling.
 pub fn is_country(text: &str) -> bool {
-    let form = comparable(text);
-    COUNTRIES
-        .iter()
-        .flat_map(|countries| countries.iter())
-        .any(|country| comparable(country) == form)
+    known_country(text).is_some()
 }
 
 /// Whether two spellings mean one country.
@@ -171,6 +229,7 @@ pub fn same_country(one: &str, other: &str) -> bool {
 
 /// The form of a country's name by which spellings are compared: letters only, and one form for all aliases.
 pub fn comparable(country: &str) -> String {
+    let country = country_of(country.trim()).unwrap_or(country);
     let folded = fold(country).replace('&', " and ");
     let folded = folded.trim_start().strip_prefix("the ").unwrap_or(&folded);
     let letters: String = folded

@@ -20,6 +20,7 @@
 //! - [`entry`]: an entry of the log.
 //! - [`state`]: a whole state, in parts.
 //! - [`heartbeat`]: the publisher's heartbeat.
+//! - [`protocol`]: whose the log is, without requests and files.
 //! - [`publisher`]: writes an origin's commits into the bucket.
 //! - [`replica`]: keeps a replica's file up to date from the bucket.
 
@@ -27,6 +28,7 @@ pub mod entry;
 pub mod frame;
 pub mod heartbeat;
 pub mod layout;
+pub mod protocol;
 pub mod publisher;
 pub mod replica;
 pub mod state;

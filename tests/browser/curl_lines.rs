@@ -193,8 +193,8 @@ fn a_hostile_link_puts_no_command_into_the_curl_line() {
         target
     );
     browser.wait_for_js(
-        "the address has the word",
-        "return location.href.includes('q=brain')",
+        "the history has a word of its own, and the address has none",
+        "return history.state?.words && !location.href.includes('brain')",
     );
     let seen = browser
         .js("return location.href + JSON.stringify(history.state) + document.querySelector('.curl').textContent", &[]);

@@ -3,7 +3,7 @@
 use super::chromium::{Rules, find_axe};
 use super::{end_demo, open_demo, open_filters};
 
-const VIEWS: [&str; 16] = [
+const VIEWS: [&str; 18] = [
     "#/",
     "#/conferences",
     "#/conferences?view=deadlines&area=Oncology&region=Europe&within=90",
@@ -18,6 +18,8 @@ const VIEWS: [&str; 16] = [
     "#/changes/conferences?since=30",
     "#/reference/conferences",
     "#/developers/conferences",
+    "#/lists",
+    "#/list?name=A&conferences=3,127",
     "#/help",
     "#/nowhere",
 ];
@@ -64,7 +66,7 @@ fn every_view_fits_every_screen_and_passes_axe() {
             // On a phone the filters are behind a button.
             if width < 600
                 && browser.js(
-                    "return Boolean(document.querySelector('.toolbar > button'))",
+                    "return Boolean(document.querySelector('.toolbar > button[aria-controls=filters]'))",
                     &[],
                 ) == true
             {

@@ -61,12 +61,14 @@ fn wait_for_head(browser: &Browser, dataset: &str, condition: &str) {
     });
 }
 
-/// Makes the copies look as if they had been written a day ago.
-fn set_back_a_day(browser: &Browser) {
+/// Makes the copies look as if they had been written so many days ago.
+fn set_back(browser: &Browser, days: u32) {
     in_rows(
         browser,
-        "for (const name of ['conferences', 'journals']) read(rows.get([name, 'head']), head => { \
-             if (head) rows.put({...head, at: head.at - 86400000}, [name, 'head']); });",
+        &format!(
+            "for (const name of ['conferences', 'journals']) read(rows.get([name, 'head']), head => {{ \
+                 if (head) rows.put({{...head, at: head.at - {days} * 86400000}}, [name, 'head']); }});"
+        ),
     );
 }
 
@@ -145,7 +147,7 @@ fn a_kept_copy_opens_without_a_key_and_without_a_network() {
     assert!(!asked_for_export(&browser));
     browser.click("//button[starts-with(@aria-label, 'Star Conference 3 ')]");
     browser.wait_for("//button[.='Only starred (1)']");
-    set_back_a_day(&browser);
+    set_back(&browser, 1);
     drop(browser);
 
     // The next day needs neither too. Changes of the night have their old values.
@@ -213,7 +215,7 @@ fn a_kept_copy_opens_without_a_key_and_without_a_network() {
     browser.view("#/changes/conferences");
     browser.wait_for("//li[contains(., 'Conference 7') and .//dt[.='Abstracts due']]");
     // The copy is forgotten without a server, too.
-    forget(&browser, "Forget this computer and shortlist");
+    forget(&browser, "Forget this computer and lists");
     browser.wait_for("//input[@id='key']");
     expect_nothing_left(&browser);
 }
@@ -280,7 +282,7 @@ fn forgetting_leaves_nothing_in_any_tab() {
     expect_total(&browser, "130 conferences");
     // Other values of the page go, too.
     let values = "const done = arguments[0]; import('/explorer/keep.js').then(async ({openKeep}) => { \
-        await (await openKeep()).put('shortlist', [7, 8]); done((await openKeep()).get('shortlist')); })";
+        await (await openKeep()).put('lists', [7, 8]); done((await openKeep()).get('lists')); })";
     assert_eq!(browser.js_async(values), json!([7, 8]));
     browser.js("sessionStorage.setItem('medfeed-shortlist', '[1]')", &[]);
     // This tab is about to write a change when the other one forgets the key.
@@ -502,7 +504,7 @@ fn a_copy_belongs_to_its_key() {
         json!(small)
     );
     // The other tab has a change to write, and does not write it, although no tab seems to write.
-    set_back_a_day(&browser);
+    set_back(&browser, 1);
     browser.switch_to(&second);
     browser.js(
         "const wait = setTimeout; window.setTimeout = (run, ms) => wait(() => { run(); if (ms === 500) window.isWritten = true; }, ms)",
@@ -567,4 +569,294 @@ fn a_browser_without_storage_shows_a_message() {
     browser.wait_for("//input[@id='key']");
     expect_nothing_left(&browser);
     browser.expect_quiet_console(&[]);
+}
+
+/// The files of a folder that contain a text, as it is or in UTF-16.
+fn files_with(folder: &Path, text: &str) -> Vec<std::path::PathBuf> {
+    let wide: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            let path = entry.path();
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
+            if kind.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let bytes = std::fs::read(&path).unwrap_or_default();
+            let has = |part: &[u8]| bytes.windows(part.len()).any(|window| window == part);
+            if kind.is_file() && (has(text.as_bytes()) || has(&wide)) {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn a_forgotten_computer_has_no_byte_of_the_key_in_the_browsers_files() {
+    let (site, server) = serve();
+    let profile = tempfile::tempdir().unwrap();
+    let Some(browser) = open(profile.path(), &server, "") else {
+        return;
+    };
+    let key = site.key("all", &[]).1;
+    keep(&browser, &key, "conferences");
+    expect_total(&browser, "130 conferences");
+    // Words that are typed are in no history, and no file.
+    browser.fill("//input[@id='words']", "zolgensomab");
+    browser.wait_for("//p[contains(., 'No record has zolgensomab')]");
+    browser.click("//div[contains(@class, 'segments')]//button[.='Months']");
+    browser.wait_for_js("a step", "return location.hash.includes('view=deadlines')");
+    drop(browser);
+    assert!(!files_with(profile.path(), &key).is_empty());
+    assert_eq!(
+        files_with(profile.path(), "zolgensomab"),
+        Vec::<std::path::PathBuf>::new()
+    );
+
+    let browser = open(profile.path(), &server, "").unwrap();
+    expect_total(&browser, "130 conferences");
+    forget(&browser, "Forget this computer");
+    browser.wait_for("//input[@id='key']");
+    expect_nothing_left(&browser);
+    browser.expect_quiet_console(&[]);
+    drop(browser);
+    for text in [key.as_str(), "Conference 77"] {
+        assert_eq!(
+            files_with(profile.path(), text),
+            Vec::<std::path::PathBuf>::new(),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_connection_that_the_browser_closes_is_opened_again() {
+    let (site, server) = serve();
+    let profile = tempfile::tempdir().unwrap();
+    let Some(browser) = open(profile.path(), &server, "") else {
+        return;
+    };
+    browser.before_each_page(
+        "const begin = IDBDatabase.prototype.transaction; \
+         IDBDatabase.prototype.transaction = function (...rest) { window.connection = this; return begin.apply(this, rest); }",
+    );
+    browser.js("location.reload()", &[]);
+    keep(&browser, &site.key("all", &[]).1, "conferences");
+    expect_total(&browser, "130 conferences");
+    browser.js("window.connection.close()", &[]);
+    browser.click("//button[starts-with(@aria-label, 'Star Conference 3 ')]");
+    browser.wait_for("//button[.='Only starred (1)']");
+    browser.js("location.reload()", &[]);
+    expect_total(&browser, "130 conferences");
+    browser.wait_for("//button[.='Only starred (1)']");
+    // Where it cannot be opened again, the page says so.
+    browser.js(
+        "indexedDB.open = () => { throw new DOMException('', 'UnknownError'); }; window.connection.close()",
+        &[],
+    );
+    browser.click("//button[starts-with(@aria-label, 'Star Conference 5 ')]");
+    browser.wait_for("//p[@role='alert' and contains(., 'keeps nothing more on this computer')]");
+    browser.expect_quiet_console(&[]);
+}
+
+#[test]
+fn an_old_copy_is_shown_once_the_service_has_answered() {
+    let (site, server) = serve();
+    let profile = tempfile::tempdir().unwrap();
+    let Some(browser) = open(profile.path(), &server, "") else {
+        return;
+    };
+    keep(&browser, &site.key("all", &[]).1, "conferences");
+    expect_total(&browser, "130 conferences");
+    wait_for_head(&browser, "journals", "head");
+    set_back(&browser, 31);
+    drop(browser);
+    site.import(
+        "conferences.jsonl",
+        r#"{"id": 7, "name": "Congress of Seven"}"#,
+    );
+    // The service gives no answer.
+    let browser = Browser::start_with_profile(Some(profile.path())).unwrap();
+    browser.before_each_page(
+        "const ask = fetch; window.fetch = (url, ...rest) => String(url).includes('/v1/') ? Promise.reject(new TypeError()) : ask(url, ...rest)",
+    );
+    browser.go(&format!("http://{}/", server.address));
+    browser.wait_for("//p[contains(@class, 'offline')]");
+    let text = browser.js("return document.body.innerText", &[]);
+    assert!(
+        !text.to_string().contains("Conference 3"),
+        "records of an old copy: {text}"
+    );
+    drop(browser);
+    let browser = open(profile.path(), &server, "#/changes/conferences").unwrap();
+    // What changed since is known all the same.
+    browser
+        .wait_for("//li[contains(., 'Congress of Seven') and .//del[contains(., 'Conference 7')]]");
+    browser.expect_quiet_console(&[]);
+}
+
+#[test]
+fn a_record_that_left_the_license_keeps_only_its_name() {
+    let (site, server) = serve();
+    let profile = tempfile::tempdir().unwrap();
+    let Some(browser) = open(profile.path(), &server, "") else {
+        return;
+    };
+    keep(&browser, &site.key("all", &[]).1, "conferences");
+    expect_total(&browser, "130 conferences");
+    site.license("all", "--dataset conferences --year 1990");
+    wait_for_head(&browser, "conferences", "head.count === 0");
+    let notes = in_rows(
+        &browser,
+        "read(rows.getAll(IDBKeyRange.bound(['conferences', 'notes'], ['conferences', 'notes', []])), texts => texts.flatMap(text => JSON.parse(text)));",
+    );
+    let notes = notes.as_array().unwrap();
+    assert_eq!(notes.len(), 130);
+    for note in notes {
+        let mut names: Vec<&String> = note["old"].as_object().unwrap().keys().collect();
+        names.sort();
+        assert_eq!(names, ["abbv", "id", "isGone", "year"], "{note}");
+    }
+    browser.view("#/changes/conferences");
+    browser.wait_for("//li[contains(., 'It was removed or left the license.')]");
+    browser.expect_quiet_console(&[403]);
+}
+
+/// Writes a note on a conference of the current list.
+fn write_note(browser: &Browser, name: &str, note: &str) {
+    browser.view("#/lists");
+    browser.fill(&format!("//textarea[@aria-label='Note on {name}']"), note);
+    browser.js("document.activeElement.blur()", &[]);
+}
+
+/// The note on a conference of the current list.
+fn expect_note(browser: &Browser, name: &str, note: &str) {
+    browser.view("#/lists");
+    browser.wait_for(&format!("//textarea[@aria-label='Note on {name}']"));
+    browser.wait_for_js(
+        "the note",
+        &format!(
+            "return [...document.querySelectorAll('textarea')].some(({{value}}) => value === {})",
+            json!(note)
+        ),
+    );
+}
+
+#[test]
+fn lists_outlive_their_key_and_move_to_the_next_one() {
+    let (site, server) = serve();
+    let profile = tempfile::tempdir().unwrap();
+    let Some(browser) = open(profile.path(), &server, "") else {
+        return;
+    };
+    site.license("small", "--dataset conferences --year 2096");
+    let (first, key) = site.key("all", &[]);
+    keep(&browser, &key, "conferences");
+    browser.click("//button[starts-with(@aria-label, 'Star Conference 2 ')]");
+    browser.wait_for("//button[.='Only starred (1)']");
+    write_note(&browser, "Conference 2 2096", "Jane presents");
+    // A key of the same license, while the first one is good: nothing is loaded again.
+    let (second, key) = site.key("all", &[]);
+    browser.click(&in_own_menu(&browser, "Use another key"));
+    paste_key(&browser, &key);
+    expect_note(&browser, "Conference 2 2096", "Jane presents");
+    wait_until("the new key is kept", || {
+        (in_rows(&browser, "read(rows.get(['key']), key => key);") == json!(key)).then_some(())
+    });
+    site.json(["key", "revoke", first.as_str()]);
+    browser.js("location.reload()", &[]);
+    expect_note(&browser, "Conference 2 2096", "Jane presents");
+    assert!(!asked_for_export(&browser));
+
+    // The key ends: key and records go, the lists wait for a key of the same license.
+    site.json(["key", "revoke", second.as_str()]);
+    browser.wait_for("//p[@id='key-error' and contains(., 'Your lists and notes stay')]");
+    let kept = "read(rows.getAllKeys(), keys => keys.map(key => key.join(' ')).join());";
+    wait_until("only the lists are kept", || {
+        (in_rows(&browser, kept) == "value lists,value tokens").then_some(())
+    });
+    browser.js("location.reload()", &[]);
+    browser.wait_for("//button[.='Remove my lists too']");
+    let key = site.key("all", &[]).1;
+    keep(&browser, &key, "conferences");
+    expect_note(&browser, "Conference 2 2096", "Jane presents");
+
+    // A key of another license: the page asks.
+    let other = site.key("small", &[]).1;
+    browser.click(&in_own_menu(&browser, "Use another key"));
+    paste_key(&browser, &other);
+    browser.wait_for("//h1[.='Is this key for the same client?']");
+    check_accessibility(&browser, "the question about the lists");
+    browser.click("//button[.='Yes, keep the lists']");
+    expect_note(&browser, "Conference 2 2096", "Jane presents");
+    wait_for_head(&browser, "conferences", "head && head.count === 33");
+    browser.click(&in_own_menu(&browser, "Use another key"));
+    paste_key(&browser, &key);
+    browser.click("//button[.='No, remove the lists']");
+    browser.wait_for("//p[contains(., 'Nothing is on this list yet')]");
+    browser.expect_quiet_console(&[401, 403, 410]);
+}
+
+#[test]
+fn lists_have_names_notes_and_an_order_and_are_shared() {
+    let (site, server) = serve();
+    let profile = tempfile::tempdir().unwrap();
+    let Some(browser) = open(profile.path(), &server, "") else {
+        return;
+    };
+    browser.download_to(site.folder());
+    paste_key(&browser, &site.key("all", &[]).1);
+    expect_total(&browser, "130 conferences");
+    for id in [2, 3] {
+        browser.click(&format!(
+            "//button[starts-with(@aria-label, 'Star Conference {id} ')]"
+        ));
+    }
+    browser.wait_for("//button[.='Only starred (2)']");
+    write_note(&browser, "Conference 3 2097", "first author: Jane");
+    // A driver clears a field by a change of its own, which takes the first name back.
+    for (id, text) in [("list-name", "Product A"), ("list-owner", "Ann")] {
+        browser.js(
+            "const field = document.getElementById(arguments[0]); field.value = arguments[1]; field.dispatchEvent(new Event('change', {bubbles: true}))",
+            &[json!(id), json!(text)],
+        );
+    }
+    browser.click("//button[@aria-label='Move Conference 3 2097 up']");
+    browser.wait_for("//ol/li[1]//a[.='Conference 3 2097']");
+    browser.wait_for("//select[@id='list']/option[.='Product A']");
+    check_accessibility(&browser, "lists");
+    // A second list takes the stars from now on.
+    browser.click("//button[.='New list']");
+    browser.view("#/conferences");
+    browser.click("//button[starts-with(@aria-label, 'Star Conference 5 ')]");
+    browser.wait_for("//button[.='Only starred (1)']");
+    browser.view("#/lists");
+    browser.click("//select[@id='list']/option[.='Product A']");
+    browser.wait_for("//ol/li[2]//a[.='Conference 2 2096']");
+    // The file has the notes.
+    browser.click("//button[.='Save as a file']");
+    let file = site.path("Product-A.json");
+    wait_until("the file", || {
+        std::fs::read_to_string(&file)
+            .ok()
+            .filter(|text| text.contains("first author: Jane") && text.contains("Ann"))
+    });
+    // A colleague of another license sees how many records it shows, and takes the list.
+    site.license("small", "--dataset conferences --year 2096");
+    browser.view("#/list?name=Product+A&conferences=3,2");
+    browser.wait_for("//p[.='Your license shows 2 of 2 records.']");
+    forget(&browser, "Forget key and lists");
+    browser.wait_for("//input[@id='key']");
+    paste_key(&browser, &site.key("small", &[]).1);
+    browser.wait_for("//p[.='Your license shows 1 of 2 records.']");
+    check_accessibility(&browser, "a shared list");
+    browser.click("//button[.='Add to my lists']");
+    browser.wait_for("//p[contains(., '1 of 2 records is not in this license, or removed.')]");
+    browser.wait_for("//ol/li//a[.='Conference 2 2096']");
+    browser.expect_quiet_console(&[403]);
 }

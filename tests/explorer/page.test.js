@@ -600,47 +600,50 @@ test('kept rows that cannot be opened are removed only if their form is unusable
 });
 
 test('the shortlist is in the tab, and in memory where there is no storage', async () => {
-	const {clearShortlist, isStarred, loadShortlist, setStars, starsOf, subscribe} = await load('shortlist.js');
+	const {clearLists, isStarred, loadLists, setStars, starsOf, subscribe} = await load('shortlist.js');
 	const stored = new Map();
 	Object.defineProperty(globalThis, 'sessionStorage', {configurable: true, value: {getItem: name => stored.get(name) ?? null, setItem: (name, value) => stored.set(name, value), removeItem: name => stored.delete(name)}});
 	let told = 0;
 	const end = subscribe(() => { told++; });
 	setStars('conferences', [12, 40, 12]);
 	assert.deepEqual([starsOf('conferences'), starsOf('journals'), isStarred('conferences', 40), isStarred('journals', 40), told], [[12, 40], [], true, false, 1]);
-	assert.deepEqual([...stored.keys()], ['medfeed-stars']);
+	assert.deepEqual([...stored.keys()], ['medfeed-lists']);
 	for (const [text, expected] of [['{"conferences":[7,8],"journals":[9]}', [[7, 8], [9]]], ['{"conferences":[1,"2",-3,4.5,null,1e99,1],"journals":{}}', [[1], []]], ['[]', [[], []]], ['null', [[], []]], ['7', [[], []]], ['{', [[], []]], ['{"__proto__":{"conferences":[5]}}', [[], []]]]) {
-		stored.set('medfeed-stars', text);
-		loadShortlist();
+		stored.set('medfeed-lists', text);
+		loadLists();
 		assert.deepEqual([starsOf('conferences'), starsOf('journals')], expected, text);
 	}
 	setStars('journals', [5]);
-	clearShortlist();
+	clearLists();
 	assert.deepEqual([starsOf('journals'), stored.size], [[], 0]);
 	end();
 	const before = told;
 	Object.defineProperty(globalThis, 'sessionStorage', {configurable: true, get() { throw new Error('denied'); }});
 	setStars('journals', [6]);
 	assert.deepEqual([starsOf('journals'), told], [[6], before]);
-	clearShortlist();
+	clearLists();
 	assert.deepEqual(starsOf('journals'), []);
 });
 
+/** What was put of the lists: the ids of the first one. */
+const idsOf = ([name, {lists: [list]}]) => [name, {conferences: list.conferences.map(({id}) => id), journals: list.journals.map(({id}) => id)}];
+
 test('a shortlist that is kept on the computer has the stars of the tab too, and leaves the tab', async () => {
-	const {clearShortlist, keepShortlist, setStars, starsOf, takeShortlist} = await load('shortlist.js'), stored = new Map();
+	const {clearLists, keepLists, setStars, starsOf, takeLists} = await load('shortlist.js'), stored = new Map();
 	Object.defineProperty(globalThis, 'sessionStorage', {configurable: true, value: {getItem: name => stored.get(name) ?? null, setItem: (name, value) => stored.set(name, value), removeItem: name => stored.delete(name)}});
 	for (const [kept, own, expected] of [
 		[undefined, [], []], [undefined, [7, 8], [7, 8]], [[1, 2], [], [1, 2]], [[1, 2], [2, 7], [1, 2, 7]], [[], [7], [7]],
 	]) {
 		setStars('conferences', own);
 		const puts = [], keep = {get: () => kept && {conferences: kept, journals: [5]}, put: (name, value) => puts.push([name, value])};
-		keepShortlist(keep);
+		keepLists(keep);
 		assert.deepEqual([starsOf('conferences'), starsOf('journals'), stored.size], [expected, kept ? [5] : [], 0], JSON.stringify([kept, own]));
-		assert.deepEqual(puts, own.length ? [['shortlist', {conferences: expected, journals: kept ? [5] : []}]] : [], 'nothing new is not written');
-		takeShortlist({conferences: [3], journals: []});
+		assert.deepEqual(puts.map(idsOf), own.length ? [['lists', {conferences: expected, journals: kept ? [5] : []}]] : [], 'nothing new is not written');
+		takeLists({conferences: [3], journals: []});
 		setStars('conferences', [3, 4]);
-		assert.deepEqual([puts.at(-1), stored.size], [['shortlist', {conferences: [3, 4], journals: []}], 0]);
-		keepShortlist(null);
-		clearShortlist();
+		assert.deepEqual([idsOf(puts.at(-1)), stored.size], [['lists', {conferences: [3, 4], journals: []}], 0]);
+		keepLists(null);
+		clearLists();
 	}
 });
 

@@ -11,7 +11,7 @@ use super::answer::{Answer, gunzip};
 use super::{PUBLIC_URL, World};
 
 /// The headers that answers may have.
-const ALLOWED: [&str; 24] = [
+const ALLOWED: [&str; 25] = [
     "accept-ranges",
     "allow",
     "cache-control",
@@ -35,6 +35,7 @@ const ALLOWED: [&str; 24] = [
     "x-request-id",
     "x-sync-token",
     "content-security-policy",
+    "clear-site-data",
     "referrer-policy",
 ];
 

@@ -596,3 +596,49 @@ fn a_copy_follows_the_feed() {
     assert!(copy.update().ends_with("anew"), "another history");
     assert_eq!(copied(), exported());
 }
+
+#[test]
+fn a_calendar_has_the_coming_dates_of_a_copy() {
+    if !Python.is_installed() {
+        return;
+    }
+    let site = Site::new();
+    site.import(
+        "conferences.jsonl",
+        r#"{"id": 7, "name": "Congress; of \"Seven\"", "abbv": "CS", "year": 2097, "start_date": "2097-05-30", "end_date": "2097-06-01", "start_date_status": "confirmed", "abstract_due_date": "2097-02-28", "abstract_due_date_status": "estimated", "late_breaking_due_date_status": "not_found", "city": "Madrid"}
+{"id": 8, "name": "Past", "year": 2001, "start_date": "2001-05-30", "abstract_due_date_status": "not_found", "late_breaking_due_date_status": "not_found", "start_date_status": "estimated"}
+{"id": 9, "name": "Other", "year": 2097, "start_date": "9999-12-31", "abstract_due_date_status": "not_found", "late_breaking_due_date_status": "not_found", "start_date_status": "estimated"}"#,
+    );
+    let key = site.open_key();
+    let server = site.serve();
+    let copy = site.path("copy.sqlite");
+    let mut pull = site.command(["pull", &server.url(), "--to"]);
+    let pulled = Done::of(pull.arg(&copy).env("MEDFEED_KEY", &key));
+    assert_eq!(pulled.code, Some(0), "{pulled:?}");
+    let calendar = site.path("deadlines.ics");
+    let write = |options: &[&str]| {
+        let script = format!("{EXAMPLES}/calendar/deadlines.py");
+        let mut python = Command::new("python3");
+        python.arg(script).arg(&copy).arg(&calendar).args(options);
+        let written = Done::of(&mut python);
+        assert_eq!(written.code, Some(0), "{written:?}");
+        fs::read_to_string(&calendar).unwrap()
+    };
+    let all = write(&[]);
+    assert_eq!(all.matches("BEGIN:VEVENT").count(), 3, "{all}");
+    let text = write(&["--ids", "7", "--reminder", "7"]);
+    for line in [
+        "UID:conferences-7-abstract_due_date@medfeed",
+        "DTSTART;VALUE=DATE:20970228",
+        "DTEND;VALUE=DATE:20970301",
+        "SUMMARY:Abstracts due: CS 2097 (estimated)",
+        "UID:conferences-7-start_date@medfeed",
+        "DTEND;VALUE=DATE:20970602",
+        "DESCRIPTION:Congress\\; of \"Seven\"",
+        "LOCATION:Madrid",
+        "TRIGGER:-P7D",
+    ] {
+        assert!(text.contains(&format!("{line}\r\n")), "{line}: {text}");
+    }
+    assert_eq!(text.matches("BEGIN:VEVENT").count(), 2, "{text}");
+}

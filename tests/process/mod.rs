@@ -12,6 +12,7 @@
 pub mod added_fields;
 mod answer_faults;
 mod backups;
+mod bad_rows;
 mod beliefs;
 mod bounds;
 mod browsers;
@@ -48,6 +49,7 @@ mod killed;
 pub mod limited;
 mod limits;
 mod links;
+mod lists;
 mod logs;
 mod malformed;
 mod manuals;

@@ -183,8 +183,8 @@ fn text_tables_are_imported_or_refused_with_a_remedy() {
             b"PK\x03\x04".to_vec(),
             "",
             Refused(
-                "error: tags.ods: it is an OpenDocument or Numbers table, which is not read; save it as .xlsx without a \
-                 password, or as CSV in UTF-8",
+                "error: cannot read tags.ods: its zip archive is damaged: invalid Zip archive: Could not find EOCD; save it \
+                 again as .xlsx or as CSV in UTF-8",
             ),
         ),
         (

@@ -199,8 +199,7 @@ fn workbooks_are_imported_or_refused_with_a_remedy() {
             b"id,name\n".to_vec(),
             "",
             Refused(
-                "error: cannot read book.xlsx: it is not a workbook (.xlsx); save it as one, or set its format, such \
-                 as `--format csv`",
+                "error: cannot read book.xlsx: it is not a workbook; name its dataset with --dataset",
             ),
         ),
         (

@@ -40,6 +40,32 @@ fn files_are_revalidated_and_run_nothing_from_elsewhere() {
 }
 
 #[test]
+fn only_the_page_itself_makes_its_browser_forget() {
+    let world = World::small();
+    for (method, path, site, forgets) in [
+        ("POST", "/forget", Some("same-origin"), true),
+        ("POST", "/forget", Some("same-site"), false),
+        ("POST", "/forget", Some("cross-site"), false),
+        ("POST", "/forget", Some("none"), false),
+        ("POST", "/forget", None, false),
+        ("GET", "/forget", Some("same-origin"), false),
+        ("PUT", "/forget", Some("same-origin"), false),
+        ("POST", "/", Some("same-origin"), false),
+        ("POST", "/v1/forget", Some("same-origin"), false),
+    ] {
+        let headers: Vec<(&str, &str)> = site
+            .map(|site| ("sec-fetch-site", site))
+            .into_iter()
+            .collect();
+        let answer = world.request(method, path, &headers);
+        let cleared = answer.header("clear-site-data");
+        let expected = forgets.then_some("\"storage\"");
+        assert_eq!(cleared, expected, "{method} {path} {site:?}");
+        assert_eq!(answer.status == 200, forgets, "{method} {path} {site:?}");
+    }
+}
+
+#[test]
 fn paths_of_the_explorer_are_no_endpoints() {
     let world = World::small();
     let document = world.get("", "/openapi.json").text();

@@ -412,7 +412,7 @@ impl ImportArgs {
             let count = counted(found.left_out, "bad row");
             let path = path.display();
             common.warning(&format!(
-                "{count} of tables with other columns are not in {path}"
+                "{count} of other columns or formats are not in {path}; import one file at a time"
             ));
         }
         let failed = || format!("cannot write {}", path.display());

@@ -60,26 +60,58 @@ export function told(dataset, before, after) {
 	return {figures, fields: fields.filter(({field}) => !shown.has(field))};
 }
 
+/** The dates of a record. */
+const DATES = ['abstract_due_date', 'abstract_due_date_status', 'late_breaking_due_date', 'late_breaking_due_date_status', 'start_date', 'start_date_status', 'end_date'];
+
+/** Whether a change fits a choice {ids, area, isDates}: only some records, a therapy area, only dates. An area is known of records that are still here. */
+export function fitsChoice({id, kind, after, fields}, {ids, area, isDates}) {
+	if (ids && !ids.has(id) || area && !after?.therapy_areas?.includes(area)) return false;
+	return !isDates || (kind === 'changed' ? fields.some(({field}) => DATES.includes(field)) : kind === 'added' && DATES.some(field => after[field] && !field.endsWith('status')));
+}
+
+/** The rows of a file of changes: what changed, of which record, from what to what. */
+export const changeRows = changes => changes.flatMap(({id, kind, before, after, at, fields}) => {
+	const {abbv, name, year} = after ?? before, row = {change: kind, at: at?.toISOString() ?? '', id, name: abbv || name, year};
+	return fields?.length ? fields.map(({field, from, to}) => ({...row, field, old: from, new: to})) : [{...row, field: '', old: '', new: ''}];
+});
+
 /** The time for which old values are remembered, and how many. More are cut down to the newest. */
 const NOTES_MS = 90 * 86400000;
 const MAX_NOTES = 5000;
 export const LEFT_NOTES = 4000;
 
-/** The members of a record that another state of it does not have equally, as they were; the whole record if it was removed. */
+/** What stays of a record that was removed or left the license: its id, short name and year. */
+const traceOf = ({id, abbv, name, year}) => ({id, abbv: abbv || name, year: year ?? null, isGone: true});
+
+/** The members of a record that another state of it does not have equally, as they were; the trace of a record that is gone. */
 function oldOf(before, after) {
-	if (!before || !after) return before;
+	if (!before) return null;
+	if (!after) return traceOf(before);
 	const names = Object.keys({...before, ...after}).filter(name => JSON.stringify(before[name]) !== JSON.stringify(after[name]));
 	return Object.fromEntries(names.map(name => [name, before[name] ?? null]));
 }
 
+/** Notes without the old values of records that are gone. Earlier releases kept those records whole; the members that changed never include the id. */
+function withoutGone(notes) {
+	const gone = new Set(), kept = [];
+	for (const note of [...notes].reverse()) {
+		const {id, old} = note;
+		if (old?.id) gone.add(id);
+		if (old?.id) kept.push(old.isGone ? note : {...note, old: traceOf(old)});
+		else if (!old || !gone.has(id)) kept.push(note);
+	}
+	return kept.reverse();
+}
+
 /**
  * Notes of the old values that changes replaced, with which records can be told as they were: {id, at, on, old}. `at`: when it arrived.
- * `on`: when the server changed it, or `at` if that is not known. `old`: the changed members as they were, or null if the record was not
- * there. `visit`: when the last visit ended. `opened`: when the reader began to look.
+ * `on`: when the server changed it, or `at` if that is not known. `old`: the changed members as they were, null if the record was not
+ * there, or what stays of a record that is gone. `visit`: when the last visit ended. `opened`: when the reader began to look.
  */
 export class ChangeLog {
 	constructor({notes = [], visit = null} = {}, now = Date.now()) {
 		Object.assign(this, {notes, visit, opened: now, unsaved: 0, isCut: false});
+		this.thin();
 		this.cut(now);
 	}
 
@@ -91,7 +123,15 @@ export class ChangeLog {
 			this.notes.push({id, at: +at, on, old: oldOf(before, after)});
 			this.unsaved++;
 		}
+		if (changes.some(({after}) => !after)) this.thin();
 		this.cut(+at);
+	}
+
+	/** Removes the old values of records that are gone. */
+	thin() {
+		const kept = withoutGone(this.notes);
+		if (kept.every((note, at) => note === this.notes[at]) && kept.length === this.notes.length) return;
+		[this.notes, this.isCut] = [kept, true];
 	}
 
 	/** Removes old notes, and the oldest ones of many. */
@@ -117,12 +157,12 @@ export class ChangeLog {
 		const states = new Map(), found = new Map();
 		for (const note of [...this.notes].reverse()) {
 			const {id, at, on, old} = note, after = records.get(id) ?? null;
-			const before = old && {...states.has(id) ? states.get(id) : after, ...old};
+			const before = old?.isGone ? old : old && {...states.has(id) ? states.get(id) : after, ...old};
 			states.set(id, before);
 			if ((isArrival ? at : on) >= time) found.set(id, {id, before, after, at: found.get(id)?.at ?? new Date(on)});
 		}
-		const changes = [...found.values()].map(({before, after, ...rest}) => ({...rest, kind: !before ? 'added' : !after ? 'removed' : 'changed', before, after,
-			fields: before && after ? differences(before, after) : []})).filter(({kind, before, after, fields}) => (before || after) && (kind !== 'changed' || fields.length));
+		const changes = [...found.values()].map(({before, after, ...rest}) => ({...rest, kind: !after ? 'removed' : !before || before.isGone ? 'added' : 'changed', before, after,
+			fields: before && after && !before.isGone ? differences(before, after) : []})).filter(({kind, before, after, fields}) => (before || after) && (kind !== 'changed' || fields.length));
 		// All that arrived has notes, unless there are too many. A record that changed back may have changed before them.
 		const told = new Set(changes.map(({id}) => id)), isTold = id => told.has(id) || Date.parse(found.get(id)?.before?.updated_at) < time;
 		if (!isArrival || this.notes.length >= LEFT_NOTES) for (const after of records.values()) {

@@ -14,16 +14,23 @@ function flatten(value, path = '', row = {}) {
 // A spreadsheet would run a text that begins like a formula. An import removes one apostrophe before such a text, also if the text begins with
 // apostrophes of its own.
 /** A value as a cell, as the server writes it. */
-function cell(value, path) {
+function cell(value, path, separator) {
 	if (value == null) return '';
 	if (typeof value === 'boolean') return value ? 'TRUE' : 'FALSE';
 	const text = typeof value === 'string' && /^'*[=+\-@\t\r]/.test(value) ? "'" + value : textOf(path, value);
+	if (separator === ';' && typeof value === 'number') return text.replace('.', ',');
 	return /[",;\t\r\n\u0085\u2028\u2029]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
 }
 
-/** A CSV file of records, or of deadlines [{record, kind, date, confidence}], in their order, with a byte-order mark. */
-export function csv(rows) {
+/** The columns of records, or of deadlines [{record, kind, date, confidence}], and their values by column: {columns, rows}. */
+export function tableOf(rows) {
 	const flat = rows.map(row => row.record ? {deadline: row.kind, date: row.date, confidence: row.confidence, ...flatten(row.record)} : flatten(row));
 	const columns = [...new Set(flat.flatMap(Object.keys))];
-	return '\ufeff' + [columns.map(name => cell(name)), ...flat.map(row => columns.map(name => cell(row[name], name)))].map(line => line.join(',') + '\r\n').join('');
+	return {columns, rows: flat};
+}
+
+/** A CSV file of records or deadlines in their order, with a byte-order mark. With `;` between cells numbers have decimal commas. */
+export function csv(given, separator = ',') {
+	const {columns, rows} = tableOf(given);
+	return '\ufeff' + [columns.map(name => cell(name)), ...rows.map(row => columns.map(name => cell(row[name], name, separator)))].map(line => line.join(separator) + '\r\n').join('');
 }

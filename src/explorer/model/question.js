@@ -104,6 +104,9 @@ export function format(question) {
 	return addressOf(dataset, given);
 }
 
+/** The address fragment that the browser's history gets: without the words, which may be a secret. */
+export const placeOf = question => format({...question, words: ''});
+
 /** The question with a value of a facet chosen, or no longer chosen. */
 export function toggle(question, facet, value) {
 	const before = question.facets[facet] ?? [], after = before.includes(value) ? before.filter(one => one !== value) : [...before, value];

@@ -28,12 +28,15 @@ export const RANGES = {
 /** Whether a text is a value of a range: a day such as `2027-03-15`, or a number such as `2.5`. */
 export const isValue = ({kind}, text) => kind === 'date' ? isDay(text) : /^\d{1,15}(\.\d{1,9})?$/.test(text);
 
+/** A text without the signs and units that people write beside a number: `>5`, `5+`, `12 weeks`; `3k` is 3000. */
+const bareOf = text => text.trim().replace(/^[<>≤≥=\s]+/, '').replace(/\s*(\+|weeks?|wks?|w)$/i, '').replace(/^(\d+(?:[.,]\d+)?)\s*k$/i, (_, number) => String(Math.round(number.replace(',', '.') * 1000)));
+
 /**
  * The value that a reader typed; '' if it is none. A comma before three digits separates thousands, and so does a point in an amount
  * of money, which may name its currency. Another comma is a decimal point.
  */
 export function typedValue(range, text) {
-	const bare = range.isMoney ? text.replace(/^\s*(\$|USD)|(\$|USD)\s*$/i, '').replace(/\.(?=\d{3}(\D|$))/g, '') : text;
+	const given = bareOf(range.isMoney ? text.replace(/^[<>≤≥=\s]*(\$|USD)|(\$|USD)[\s+]*$/i, '') : text), bare = range.isMoney ? given.replace(/\.(?=\d{3}(\D|$))/g, '') : given;
 	const plain = range.kind === 'date' ? text : bare.trim().replace(/[,\s](?=\d{3}(\D|$))/g, '').replace(',', '.');
 	return isValue(range, plain) ? plain : '';
 }

@@ -2,14 +2,16 @@
 import {deadlinesOf, untilOf} from './deadlines.js';
 import {namesOfCity} from './cities.js';
 import {spelledOut, wordsOf} from './fold.js';
-import {FACETS, NONE, namesOf, regionOf} from './facets.js';
+import {FACETS, FORMATS, NONE, namesOf, regionOf} from './facets.js';
+import {fitOf, monthsOf, namesForFit, statusesOf, termsOf} from './words.js';
 import {COLUMNS, Order} from './order.js';
 
 /** The texts in which words are found, and the links in whose names. */
 const TEXTS = {
 	conferences: record => [record.name, record.abbv, record.year, record.country, regionOf(record.country), ...namesOf(record.country),
-		record.city, ...namesOfCity(record.city), record.venue, ...record.therapy_areas ?? [], ...record.organizations ?? [], ...record.tags ?? []],
-	journals: record => [record.name, record.abbv, record.publisher, record.publishing?.access, record.issn_print, record.issn_online,
+		record.city, ...namesOfCity(record.city), record.venue, ...monthsOf(record), ...statusesOf(record), record.late_breaking_due_date && 'late-breaking',
+		...Object.keys(FORMATS).filter(format => record.formats?.[format]).map(format => FORMATS[format]), ...record.therapy_areas ?? [], ...record.organizations ?? [], ...record.tags ?? []],
+	journals: record => [record.name, record.abbv, record.publisher, record.publishing?.access, record.publishing?.content_license, record.issn_print, record.issn_online,
 		...record.organizations ?? [], ...record.tags ?? []],
 };
 
@@ -54,7 +56,7 @@ export class Index {
 
 	/** Forgets all records. */
 	clear() {
-		[this.records, this.due, this.lastDays] = [[], [], []];
+		[this.records, this.due, this.lastDays, this.fits] = [[], [], [], []];
 		this.slots = new Map();
 		[this.words, this.values] = [new Lists(), new Lists()];
 		this.vocabulary = [];
@@ -115,13 +117,13 @@ export class Index {
 		return order.list(descending);
 	}
 
-	/** A test for slots whose record holds all words of a text, each as the beginning of a word. Null for a text without words. */
+	/** A test for slots whose record holds all words of a text, each as the beginning of a word, and none of those after a `-`. Null for a text without words. */
 	matcher(text) {
-		const words = wordsOf(text ?? '').slice(0, MAX_WORDS);
-		if (!words.length) return null;
-		const found = new Uint32Array(this.vocabulary.length), all = 2 ** words.length - 1;
-		words.forEach((word, at) => {
-			const isIn = UNSPACED.test(word) ? known => known.includes(word) : known => known.startsWith(word);
+		const terms = termsOf(text ?? '').slice(0, MAX_WORDS);
+		if (!terms.length) return null;
+		const found = new Uint32Array(this.vocabulary.length), wanted = terms.reduce((bits, {isOut}, at) => isOut ? bits : bits | 1 << at, 0), all = terms.some(({isOut}) => isOut) ? -1 : wanted;
+		terms.forEach(({word, also}, at) => {
+			const isIn = UNSPACED.test(word) ? known => known.includes(word) : known => known.startsWith(word) || known === also;
 			this.vocabulary.forEach((known, number) => {
 				if (isIn(known)) found[number] |= 1 << at;
 			});
@@ -130,8 +132,23 @@ export class Index {
 		return slot => {
 			let bits = 0;
 			for (let at = slot && ends[slot - 1]; at < ends[slot] && bits !== all; at++) bits |= found[data[at]];
-			return bits === all;
+			return bits === wanted;
 		};
+	}
+
+	/** The words of a text that no record has. */
+	unknownWords(text) {
+		return termsOf(text).filter(({word, isOut}) => !isOut && !this.records.some(this.fitsWord(word))).map(({typed}) => typed);
+	}
+
+	fitsWord(typed) {
+		const isMatch = this.matcher(typed);
+		return (record, slot) => record && isMatch?.(slot);
+	}
+
+	/** How well a slot's name fits a text: 0 for its short name or whole name, 1 for each word's beginning, 2 for the beginning, 3 for others. */
+	fit(slot, wanted) {
+		return fitOf(this.fits[slot] ??= namesForFit(this.records[slot]), wanted);
 	}
 
 	/** A word of the index as a record spells it; null if no record has it. */

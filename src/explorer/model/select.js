@@ -3,6 +3,7 @@ import {addDays, deadlinesOf} from './deadlines.js';
 import {NONE, isOpen, listValues} from './facets.js';
 import {Order} from './order.js';
 import {rangesTest} from './ranges.js';
+import {wantedOf} from './words.js';
 
 /** Whether a question asks for deadlines. */
 export const asksForDeadlines = ({mode, kind, within, ranges}) => Boolean(mode === 'deadlines' || kind || within || ranges.due_from || ranges.due_to);
@@ -99,8 +100,18 @@ export function select(index, question, today) {
 		const keyOf = record => deadlinesOf(record, periodOf(question, today))[0]?.date;
 		sorted = new Order(keyOf, today, sorted).list(question.descending).map(at => sorted[at]);
 	}
+	sorted = byFit(index, sorted, question.words);
 	return {total: slots.length, records: sorted, deadlines, past, unknown, missing: question.ids?.filter(id => !index.slots.has(id)) ?? [],
 		facets: facets.map(facet => ({name: facet.name, label: facet.label, values: listValues(facet, counts, question.facets[facet.name])}))};
+}
+
+/** Records in their order, but those whose names fit a text best come first. */
+function byFit(index, records, text) {
+	const wanted = wantedOf(text ?? '');
+	if (!wanted) return records;
+	const groups = [[], [], [], []];
+	for (const record of records) groups[index.fit(index.slots.get(record.id), wanted)].push(record);
+	return groups.flat();
 }
 
 /** The deadlines of a list that are in a period. */

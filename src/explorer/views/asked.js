@@ -12,8 +12,8 @@ import {REGIONS} from '../regions.js';
 import {useSession} from '../session.js';
 import {columnsOf} from './columns.js';
 import {usePrinting} from './files.js';
-import {leave} from './record.js';
 import {CompareLink, starColumn, useStars} from './shortlist.js';
+import {leave} from './way.js';
 
 // Texts all: the API judges them.
 const BOXES = dataset => [...FILTERS[dataset], {name: 'updated_since', label: 'Changed since', example: '2026-03-15'},

@@ -1,16 +1,10 @@
 // For developers: the same requests with curl, the exports, the feed.
 import {html, useEffect, useRef, useState} from '../preact.js';
-import {requester, target, useAsk} from '../api.js';
+import {requester, useAsk} from '../api.js';
 import {isUnlicensed, reasonOf} from '../model/follower.js';
 import {jsonOf} from '../model/json.js';
 import {Answer, Badge, Curl, Datasets, Table, Title, Unlicensed, count, link, save} from '../parts.js';
 import {useCopy, useSession} from '../session.js';
-
-/** The fold below a list: the nearest request of the API. */
-export const ForDevelopers = ({dataset, params}) => html`<details class="developers"><summary>For developers</summary>
-	<p>This page keeps a copy of the export and follows the change feed. The API answers the same question as far as its filters go:</p>
-	<${Curl} of=${{url: target(dataset, params), method: 'GET'}} />
-	<p><a href=${link(`developers/${dataset}`)}>Exports, change feed and sync token</a></p></details>`;
 
 function Export({dataset, format, follow}) {
 	const {key} = useSession();

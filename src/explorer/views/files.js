@@ -47,12 +47,19 @@ export function Print({size = ''}) {
 			<input id="printed-for" value=${printedFor} maxlength=${MAX_NAME} autocomplete="off" onInput=${event => { printedFor = event.target.value; }} /><button>Print</button></form>`}`;
 }
 
-const saveText = (name, type, text) => save(name, new Blob([text], {type}));
+const saveText = async (name, type, text) => save(name, new Blob([await text].flat(), {type}));
+/** The days before an event on which a calendar may remind. */
+const REMINDERS = [0, 1, 7, 14, 30];
+let reminder = 0;
+
+/** A choice of a reminder, for all calendar files from now on. */
+const Reminder = () => html`<label for="reminder">Reminder in the calendar</label><select id="reminder" value=${reminder} onChange=${({target}) => { reminder = +target.value; }}>
+	${REMINDERS.map(days => html`<option value=${days}>${days ? `${count(days, 'day')} before` : 'none'}</option>`)}</select>`;
 
 /** A button that saves the dates of a conference that are ahead. */
 export function AddToCalendar({record}) {
 	const day = todayOf(), events = eventsOf(record, {from: day}), name = `${record.abbv || record.name} ${record.year ?? ''}`.trim();
-	return html`<button disabled=${!events.length} onClick=${() => saveText(fileName({...parse('#/conferences'), past: 'yes', words: name}, day, 'ics'), 'text/calendar', calendar(events, {host: location.host, name}))}>Add to calendar</button>`;
+	return html`<button disabled=${!events.length} onClick=${() => saveText(fileName({...parse('#/conferences'), past: 'yes', words: name}, day, 'ics'), 'text/calendar', calendar(events, {days: reminder, name}))}>Add to calendar</button>`;
 }
 
 /** The menu of a view's files, its address, and its print. `size` says how much is printed; `undated` are deadlines that no calendar has. */
@@ -60,8 +67,11 @@ export function Files({question, found, day, size, undated}) {
 	const {counts, events, rows} = useMemo(() => filesOf(question, found, day), [question, found, day]);
 	const file = (title, size, end, type, text, isEmpty) => html`<button class="quiet" disabled=${isEmpty} onClick=${() => saveText(fileName(question, day, end), type, text())}>${title} (${size})<span class="hidden"> file of this view</span></button>`;
 	return html`<${Menu} name="Export">
-		${question.dataset === 'conferences' && file('Calendar', count(counts.events, 'date'), 'ics', 'text/calendar', () => calendar(events(), {host: location.host, name: titleOf(question)}), !counts.events)}
+		${question.dataset === 'conferences' && file('Calendar', count(counts.events, 'date'), 'ics', 'text/calendar', () => calendar(events(), {days: reminder, name: titleOf(question)}), !counts.events)}
+		${question.dataset === 'conferences' && html`<${Reminder} />`}
 		${undated.length > 0 && html`<p class="soft">${undatedWords(undated)}</p>`}
+		${file('Excel', count(counts.rows, 'row'), 'xlsx', 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet', async () => (await import('../model/xlsx.js')).xlsx(rows()))}
 		${file('CSV', count(counts.rows, 'row'), 'csv', 'text/csv', () => csv(rows()))}
+		${file('CSV with ;', count(counts.rows, 'row'), 'csv', 'text/csv', () => csv(rows(), ';'))}
 		<${Copy} text=${new URL(format(question), location.href).href}>Copy link<//><${Print} size=${size} /><//>`;
 }

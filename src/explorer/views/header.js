@@ -5,7 +5,7 @@ import {Menu, Segments, count, link} from '../parts.js';
 import {inTab, useCopy, useSession} from '../session.js';
 import {useStars} from './shortlist.js';
 
-const NAV = [['conferences', 'Conferences'], ['journals', 'Journals'], ['changes', 'Changes']];
+const NAV = [['conferences', 'Conferences'], ['journals', 'Journals'], ['changes', 'Changes'], ['lists', 'Lists']];
 const ROWS = 'medfeed-rows';
 
 /** The dataset that a path names; '' if it names none. */
@@ -31,7 +31,7 @@ function News({dataset}) {
 }
 
 /** What is the reader's own: the height of rows, help, the key. */
-function Own({demo, onForget}) {
+function Own({demo, onForget, onReplace}) {
 	const {key, keep, setKey} = useSession(), [rows, choose] = useState(document.documentElement.dataset.rows), isDemo = demo?.licenses.some(license => license.key === key);
 	const stars = [...useStars('conferences'), ...useStars('journals')], change = rows => {
 		setRows(rows);
@@ -39,15 +39,17 @@ function Own({demo, onForget}) {
 	};
 	return html`<${Menu} name=${isDemo ? demo.licenses.find(license => license.key === key).name : html`Key <code>…${key.slice(-4)}</code>`}>
 		<${Segments} label="Rows" value=${rows} options=${[['compact', 'Compact rows'], ['comfortable', 'Comfortable']]} onChange=${change} />
-		${demo && html`<a href="#/">Side by side</a>`}<a href="#/help">Help</a><a href="#/developers">For developers</a><a href="docs">Documentation</a>
+		${demo && html`<a href="#/">Side by side</a>`}<a href="#/lists">Lists and notes</a><a href="#/help">Help</a><a href="#/developers">For developers</a><a href="docs">Documentation</a>
 		${isDemo ? html`<label for="license">License</label><select id="license" value=${key} onChange=${event => setKey(event.target.value)}>
 			${demo.licenses.map(license => html`<option value=${license.key}>${license.name}</option>`)}<option value="">another key …</option></select>`
-			: html`<button class="quiet" onClick=${onForget}>Forget ${keep ? 'this computer' : 'key'}${stars.length > 0 && ' and shortlist'}</button>`}<//>`;
+			: html`<button class="quiet" onClick=${onReplace}>Use another key</button><button class="quiet" onClick=${onForget}>Forget ${keep ? 'this computer' : 'key'}${stars.length > 0 && ' and lists'}</button>`}<//>`;
 }
 
 /** The header. The heading of a list is in it: the view's own name. */
-export function Header({at: {path}, demo, onForget}) {
-	const {key} = useSession(), [first = demo ? '' : 'conferences', second] = path, dataset = datasetOf([first, second ?? '']);
+export function Header({at: {path}, demo, onForget, onReplace}) {
+	const {key} = useSession(), [first = demo ? '' : 'conferences', second] = path, dataset = datasetOf([first, second ?? '']), hasStars = useStars('conferences').length + useStars('journals').length > 0;
+	// A reader without lists has one stop of the Tab key less. The menu leads there too.
+	const views = NAV.filter(([name]) => name !== 'lists' || first === name || hasStars);
 	const linkTo = (name, text) => {
 		const isHere = first === name, isView = isHere && (name === 'changes' ? dataset : !second), to = name === 'changes' ? `changes/${dataset || 'conferences'}` : name;
 		const words = html`${text}${name === 'changes' && key && dataset && html`<${News} dataset=${dataset} />`}`;
@@ -55,6 +57,6 @@ export function Header({at: {path}, demo, onForget}) {
 	};
 	return html`<header class="top"><div class="frame">
 		<a class="brand" href="#/" tabindex=${key ? -1 : null}><img src="favicon.svg" alt="" width="22" height="22" />medfeed</a>
-		${key && html`<nav aria-label="Views">${NAV.map(([name, text]) => linkTo(name, text))}</nav>
-			${dataset && html`<${State} key=${dataset} dataset=${dataset} />`}<${Own} demo=${demo} onForget=${onForget} />`}</div></header>`;
+		${key && html`<nav aria-label="Views">${views.map(([name, text]) => linkTo(name, text))}</nav>
+			${dataset && html`<${State} key=${dataset} dataset=${dataset} />`}<${Own} demo=${demo} onForget=${onForget} onReplace=${onReplace} />`}</div></header>`;
 }

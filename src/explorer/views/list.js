@@ -1,24 +1,24 @@
 // The list of a dataset: one question, answered from the page's copy.
 import {html, useEffect, useMemo, useRef, useState} from '../preact.js';
+import {target} from '../api.js';
 import {shownDeadline, todayOf} from '../model/deadlines.js';
 import {describe, isElsewhere, isUnlicensed, usesCopy} from '../model/follower.js';
-import {firstQuestion, format, hasKey, isNarrowed, parse, requestOf, titleOf, toggleComing, unknownOf} from '../model/question.js';
+import {firstQuestion, hasKey, isNarrowed, parse, placeOf, requestOf, titleOf, toggleComing, unknownOf} from '../model/question.js';
 import {isReversed} from '../model/ranges.js';
 import {periodOf, select} from '../model/select.js';
 import {meantBy} from '../model/suggest.js';
-import {DATASETS, Legend, Segments, Table, Unlicensed, count, date, useWindowTitle} from '../parts.js';
+import {Curl, DATASETS, Legend, Segments, Table, Unlicensed, count, date, later, link, useWindowTitle} from '../parts.js';
 import {useCopy} from '../session.js';
-import {Asked} from './asked.js';
 import {Deadlines, columnsOf} from './columns.js';
-import {ForDevelopers} from './developers.js';
 import {Files, usePrinting} from './files.js';
 import {Chosen, Filters, chosenOf} from './filters.js';
 import {useHeld} from './held.js';
-import {leave} from './record.js';
 import {Shortlist, starColumn, useStars} from './shortlist.js';
+import {leave} from './way.js';
 import {Undated, undatedOf} from './undated.js';
 import {Year} from './year.js';
 
+const Asked = later(() => import('./asked.js'), 'Asked');
 const SHOWN = 50;
 /** The most rows on paper. More would stop the browser for minutes. */
 const MAX_PRINTED = 5000;
@@ -34,10 +34,18 @@ export function List({dataset, at}) {
 	return isAnswered && html`<${Answered} dataset=${dataset} at=${at} kept=${kept} />`;
 }
 
+/** The words of the addresses of this page's history, by the numbers in their states. They are in memory only. */
+const typed = new Map();
+/** Forgets all words. */
+export const forgetWords = () => typed.clear();
+
 /** The question of the address, and a function that changes both. */
 function useQuestion(dataset, at) {
 	// The history knows which addresses show the reader's own stars: the page keeps them as the stars change.
-	const read = () => ({...parse(location.hash) ?? firstQuestion(dataset), isOwn: Boolean(history.state?.isOwn)});
+	const read = () => {
+		const question = parse(location.hash) ?? firstQuestion(dataset);
+		return {...question, words: typed.get(history.state?.words) ?? question.words, isOwn: Boolean(history.state?.isOwn)};
+	};
 	const [question, setQuestion] = useState(read);
 	const [waiting] = useState({at});
 	useEffect(() => {
@@ -46,7 +54,11 @@ function useQuestion(dataset, at) {
 		clearTimeout(waiting.timer);
 		setQuestion(read());
 	}, [at]);
-	const stateOf = ({isOwn}) => isOwn ? {isOwn} : null;
+	const stateOf = ({isOwn, words}) => {
+		const number = words ? Math.random() : undefined;
+		if (words) typed.set(number, words);
+		return isOwn || words ? {...isOwn && {isOwn}, ...words && {words: number}} : null;
+	};
 	const change = (next, typed) => {
 		setQuestion(next);
 		clearTimeout(waiting.timer);
@@ -54,13 +66,13 @@ function useQuestion(dataset, at) {
 		const from = location.hash;
 		waiting.write = () => {
 			clearTimeout(waiting.timer);
-			if (location.hash === from) history.replaceState(stateOf(next), '', format(next));
+			if (location.hash === from) history.replaceState(stateOf(next), '', placeOf(next));
 			waiting.write = null;
 		};
 		if (typed) waiting.timer = setTimeout(waiting.write, TYPED_MS);
 		else {
 			waiting.write = null;
-			history.pushState(stateOf(next), '', format(next));
+			history.pushState(stateOf(next), '', placeOf(next));
 		}
 	};
 	useEffect(() => () => clearTimeout(waiting.timer), []);
@@ -80,7 +92,8 @@ function Answered({dataset, at, kept: {copy, index, log, version}}) {
 	const undated = useMemo(() => undatedOf(index, question, stars, day), [index, version, question, stars.join(), day]);
 	const total = question.mode === 'deadlines' ? found.deadlines.length : found.total;
 	const printed = Math.min(total, MAX_PRINTED), drawn = isPrinting ? printed : shown;
-	useWindowTitle(title);
+	// Titles stay in the browser's history, too.
+	useWindowTitle(titleOf({...question, words: ''}));
 	useEffect(() => {
 		const {row, top} = history.state ?? {};
 		if (top === undefined) return;
@@ -152,13 +165,20 @@ function Answered({dataset, at, kept: {copy, index, log, version}}) {
 		<${ForDevelopers} dataset=${dataset} params=${requestOf(question)} />`;
 }
 
+/** The fold below a list: the nearest request of the API. */
+const ForDevelopers = ({dataset, params}) => html`<details class="developers"><summary>For developers</summary>
+	<p>This page keeps a copy of the export and follows the change feed. The API answers the same question as far as its filters go:</p>
+	<${Curl} of=${{url: target(dataset, params), method: 'GET'}} />
+	<p><a href=${link(`developers/${dataset}`)}>Exports, change feed and sync token</a></p></details>`;
+
 /** What to do about an empty list: the next deadline after the period, a word as records spell it, or fewer filters. */
 function Nothing({index, question, day, onChange}) {
 	const later = {...question, within: null}, next = question.within && select(index, {...later, mode: 'deadlines'}, day).deadlines[0];
 	const meant = useMemo(() => hasKey(question.words) ? null : meantBy(index, question.words).find(words => select(index, {...question, words, past: 'yes'}, day).total), [index, question, day]);
+	const alone = useMemo(() => hasKey(question.words) ? [] : index.unknownWords(question.words), [index, question]);
 	if (!index.size) return html`<${Unlicensed} dataset=${question.dataset} />`;
 	if (isReversed(question.ranges)) return html`<p class="empty">The period ends before it begins. Change one of its days.</p>`;
-	if (!next) return html`<p class="empty">${meant ? html`Did you mean <button class="plain" onClick=${() => onChange({...question, words: meant})}>${meant}</button>?` : 'Nothing fits all of this. Remove a filter or a word.'}</p>`;
+	if (!next) return html`<p class="empty">${meant ? html`Did you mean <button class="plain" onClick=${() => onChange({...question, words: meant})}>${meant}</button>?` : alone.length ? html`No record has <strong>${alone.join(', ')}</strong>. Remove ${alone.length === 1 ? 'this word' : 'these words'}.` : 'Nothing fits all of this. Remove a filter or a word.'}</p>`;
 	return html`<p class="empty">Nothing is due in this period. The next deadline is on ${date(next.date)}. <button class="plain" onClick=${() => onChange(later)}>Show all that are ahead</button></p>`;
 }
 

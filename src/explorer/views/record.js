@@ -11,6 +11,7 @@ import {useCopy} from '../session.js';
 import {Days, metric, shortName, weeks} from './columns.js';
 import {AddToCalendar, Print} from './files.js';
 import {CompareLink, MAX_COMPARED, Star, compareLink, useStars} from './shortlist.js';
+import {Back} from './way.js';
 
 const STEPS = {submit_to_first_decision: 'Submission to first decision', online_submit_to_accept: 'Online submission to acceptance',
 	accept_to_online: 'Acceptance to publication online', accept_to_print: 'Acceptance to print'};
@@ -113,33 +114,6 @@ export function compare(dataset, records) {
 		const facts = lists.map(list => list[at]);
 		return {term, shown: facts.map(([, value, shown = value]) => isGiven(shown) ? shown : null), first: earliest(facts), differs: facts.some(([, value]) => String(value ?? '') !== String(facts[0][1] ?? ''))};
 	}).filter(({term, shown}) => !OWN.includes(term) && shown.some(one => one !== null));
-}
-
-const left = new Map();
-
-/** Keeps where the reader leaves a list by a click on a link: the address, and in the history the link, the number of rows and the scroll. */
-export function leave(dataset, {target}, shown) {
-	const row = target.closest('a')?.getAttribute('href');
-	if (!row?.startsWith('#/')) return;
-	if (shown) history.replaceState({...history.state, row, shown, top: scrollY}, '');
-	left.set(dataset, {hash: location.hash || link(dataset), state: history.state});
-}
-
-/** Forgets all lists. */
-export const forgetLists = () => left.clear();
-
-/** Goes back to a list as it was left. */
-function follow(event, {hash, state}) {
-	if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
-	event.preventDefault();
-	history.pushState(state, '', hash);
-	dispatchEvent(new Event('hashchange'));
-}
-
-/** The link to the list of a dataset, as it was left. */
-export function Back({dataset}) {
-	const kept = left.get(dataset);
-	return html`<p class="back"><a href=${kept?.hash ?? link(dataset)} onClick=${event => kept && follow(event, kept)}>${kept ? `Back to the list of ${dataset}` : `All ${DATASETS[dataset][0].toLowerCase()}`}</a></p>`;
 }
 
 /** A record of the copy, as it changes. A record that is not in the copy is asked for, and each one if the copy is not used. */

@@ -27,9 +27,9 @@ pub struct FilePosition {
 
 impl FilePosition {
     /// Returns the position of the only row in a line.
-    pub(in crate::import) fn new(file: impl Into<Arc<str>>, line: u64) -> FilePosition {
+    pub(in crate::import) fn new(file: Arc<str>, line: u64) -> FilePosition {
         FilePosition {
-            file: file.into(),
+            file,
             line,
             number: 0,
         }
@@ -338,7 +338,7 @@ mod tests {
     #[test]
     fn new_ids_are_listed_with_their_lines() {
         let assigned = |line, kind, id: u64, link| {
-            let position = FilePosition::new("a.csv", line);
+            let position = FilePosition::new("a.csv".into(), line);
             Finding::assigned(&position, kind, Id::try_from(id).unwrap(), link)
         };
         let found = [
@@ -585,7 +585,7 @@ mod tests {
     fn bad_row(field: Option<&str>, value: Option<&str>, message: &'static str) -> Finding {
         let mut bad = Findings::default();
         bad.push(
-            &FilePosition::new("conferences.csv", 12),
+            &FilePosition::new("conferences.csv".into(), 12),
             field,
             value,
             message,
@@ -636,7 +636,12 @@ mod tests {
     fn all_findings_are_counted_and_the_first_are_kept() {
         let mut bad = Findings::default();
         for line in 1..=12_345 {
-            bad.push(&FilePosition::new("tags.csv", line), None, None, "xxx");
+            bad.push(
+                &FilePosition::new("tags.csv".into(), line),
+                None,
+                None,
+                "xxx",
+            );
         }
         assert_eq!((bad.kept().len(), bad.total()), (10_000, 12_345));
         assert_eq!(bad.groups()[0].count, 12_345);

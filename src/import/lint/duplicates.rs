@@ -1,7 +1,7 @@
 //! Rows that probably describe the same thing.
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::identity::{Identity, MatchKey};
 use super::lintable::Lintable;
@@ -27,6 +27,8 @@ struct KeyHolder {
 pub(super) struct Duplicates {
     /// The rows with a key, by their kind, the rule and the key.
     holders: HashMap<(&'static str, &'static str, String), Vec<KeyHolder>>,
+    /// The kinds of rows to which the import brings a key.
+    pub brought: BTreeSet<&'static str>,
 }
 
 /// The maximum number of rows per key whose identities are compared.
@@ -77,6 +79,9 @@ impl Duplicates {
                         || before.is_some_and(|before| before.identity() == *identity()))
             };
             let is_brought = is_imported && !is_unchanged && !is_known();
+            if is_brought {
+                self.brought.insert(F::STEM);
+            }
             let others = self.holders.entry((F::STEM, rule, key)).or_default();
             let is_duplicate = |other: &&KeyHolder| {
                 let holds = |condition: fn(&Identity, &Identity) -> bool| {

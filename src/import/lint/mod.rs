@@ -46,8 +46,8 @@ pub struct Lint {
     spellings: [Spellings; 2],
     /// The first days of conferences.
     days: BTreeMap<Date, Uses>,
-    /// The kinds of rows of which the import changes some.
-    changed: BTreeSet<&'static str>,
+    /// The kinds of rows to which the import brings a word or a first day.
+    brought: BTreeSet<&'static str>,
 }
 
 impl Lint {
@@ -60,7 +60,7 @@ impl Lint {
             duplicates: Duplicates::default(),
             spellings,
             days: BTreeMap::new(),
-            changed: BTreeSet::new(),
+            brought: BTreeSet::new(),
         }
     }
 
@@ -77,7 +77,6 @@ impl Lint {
         let before = before.filter(|_| !self.checks_all);
         let mut hits = Vec::new();
         if before != Some(fields) {
-            self.changed.insert(F::STEM);
             hits = self::hits(location, fields);
         }
         if let Some(before) = before.filter(|_| !hits.is_empty()) {
@@ -96,15 +95,17 @@ impl Lint {
             let known = before
                 .map(|row| row.words_of(spellings.vocabulary))
                 .unwrap_or_default();
-            spellings.add_row(
-                location,
-                after.id(),
-                &fields.words_of(spellings.vocabulary),
-                &known,
-            );
+            let words = fields.words_of(spellings.vocabulary);
+            if words.iter().any(|word| !known.contains(word)) {
+                self.brought.insert(F::STEM);
+            }
+            spellings.add_row(location, after.id(), &words, &known);
         }
         if let Some(day) = fields.start() {
             let is_brought = before.and_then(F::start) != Some(day);
+            if is_brought {
+                self.brought.insert(F::STEM);
+            }
             self.days
                 .entry(day)
                 .or_default()
@@ -119,13 +120,14 @@ impl Lint {
             .extend(self.duplicates.compare(&location, row, None, false));
     }
 
-    /// Compares the imported rows of a dataset with the stored records.
+    /// Compares the imported rows of a dataset with the stored records. If the import brings no name, number, word or day,
+    /// there is nothing to compare, and no record is read.
     pub(in crate::import) fn compare_with_stored<F: RecordFields + Lintable>(
         &mut self,
         state: &Snapshot,
         is_imported: &dyn Fn(Id) -> bool,
     ) -> Result<(), StoreError> {
-        if !self.changed.contains(F::STEM) {
+        if !self.brought.contains(F::STEM) && !self.duplicates.brought.contains(F::STEM) {
             return Ok(());
         }
         state.for_each_record::<F, StoreError>(|record, _, _| {
@@ -251,7 +253,7 @@ mod tests {
     #[test]
     fn findings_are_listed_by_file_and_line_and_then_by_kind_and_id() {
         use crate::import::findings::FilePosition;
-        let file = |file: &str, line| RowLocation::File(FilePosition::new(file, line));
+        let file = |file: &str, line| RowLocation::File(FilePosition::new(file.into(), line));
         let stored = |kind, id| RowLocation::Database(kind, Id::try_from(id).unwrap());
         let mut lint = Lint::new(true);
         let locations = [

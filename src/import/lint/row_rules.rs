@@ -6,7 +6,7 @@ use jiff::civil::Date;
 
 use super::rule::{RowRule, Uses};
 use crate::import::findings::Finding;
-use crate::model::country::{COUNTRIES, same_country};
+use crate::model::country::{COUNTRIES, is_code, same_country};
 use crate::model::message::message;
 use crate::model::{ConferenceFields, Fault, JournalFields};
 
@@ -164,10 +164,11 @@ fn country_in_city(conference: &ConferenceFields) -> Option<Fault> {
     let (text, own) = (conference.city.as_deref()?, conference.country.as_deref());
     let (city, last) = text.rsplit_once([',', '('])?;
     let (city, last) = (city.trim(), last.trim_end_matches(')'));
+    // `Chicago, IL` has a state, and no code of a country.
     let country = COUNTRIES
         .into_iter()
         .flatten()
-        .find(|country| same_country(country, last))?;
+        .find(|country| !is_code(last) && same_country(country, last))?;
     // Georgia is also a state: Atlanta, Georgia.
     let is_clear = !city.is_empty() && (*country != "Georgia" || own == Some(*country));
     let message = match own {

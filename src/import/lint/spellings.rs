@@ -28,6 +28,8 @@ pub(in crate::import) struct Vocabulary {
     pub rules: [&'static str; 3],
     /// Returns the word without common differences of spelling. An alias becomes its usual form.
     pub comparable: fn(&str) -> String,
+    /// Returns true for a code of a word. It is right only if a license or the database has it.
+    pub is_code: fn(&str) -> bool,
     /// Lists of words that are always right.
     pub known: &'static [&'static [&'static str]],
     /// The separators of words in the field, including wrong ones. Empty if the field has a single word.
@@ -235,7 +237,8 @@ impl<'a> WordChecker<'a> {
                 uses.is_some() && best.get(&form).is_some_and(|(_, is_known)| *is_known),
             );
             // A word that the import removes from all rows corrects no other word, unless it is known to be right.
-            let may_be_right = total > 0 || is_licensed || is_known;
+            let is_new_code = (vocabulary.is_code)(word) && !is_stored && !is_licensed;
+            let may_be_right = (total > 0 || is_licensed || is_known) && !is_new_code;
             let is_right =
                 is_licensed || tidied(word) == word && !word.contains(['[', ']', '{', '}']);
             if may_be_right && is_right {
@@ -460,6 +463,7 @@ pub(super) static AREAS: Vocabulary = Vocabulary {
     remedy: "check its spelling, and keep it if it is a new one",
     rules: ["area_spelling", "area_list", "area_unknown"],
     comparable: comparable_area,
+    is_code: |_| false,
     known: &[KNOWN_AREAS],
     separators: &[";", "|", "\n", "\t", ",", "/", "+", " & ", " and "],
     of_scope: |scope| scope.therapy_areas.as_ref(),
@@ -596,6 +600,7 @@ pub(super) static COUNTRIES: Vocabulary = Vocabulary {
     remedy: "write the usual English name of one country, such as `Germany`, or leave the cell empty",
     rules: ["country_spelling", "country_spelling", "country_unknown"],
     comparable: country::comparable,
+    is_code: country::is_code,
     known: &country::COUNTRIES,
     separators: &[],
     of_scope: |scope| scope.countries.as_ref(),

@@ -3,6 +3,7 @@
 use super::match_set::comparable_value;
 use super::report::ListCounts;
 use super::together::ListedFields;
+use crate::import::findings::{FilePosition, Findings};
 use crate::import::lint::comparable_word;
 use crate::import::read::statement::{CellContent, Statement};
 use crate::import::rows::ListOptions;
@@ -147,6 +148,14 @@ impl<F: ListedFields> ListedRow<F> {
         fields.replace_named(self.fields.clone(), &mut taken.into_iter());
         self.is_respelled = is_respelled;
         fields
+    }
+
+    /// Adds the warnings about new values.
+    pub fn report_warnings(&mut self, position: &FilePosition, warnings: &mut Findings) {
+        for (at, message) in self.warnings.drain(..) {
+            let column = &F::table().fields[at].column;
+            warnings.push(position, Some(column), None, message);
+        }
     }
 
     /// Returns true if `update` names the field of links at this index, so that they replace the stored ones.

@@ -24,6 +24,7 @@ mod tests;
 mod together;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use self::identify::identify;
 pub use self::records::MergeOptions;
@@ -32,7 +33,7 @@ use self::references::{FoundLink, Resolved, Resolver};
 use self::report::Report;
 pub use self::report::{FilledFields, ListCounts};
 use self::together::ListedFields;
-use super::lint::{Lint, Respelling, fix_text};
+use super::lint::{Respelling, fix_text};
 use super::rows::{ImportRow, ImportRows, RowEdit};
 use crate::import::findings::{FilePosition, Finding, Findings};
 use crate::model::field::RowMember;
@@ -70,7 +71,7 @@ pub struct Merged {
 pub enum Refusal {
     /// Some rows are bad.
     #[error("{0}")]
-    BadRows(Findings),
+    BadRows(Box<Findings>),
     /// The import would remove a large part of a dataset.
     #[error("{0}")]
     TooManyRemovals(String),
@@ -96,11 +97,11 @@ pub fn merge(
         match merge_rows(rows.clone(), state, options) {
             Err(Refusal::BadRows(found)) => {
                 let known = bad.rows().count();
-                bad.append(found);
+                bad.append(*found);
                 let is_allowed = bad.rows().are_allowed(most);
                 if !is_allowed || bad.rows().count() == known {
                     bad.sort();
-                    return Err(Refusal::BadRows(bad));
+                    return Err(Refusal::BadRows(Box::new(bad)));
                 }
                 rows.leave_out(bad.rows());
             }
@@ -116,43 +117,21 @@ pub fn merge(
 
 /// Merges rows with a state of the database. No row may be bad.
 fn merge_rows(
-    rows: ImportRows,
+    mut rows: ImportRows,
     state: &Snapshot,
     options: &MergeOptions,
 ) -> Result<Merged, Refusal> {
-    let ImportRows {
-        bad,
-        warnings,
-        notes,
-        effects: _,
-        list,
-        create_links,
-        mut conferences,
-        mut journals,
-        organizations,
-        tags,
-    } = rows;
-    let mut lint = Lint::new(options.lints_all);
-    lint.findings = warnings;
-    let mut report = Report {
-        bad,
-        lint,
-        assigned: Vec::new(),
-        counts: ListCounts {
-            is_list: list.is_list,
-            ..ListCounts::default()
-        },
-        filled: Vec::new(),
-    };
+    let list = rows.list;
+    let mut report = Report::new(rows.bad, rows.warnings, list.is_list, options.lints_all);
     let mut fixes = Findings::default();
     if options.fix {
-        fix_texts(&mut conferences, &mut fixes);
-        fix_texts(&mut journals, &mut fixes);
+        fix_texts(&mut rows.conferences, &mut fixes);
+        fix_texts(&mut rows.journals, &mut fixes);
     }
-    let organizations = drop_equal_rows(organizations, &mut report);
-    let tags = drop_equal_rows(tags, &mut report);
-    let mut conferences = drop_equal_rows(conferences, &mut report);
-    let mut journals = drop_equal_rows(journals, &mut report);
+    let organizations = drop_equal_rows(rows.organizations, &mut report);
+    let tags = drop_equal_rows(rows.tags, &mut report);
+    let mut conferences = drop_equal_rows(rows.conferences, &mut report);
+    let mut journals = drop_equal_rows(rows.journals, &mut report);
     identify(&mut conferences, &list, state, &mut report)?;
     identify(&mut journals, &list, state, &mut report)?;
     let stored = state.references()?;
@@ -162,7 +141,7 @@ fn merge_rows(
     links.collect(&journals);
     let resolver = Resolver {
         list: &list,
-        creates: create_links,
+        creates: rows.create_links,
     };
     let organizations = resolver.resolve(
         organizations,
@@ -189,7 +168,10 @@ fn merge_rows(
     after.check(state, options, &mut report)?;
     after
         .finish(state, options, report, fixes)
-        .map(|merged| Merged { notes, ..merged })
+        .map(|merged| Merged {
+            notes: rows.notes,
+            ..merged
+        })
 }
 
 /// All rows of the batch, merged.
@@ -213,7 +195,7 @@ impl After<'_> {
         if !report.bad.is_empty() {
             let mut bad = std::mem::take(&mut report.bad);
             bad.sort();
-            return Err(Refusal::BadRows(bad));
+            return Err(Refusal::BadRows(Box::new(bad)));
         }
         let removals = [self.conferences.removals, self.journals.removals];
         match too_many_removals(&removals, options.allow_removals) {
@@ -296,7 +278,7 @@ fn fix_texts<F: Fields>(rows: &mut [ImportRow<F>], fixes: &mut Findings) {
         let RowEdit::Set(statement) = edit else {
             continue;
         };
-        for (field, value) in statement.values_mut() {
+        for (field, value) in Arc::make_mut(statement).values_mut() {
             value.replace_texts(&mut |text| {
                 let right = fix_text(&field.name, text)?;
                 fixes.add(Finding::fixed(position, &field.name, text, right.clone()));

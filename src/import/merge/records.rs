@@ -124,7 +124,7 @@ impl RecordMerger<'_> {
             (Some(stored), Some(listed)) => listed.merge_into(stored, counts),
             _ => {
                 let mut fields = stored.clone().unwrap_or_default();
-                statement.clone().apply_to(&mut fields);
+                statement.apply_to(&mut fields);
                 if self.list.is_list {
                     fields.settle_new(&|at| statement.content(at) == CellContent::Constant);
                 }
@@ -146,13 +146,8 @@ impl RecordMerger<'_> {
         if let Some(stored) = &stored {
             counts.count_removed(stored, record.fields());
         }
-        for (at, message) in listed
-            .iter_mut()
-            .flat_map(|listed| listed.warnings.drain(..))
-        {
-            let column = &F::table().fields[at].column;
-            lint.findings
-                .push(&row.position, Some(column), None, message);
+        if let Some(listed) = &mut listed {
+            listed.report_warnings(&row.position, &mut lint.findings);
         }
         let is_unchanged = stored.as_ref() == Some(record.fields());
         counts.respelled +=

@@ -130,7 +130,7 @@ impl Labels {
 /// Returns the label that a row sets.
 fn label_of<F: ReferenceFields>(statement: &Statement<F>) -> String {
     let mut fields = F::default();
-    statement.clone().apply_to(&mut fields);
+    statement.apply_to(&mut fields);
     fields.label()
 }
 
@@ -356,7 +356,7 @@ impl<F: ReferenceFields + ListedFields> Resolved<'_, F> {
             }
             None => {
                 let mut fields = stored.cloned().unwrap_or_default();
-                statement.clone().apply_to(&mut fields);
+                statement.apply_to(&mut fields);
                 fields
             }
         };

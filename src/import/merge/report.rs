@@ -69,6 +69,24 @@ pub(super) struct Report {
     pub filled: Vec<FilledFields>,
 }
 
+impl Report {
+    /// Creates a report with the faults and warnings of reading.
+    pub fn new(bad: Findings, warnings: Findings, is_list: bool, lints_all: bool) -> Report {
+        let mut lint = Lint::new(lints_all);
+        lint.findings = warnings;
+        Report {
+            bad,
+            lint,
+            assigned: Vec::new(),
+            counts: ListCounts {
+                is_list,
+                ..ListCounts::default()
+            },
+            filled: Vec::new(),
+        }
+    }
+}
+
 impl ListCounts {
     /// Counts the values and items of a stored row that it does not have after the import.
     pub(super) fn count_removed<F: Fields>(&mut self, stored: &F, fields: &F) {

@@ -84,7 +84,7 @@ pub(super) fn run(
             let folder = format!("{}/", folder.path().display());
             for row in bad.kept() {
                 let position = crate::import::findings::FilePosition::new(
-                    row.file.as_ref().unwrap().replace(&folder, ""),
+                    row.file.as_ref().unwrap().replace(&folder, "").into(),
                     row.line.unwrap(),
                 );
                 let message = Message {
@@ -98,7 +98,7 @@ pub(super) fn run(
                     message,
                 );
             }
-            Refusal::BadRows(short)
+            Refusal::BadRows(Box::new(short))
         }
         other => other,
     })

@@ -193,22 +193,19 @@ fn settle_pair(row: &mut ListedRow<JournalFields>, stored: &JournalFields, [min,
     }
 }
 
+/// Returns the valid ISSNs of the printed and the online edition.
+fn valid_pair(fields: &JournalFields) -> [Option<String>; 2] {
+    let valid = |column: &str, text: &Option<String>| valid_issn(column, text.as_deref()?);
+    [
+        valid(ISSN_COLUMNS[0], &fields.issn_print),
+        valid(ISSN_COLUMNS[1], &fields.issn_online),
+    ]
+}
+
 /// An ISSN that the record has stays in its field. Another one goes into its own field, or next to one that both have.
 fn settle_issns(row: &mut ListedRow<JournalFields>, stored: &JournalFields) {
     let columns = ISSN_COLUMNS.map(index_of::<JournalFields>);
-    let valid = |fields: &JournalFields| {
-        [
-            fields
-                .issn_print
-                .as_deref()
-                .and_then(|text| valid_issn(ISSN_COLUMNS[0], text)),
-            fields
-                .issn_online
-                .as_deref()
-                .and_then(|text| valid_issn(ISSN_COLUMNS[1], text)),
-        ]
-    };
-    let (ours, theirs) = (valid(stored), valid(&row.fields));
+    let (ours, theirs) = (valid_pair(stored), valid_pair(&row.fields));
     let mut issns = [stored.issn_print.clone(), stored.issn_online.clone()];
     let mut effects = columns.map(|at| row.effects[at]);
     let shares = |field: usize| ours[field].is_some() && theirs.contains(&ours[field]);

@@ -60,6 +60,10 @@ impl<'a> SourceRows<'a> {
                 .read_source(source)
                 .map_err(|error| InputError::unreadable(Path::new(&*source.name), &error))?;
         }
+        if found.table.is_some() {
+            // Objects do not fit into a table.
+            found.left_out += found.lines.len();
+        }
         Ok(found)
     }
 

@@ -30,6 +30,8 @@ pub(in crate::import) struct TableCell<'a> {
     pub unit: Option<String>,
     /// The items of a list in JSON. Another value than a text is a list of one.
     pub items: Option<Vec<Value>>,
+    /// What a cell shows of a date, if that is only a part of it.
+    pub part_of_date: Option<String>,
     /// The target of the cell's hyperlink.
     pub link: Option<Cow<'a, str>>,
 }
@@ -48,6 +50,7 @@ impl<'a> TableCell<'a> {
             text: Cow::Owned(self.text.to_string()),
             fault: self.fault.clone(),
             format: self.format.clone(),
+            part_of_date: self.part_of_date.clone(),
             unit: self.unit.clone(),
             items: self.items.clone(),
             link: self.link.as_ref().map(|link| Cow::Owned(link.to_string())),
@@ -72,6 +75,8 @@ pub(in crate::import) struct Notation {
     pub container: Container,
     /// Whether the cell is a number cell of a workbook, or a number in JSON.
     pub is_number: bool,
+    /// Whether the file is a list of others, whose cells may be more than values ([`loose`](super::loose)).
+    pub is_loose: bool,
     /// The decimal sign, if set by an option.
     pub decimal: Option<DecimalSign>,
     /// The order of day and month, if set by an option.
@@ -93,6 +98,8 @@ pub(in crate::import) enum Container {
     Csv,
     /// A sheet of a workbook. Its numbers are number cells, not text.
     Sheet,
+    /// A sheet of an .xls or .ods file. The formats of its numbers are not known.
+    OldSheet,
     /// Objects. Their texts have no guard against formulas.
     Json,
 }
@@ -101,7 +108,7 @@ impl Container {
     /// Returns what messages call a column.
     pub fn column(self) -> &'static str {
         match self {
-            Container::Csv | Container::Sheet => "column",
+            Container::Csv | Container::Sheet | Container::OldSheet => "column",
             Container::Json => "field",
         }
     }
@@ -360,7 +367,7 @@ pub(super) fn normalize_number<'c>(
     }
     let may_group = may_be_grouped(cell);
     // Exports never write three decimals that end with a zero, so exported numbers are read back unchanged.
-    let is_sheet = notation.container == Container::Sheet;
+    let is_sheet = matches!(notation.container, Container::Sheet | Container::OldSheet);
     let is_likely =
         notation.has_semicolons || notation.is_price && (is_sheet || cell.ends_with('0'));
     match (sign, notation.decimal) {

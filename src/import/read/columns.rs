@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::import::findings::shortened;
 use crate::import::read::cells::{Container, TableCell};
 use crate::import::read::options::{
-    FieldFilter, Given, ReadOptions, column_letters, columns_of, is_same,
+    FieldFilter, Given, ReadOptions, column_letters, columns_of, is_one_of,
 };
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::ADDED_TO_RECORDS;
@@ -343,7 +343,16 @@ impl<'o> Columns<'o> {
         };
         self.filters
             .iter()
-            .all(|(at, values)| values.iter().any(|value| is_same(value, text(*at))))
+            .all(|(at, values)| is_one_of(values, text(*at)))
+    }
+
+    /// Returns true if the column with this index is read.
+    pub fn is_read(&self, at: usize) -> bool {
+        let meaning = self.meanings.get(at);
+        !matches!(
+            meaning,
+            None | Some(ColumnMeaning::Ignored | ColumnMeaning::Unnamed)
+        )
     }
 
     /// Returns the metric whose year the field is, if the columns have it. Without the metric, its year says nothing.
@@ -359,7 +368,7 @@ impl<'o> Columns<'o> {
         filters.all(|(_, at, values)| {
             let cell = at.and_then(|at| cells.get(at));
             let text = cell.map_or("", |cell| cell.text.trim_matches(is_blank));
-            values.iter().any(|value| is_same(value, text))
+            is_one_of(values, text)
         })
     }
 

@@ -95,7 +95,7 @@ impl<R: Read> CsvTable<R> {
             let row = TableRow {
                 line,
                 cells: &cells,
-                fault: None,
+                merged: Vec::new(),
                 warning: record.has_stray_quotes.then_some(STRAY_QUOTES),
             };
             if table.add_row(row).is_break() {

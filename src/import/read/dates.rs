@@ -145,6 +145,15 @@ pub(in crate::import) fn date_range(
     Err(NOT_A_DATE.into())
 }
 
+/// Returns true for the name of a month, folded.
+pub(super) fn month_named(word: &str) -> bool {
+    word == "mar"
+        || MONTHS
+            .iter()
+            .flat_map(|words| words.split(' '))
+            .any(|name| name == word)
+}
+
 /// Splits a folded text. Returns `None` if a part of it belongs to no date.
 fn split(text: &str) -> Option<Vec<Part>> {
     let is_letter = |sign: char| sign.is_alphabetic() || matches!(sign, '\'' | '°');

@@ -8,7 +8,7 @@ use serde_json::{Deserializer, Map, Value};
 use crate::import::read::cells::{Container, Notation, TableCell};
 use crate::import::read::columns::Columns;
 use crate::import::read::json::{explain, leaves, members, parse};
-use crate::import::read::options::{Bounds, ReadOptions, is_same};
+use crate::import::read::options::{Bounds, ReadOptions, is_one_of};
 use crate::import::read::table_row::RowReader;
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::{FileRows, RowEdit};
@@ -180,8 +180,7 @@ fn pass_filters(leaves: &[(String, Value)], options: &ReadOptions) -> bool {
         let text = found.map_or_else(String::new, |(_, value)| {
             cell(value.clone(), options).text.into_owned()
         });
-        let text = text.trim_matches(is_blank);
-        values.iter().any(|value| is_same(value, text))
+        is_one_of(values, text.trim_matches(is_blank))
     })
 }
 

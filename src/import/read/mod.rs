@@ -8,7 +8,7 @@
 //!    header, and `columns` gives its names a meaning. The members of an object are read like cells; their paths are
 //!    the header.
 //! 3. The `RowReader` in `table_row` reads a row of cells as the values of a `statement`. [`cells`] brings each into the
-//!    form of its field, with `dates`.
+//!    form of its field, with `dates`. `loose` has what a cell of a list of others may be beside.
 
 pub mod bad_rows;
 pub mod cells;
@@ -18,6 +18,7 @@ pub mod dates;
 pub mod draft;
 mod json;
 mod json_rows;
+mod loose;
 pub mod options;
 pub mod recipe;
 pub mod sample;
@@ -32,13 +33,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::import::findings::Finding;
-use crate::import::read::cells::{Container, Notation};
+use crate::import::read::cells::Notation;
 use crate::import::read::csv::CsvTable;
 use crate::import::read::json_rows::{ObjectReader, read_json, read_jsonl};
 use crate::import::read::options::{InputError, ReadOptions, all_columns, columns_with_companions};
 use crate::import::read::source::{FileFormat, RowKind, Source, SourceContent};
 use crate::import::read::tabular::TableReader;
-use crate::import::read::workbook::{SheetRows, Workbook};
+use crate::import::read::workbook::{OpenSheet, Workbook};
 use crate::import::row_faults::UnknownNames;
 use crate::import::rows::{FileRows, ImportRows, ListOptions};
 use crate::model::Fields;
@@ -130,7 +131,7 @@ fn read_source(source: &Source, options: &ReadOptions, rows: &mut ImportRows) ->
                     &name,
                     options,
                     rows,
-                    RowSource::Sheet(Box::new(workbook.sheet(&sheet)?)),
+                    RowSource::Sheet(workbook.sheet(&sheet)?),
                 )?;
             }
             Ok(())
@@ -141,7 +142,7 @@ fn read_source(source: &Source, options: &ReadOptions, rows: &mut ImportRows) ->
 /// An input whose rows are all of one kind.
 enum RowSource<'w> {
     Text(FileFormat, Box<dyn io::Read>),
-    Sheet(Box<SheetRows<'w>>),
+    Sheet(OpenSheet<'w>),
 }
 
 impl RowSource<'_> {
@@ -167,7 +168,7 @@ impl RowSource<'_> {
             }
             RowSource::Sheet(sheet) => {
                 let notation = Notation {
-                    container: Container::Sheet,
+                    container: sheet.container(),
                     ..options.notation()
                 };
                 let mut table = TableReader::new(rows, notation);

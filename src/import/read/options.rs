@@ -11,6 +11,7 @@ use crate::import::findings::Finding;
 use crate::import::read::cells::{DecimalSign, Notation, normalize};
 use crate::import::read::dates::DateOrder;
 use crate::import::read::source::RowKind;
+use crate::model::country::{is_country, same_country};
 use crate::model::field::{Field, FieldTable};
 use crate::model::fold::{comparable, fold, nearest};
 use crate::model::message::{Message, message};
@@ -80,6 +81,8 @@ pub struct ReadOptions {
     /// The number of rows of a header, whose texts are joined by a blank. By default it is 1. Without a header, columns
     /// are named by their letters.
     pub header_rows: Option<usize>,
+    /// Whether a recipe says how the files are read.
+    pub has_recipe: bool,
     /// Whether to ignore unknown columns and fields, with a warning.
     pub ignore_unknown: bool,
     /// Whether to read only the mapped columns, not those that have the name of a field.
@@ -373,6 +376,7 @@ impl ReadOptions {
     /// Returns how a file writes its numbers and dates, as far as the options say.
     pub(in crate::import) fn notation(&self) -> Notation {
         Notation {
+            is_loose: self.has_recipe || !self.matching.is_empty(),
             decimal: self.decimal,
             dates: self.dates,
             ..Notation::default()
@@ -539,6 +543,13 @@ fn check_parts(fields: &[String]) -> Option<Message> {
 /// Returns true if two texts are equal apart from case, accents and blanks around them.
 pub(in crate::import) fn is_same(one: &str, other: &str) -> bool {
     one == other || fold(one.trim()) == fold(other.trim())
+}
+
+/// Returns true if a text is one of the values. Spellings of a country are equal.
+pub(in crate::import) fn is_one_of(values: &[String], text: &str) -> bool {
+    values
+        .iter()
+        .any(|value| is_same(value, text) || is_country(value) && same_country(value, text))
 }
 
 pub(super) fn unknown_field(name: &str) -> Message {

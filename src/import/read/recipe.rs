@@ -150,6 +150,7 @@ pub fn parse_recipe(name: &str, text: &str) -> Result<(ReadOptions, Option<RowKi
         ),
     };
     let mut options = ReadOptions {
+        has_recipe: true,
         encoding,
         sheets: recipe.sheet.map(Vec::from).unwrap_or_default(),
         header_rows: recipe.header_rows.map(Spanned::into_inner),

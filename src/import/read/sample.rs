@@ -85,11 +85,12 @@ impl FileSample {
                 }
             }
             SourceContent::Workbook(file) => {
-                self.notation.container = Container::Sheet;
                 let mut workbook = Workbook::open(file, bounds)?;
                 let chosen = workbook.choose(Some(self.kind), sheets)?;
                 for (_, sheet) in chosen.sheets {
-                    workbook.sheet(&sheet)?.read(bounds, self)?;
+                    let sheet = workbook.sheet(&sheet)?;
+                    self.notation.container = sheet.container();
+                    sheet.read(bounds, self)?;
                 }
                 Ok(())
             }

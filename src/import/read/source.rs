@@ -68,7 +68,12 @@ pub enum FileFormat {
     #[strum(to_string = "csv", serialize = "tsv")]
     Csv,
     /// An Excel workbook with one sheet per kind of row.
-    #[strum(to_string = "xlsx", serialize = "xlsm")]
+    #[strum(
+        to_string = "xlsx",
+        serialize = "xlsm",
+        serialize = "xls",
+        serialize = "ods"
+    )]
     Xlsx,
 }
 
@@ -198,6 +203,9 @@ impl Source {
         let kind = options.kind.or_else(|| kind_from_name(&stem));
         if options.kind.is_some() || format == Some(FileFormat::Xlsx) || kind.and(format).is_some()
         {
+            // The content decides, not the ending of a workbook.
+            let is_given = options.format.is_some();
+            let format = format.filter(|format| is_given || *format != FileFormat::Xlsx);
             return Ok(Source::new(path, kind, format));
         }
         Err(InputError(
@@ -241,7 +249,7 @@ impl Source {
         let bounded = Bounded::new(content, max_bytes, move || too_large(max_bytes));
         let (first, mut content) = peek::<{ OLE_MAGIC.len() }, _>(bounded)?;
         let refused = |message: String| Err(io::Error::new(io::ErrorKind::InvalidData, message));
-        if first.starts_with(ZIP_MAGIC) {
+        if first.starts_with(ZIP_MAGIC) || first == OLE_MAGIC {
             // A zip archive has its directory at the end.
             let mut workbook = tempfile::tempfile()?;
             io::copy(&mut content, &mut workbook)?;
@@ -303,20 +311,9 @@ pub(in crate::import) fn kind_from_name(name: &str) -> Option<RowKind> {
 
 /// The formats that are not read: their names, file name extensions, first bytes (empty if other formats may have
 /// them), and what makes a file readable.
-const FOREIGN_FORMATS: [(&str, &[&str], &[u8], &str); 10] = [
-    (
-        "an old workbook (.xls), or one with a password",
-        &["xls"],
-        OLE_MAGIC,
-        SAVE_WORKBOOK,
-    ),
+const FOREIGN_FORMATS: [(&str, &[&str], &[u8], &str); 9] = [
     ("a binary workbook", &["xlsb"], b"", SAVE_WORKBOOK),
-    (
-        "an OpenDocument or Numbers table",
-        &["ods", "fods", "numbers"],
-        b"",
-        SAVE_WORKBOOK,
-    ),
+    ("a Numbers table", &["fods", "numbers"], b"", SAVE_WORKBOOK),
     (
         "HTML or XML",
         &["html", "htm", "xml", "rss", "atom"],
@@ -363,7 +360,7 @@ const COPY_TABLE: &str = "copy its table to a spreadsheet, and save that as .xls
 const ZIP_MAGIC: &[u8] = b"PK\x03\x04";
 
 /// The first bytes of a compound file: a workbook from before Excel 2007, or one with a password.
-const OLE_MAGIC: &[u8] = &[0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1];
+pub(super) const OLE_MAGIC: &[u8] = &[0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1];
 
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 

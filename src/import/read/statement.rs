@@ -123,12 +123,14 @@ impl<F: Fields> Statement<F> {
             out.extend_from_slice(&index.to_be_bytes());
             value.write_json(out, &());
         }
-        out.extend_from_slice(format!("{:?}{:?}", self.organizations, self.tags).as_bytes());
+        if !self.organizations.is_empty() || !self.tags.is_empty() {
+            out.extend_from_slice(format!("{:?}{:?}", self.organizations, self.tags).as_bytes());
+        }
     }
 
     /// Copies the values to `fields`. Links are resolved later, so lists of links become empty.
-    pub fn apply_to(self, fields: &mut F) {
-        fields.replace_named(self.fields, &mut self.is_set.into_iter());
+    pub fn apply_to(&self, fields: &mut F) {
+        fields.replace_named(self.fields.clone(), &mut self.is_set.iter().copied());
     }
 
     /// Reads a JSON value that is neither null nor an empty text as the field with this index. `name` is its name in

@@ -1,14 +1,16 @@
 //! Tables: a header and rows of cells, from CSV or from a workbook.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 
 use crate::import::read::cells::{Container, Notation, TableCell};
 use crate::import::read::columns::{ColumnMeaning, Columns, identify_rows};
+use crate::import::read::loose::open_date;
 use crate::import::read::options::{ReadOptions, column_letters};
 use crate::import::read::table_row::RowReader;
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::FileRows;
 use crate::model::Fields;
+use crate::model::field::FieldTable;
 use crate::model::fold::{comparable, is_blank};
 use crate::model::message::{Message, message};
 
@@ -20,10 +22,27 @@ pub(in crate::import) struct TableRow<'a> {
     /// The first line of the row, from 1.
     pub line: u64,
     pub cells: &'a [TableCell<'a>],
-    /// The reason why the row cannot be read.
-    pub fault: Option<Message>,
+    /// The merged cells of the row.
+    pub merged: Vec<MergedCells>,
     /// A warning about the row.
     pub warning: Option<&'static str>,
+}
+
+/// Merged cells of a row.
+pub(in crate::import) struct MergedCells {
+    pub columns: RangeInclusive<usize>,
+    /// Whether they are in several rows.
+    pub is_tall: bool,
+    /// The fault of a row that lacks their values.
+    pub fault: Message,
+}
+
+impl MergedCells {
+    /// Returns true if a column that is read lacks the value, since the first cell has it.
+    fn hide_values_of(&self, columns: &Columns<'_>) -> bool {
+        let read = self.columns.clone().filter(|at| columns.is_read(*at));
+        read.count() > usize::from(!self.is_tall)
+    }
 }
 
 /// Takes the rows of a table, including the header.
@@ -125,7 +144,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         };
         match self.notation.container {
             Container::Csv => cells.iter().map(line_ends_of).sum::<usize>() as u64,
-            Container::Sheet | Container::Json => 0,
+            Container::Sheet | Container::OldSheet | Container::Json => 0,
         }
     }
 
@@ -147,6 +166,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             () if columns.are_names(cells) => Some("repeats the header, so it is skipped"),
             () => None,
         };
+        let skipped = skipped.or_else(|| self.layout_in(columns, &row, filled));
         if let Some(message) = skipped {
             return self.rows.warn(Some(line), message.into());
         }
@@ -158,10 +178,11 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             self.rows.effects.left_out += 1;
             return;
         }
-        if let Some(fault) = row.fault {
-            return self.rows.add_fault(line, fault);
-        }
         let notation = self.notation;
+        let hides = |merged: &MergedCells| !notation.is_loose || merged.hide_values_of(columns);
+        if let Some(merged) = row.merged.into_iter().find(hides) {
+            return self.rows.add_fault(line, merged.fault);
+        }
         self.rows.add(line, |faults| {
             if notation.container == Container::Csv {
                 check_width(columns, cells, faults)?;
@@ -177,6 +198,30 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             row.is_bad |= self.is_incomplete;
             row.may_be_note = may_be_note;
         }
+    }
+
+    /// Returns why a row of a list of others is no record, if so: it is a heading, a month or a note.
+    fn layout_in(
+        &self,
+        columns: &Columns<'_>,
+        row: &TableRow<'_>,
+        filled: usize,
+    ) -> Option<&'static str> {
+        let cells = row.cells.iter().enumerate();
+        let mut values = cells.filter(|(_, cell)| !cell.is_blank());
+        let (at, first) = values.clone().next()?;
+        if !self.notation.is_loose || columns.has_id(row.cells) {
+            return None;
+        }
+        if !values.any(|(at, _)| columns.is_read(at)) {
+            return Some("has no value in a column that is read, so it is skipped");
+        }
+        if filled > 1 || self.rows.options.replace || columns.named() < 3 {
+            return None;
+        }
+        let is_merged = row.merged.iter().any(|merged| merged.columns.contains(&at));
+        let is_heading = is_merged || self.has_full_row || open_date(&first.text).is_some();
+        is_heading.then_some("has one value, so it is skipped as a heading or a note")
     }
 
     /// Ends the table. Returns the number of rows after the header.
@@ -263,6 +308,9 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             columns = Columns::read::<F>(cells, options, container, faults);
             if let Some(columns) = &mut columns {
                 columns.find_filters(options, faults);
+                if container == Container::OldSheet {
+                    refuse_prices(F::table(), columns, faults);
+                }
             }
             is_incomplete = faults.has_fault();
             None
@@ -272,6 +320,9 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         }
         let file = self.rows.file.to_string();
         self.rows.effects.header_lines.insert(file, line);
+        if container == Container::OldSheet {
+            self.rows.warn(None, NO_FORMATS.into());
+        }
         self.header_line = line;
         self.is_incomplete = is_incomplete;
         let is_readable = columns.is_some();
@@ -382,6 +433,23 @@ fn check_width(
     };
     faults.push_row(None, message);
     None
+}
+
+const NO_FORMATS: &str = "is an .xls or .ods file, whose number formats are not read; percentages and currencies look like \
+                          plain numbers there; save it as .xlsx to have them checked";
+
+/// Reports prices in a file whose currencies are not known.
+fn refuse_prices(table: &FieldTable, columns: &Columns<'_>, faults: &mut RowFaults<'_>) {
+    for meaning in &columns.meanings {
+        let ColumnMeaning::Fields(fields) = meaning else {
+            continue;
+        };
+        let names = fields.iter().map(|at| &table.fields[*at].column);
+        for name in names.filter(|name| name.ends_with("_usd")) {
+            let message = "the currency of a price in an .xls or .ods file is not known; save the file as .xlsx";
+            faults.push(name, message);
+        }
+    }
 }
 
 /// Reports values in columns without a name.

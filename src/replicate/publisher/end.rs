@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::progress::LastEntry;
 use super::publish_error::PublishError;
 use super::retry::Retry;
 use crate::bucket::{Bucket, ListedObject};
@@ -10,6 +9,7 @@ use crate::model::Timestamp;
 use crate::replicate::entry::{EntryHeader, LogEntry};
 use crate::replicate::frame::Hash;
 use crate::replicate::layout;
+use crate::replicate::protocol::LastEntry;
 use crate::replicate::replica::{LogReader, ReplicaError};
 use crate::replicate::state::Manifest;
 

@@ -1,13 +1,13 @@
 //! Detecting that another publisher took over, and noting next to the database what is published.
 
 use super::Publisher;
-use super::progress::LastEntry;
 use super::publish_error::PublishError;
 use crate::model::printable::Printable;
 use crate::model::time::now;
 use crate::replicate::entry::{self, EntryHeader};
 use crate::replicate::frame::Hash;
 use crate::replicate::layout;
+use crate::replicate::protocol::{Action, FoundEntry, Held, LastEntry, Observation, Refusal};
 use crate::replicate::publisher::lock::{is_same_publisher, user_part};
 use crate::replicate::replica::ReplicaError;
 use crate::store::StoreError;
@@ -47,42 +47,116 @@ impl Publisher {
             }
             Err(error) => return Err(ReplicaError::object(name, error).into()),
         };
-        let parent = self.end.map_or_else(Hash::default, |end| end.hash);
         let header = found.header;
-        let follows = (header.id, header.slot, header.parent) == (self.id, slot, parent);
-        self.reader.refresh()?;
-        let is_own = self.entry_at.is_none() && is_same_publisher(&header.who, &self.who);
-        if follows && is_own && self.reader.origin()?.holds(header.seq, header.lineage)? {
-            tracing::info!(
-                "slot {slot} was published by an earlier run of this publisher; continuing after it"
-            );
-            // The parts of a state are unknown here, and replicas of this format read no entry of another. So another
-            // state follows, before any commits.
-            self.state.is_unfinished |= header.is_state() || header.schema != SCHEMA;
-            return self.advance_end(&header, found.hash);
+        if header.id != self.id {
+            return Err(self.fenced_by(&header));
         }
-        Err(self.fenced_by(&header))
+        self.reader.refresh()?;
+        let next = self.compare(&self.reader.origin()?, &header, found.hash)?;
+        match self.observe(Observation::Next(next))? {
+            Action::End(_) => Err(self.fenced_by(&header)),
+            _ => {
+                tracing::info!(
+                    "slot {slot} was published by an earlier run of this publisher; continuing after it"
+                );
+                // The parts of a state are unknown here, and replicas of this format read no entry of another. So
+                // another state follows, before any commits.
+                self.state.is_unfinished |= header.is_state() || header.schema != SCHEMA;
+                self.note_accepted(&header);
+                Ok(())
+            }
+        }
     }
 
-    /// Makes an entry of ours the end of the log, unless another publisher was further. While this publisher was
-    /// suspended, the slot may have been used and deleted. Then a later state exists.
-    pub(super) fn advance_end(
-        &mut self,
+    /// Compares an entry with this publisher and its database.
+    pub(super) fn compare(
+        &self,
+        view: &OriginView,
         header: &EntryHeader,
         hash: Hash,
-    ) -> Result<(), PublishError> {
-        self.refuse_if_overtaken(header.slot, hash)?;
-        self.end = Some(LastEntry::of(header, hash));
+    ) -> Result<FoundEntry, PublishError> {
+        let entry = LastEntry::of(header, hash);
+        Ok(FoundEntry {
+            entry,
+            parent: header.parent,
+            is_contained: view.holds(header.seq, header.lineage)?,
+            has_own_name: is_same_publisher(&header.who, &self.who),
+            is_last_restored: view.restored_over()? == Some(entry.head),
+            is_restored: view.is_restored_over(entry.head)?,
+        })
+    }
+
+    /// Passes an observation to the protocol, and sends the requests that it asks for. Returns the first action that is
+    /// no request.
+    ///
+    /// # Errors
+    /// Those of requests, and [`PublishError::Fenced`] if a later state exists.
+    pub(super) fn observe(&mut self, observed: Observation) -> Result<Action, PublishError> {
+        let mut action = self.known.step(observed);
+        loop {
+            let observed = match action {
+                Action::ReadNext(slot) => {
+                    let name = layout::log(slot);
+                    match self.retry.run(|| self.log.bucket().get(&name))? {
+                        None => Observation::NextIsFree,
+                        Some(next) => {
+                            self.check_next_entry(slot, &next.bytes)?;
+                            return Ok(Action::Continue);
+                        }
+                    }
+                }
+                Action::ReadHash(slot) => {
+                    Observation::Held(match self.retry.read(|| self.log.entry(slot)) {
+                        Ok(None) => Held::Nothing,
+                        Ok(Some(found)) => Held::Entry(found.hash),
+                        Err(ReplicaError::Object { .. }) => Held::Unreadable,
+                        Err(error) => return Err(error.into()),
+                    })
+                }
+                Action::ReadStates(slot) => Observation::States(self.read_states(slot)?),
+                Action::End(Refusal::Overtaken(slot)) => return Err(self.overtaken(slot)),
+                done => return Ok(done),
+            };
+            action = self.known.step(observed);
+        }
+    }
+
+    /// Reads the manifests from a slot on: their slots, and the hashes of their entries.
+    fn read_states(&mut self, first: u64) -> Result<Vec<(u64, Option<Hash>)>, PublishError> {
+        let mut states = Vec::new();
+        for slot in self
+            .retry
+            .read(|| self.log.state_slots())?
+            .into_iter()
+            .rev()
+        {
+            if slot >= first {
+                let manifest = self.retry.read(|| self.log.manifest(slot))?;
+                states.push((slot, manifest.map(|manifest| manifest.entry_hash)));
+            }
+        }
+        Ok(states)
+    }
+
+    /// Fences this publisher because of another publisher's state; returns the error.
+    fn overtaken(&mut self, slot: u64) -> PublishError {
+        let by = match self.retry.read(|| self.log.entry(slot)) {
+            Ok(Some(entry)) => describe_takeover(&entry.header),
+            _ => format!("another publisher had continued to slot {slot}"),
+        };
+        self.fenced(by)
+    }
+
+    /// Notes an entry that became the end of the log. The note of a state is written after its manifest.
+    pub(super) fn note_accepted(&mut self, header: &EntryHeader) {
         self.note_end();
-        // The note of a state is written after its manifest.
         if !header.is_state() {
             self.note();
         }
-        Ok(())
     }
 
     pub(super) fn note_end(&self) {
-        let log_end = self.end.map(|end| (self.id, end));
+        let log_end = self.known.end.map(|end| (self.id, end));
         self.status.update(|progress| progress.log_end = log_end);
     }
 
@@ -128,6 +202,7 @@ impl Publisher {
     fn commits_alone(&self, view: &OriginView) -> Result<String, StoreError> {
         let note = PublishedNote::read(&self.path)?.filter(|note| note.id == self.id);
         let ends = self
+            .known
             .end
             .map(|end| end.head)
             .into_iter()
@@ -147,7 +222,7 @@ impl Publisher {
     }
 
     fn current_note(&self) -> PublishedNote {
-        let end = self.end.unwrap_or_default();
+        let end = self.known.end.unwrap_or_default();
         PublishedNote::new(
             self.log.bucket().url().to_string(),
             self.id,
@@ -167,6 +242,23 @@ impl Publisher {
                 ));
             }
         }
+    }
+
+    /// Returns the error of a file that was replaced while this publisher ran, and lacks the end of the log.
+    pub(super) fn diverged_from(
+        &mut self,
+        view: &OriginView,
+        end: LastEntry,
+    ) -> Result<PublishError, PublishError> {
+        let missing = ReplicaError::Missing {
+            slot: end.slot,
+            later: end.slot,
+        };
+        let last = self
+            .retry
+            .read(|| self.log.entry(end.slot))?
+            .ok_or(missing)?;
+        self.diverged(view, &last.header, true)
     }
 
     pub(super) fn diverged(

@@ -4,7 +4,8 @@
 //! - [`step`] decides what the next entry is, and writes it. [`states`] writes whole states, and deletes
 //!   old objects after that.
 //! - [`watch`]: the heartbeat, and the check for lost objects.
-//! - [`fence`]: detecting another publisher, and noting what is published.
+//! - [`fence`]: sends the requests by which the [`protocol`](crate::replicate::protocol) decides whose the log is, and
+//!   notes what is published.
 //! - [`retry`]: retrying bucket requests. [`lock`]: one publisher per file.
 //! - [`progress`]: the state of a running publisher, for monitoring. [`publication_status`]: `medfeed publish
 //!   --status`.
@@ -25,7 +26,7 @@
 //! its request was under way, and this one has created no entry yet. `NAME.publisher` holds a lock and a random name
 //! for this, and entries carry that name. A publisher that was suspended for weeks may find its name free again,
 //! because old entries were deleted. Deletion follows the order of slots. So after each entry the publisher checks that
-//! the previous one exists. If not, it looks for later states.
+//! the previous one is still the same. If it is gone, it looks for later states.
 //!
 //! **A start** continues after the end of the log, if its database contains the commit of that end. So a killed
 //! publisher leaves nothing to repair. If the outbox does not reach from there to now, the next entry says that the
@@ -94,10 +95,11 @@ pub use publish_error::PublishError;
 
 use self::end::NewestState;
 use self::lock::PublisherLock;
-use self::progress::{FailureReporter, LastEntry, PublisherProgress, PublisherStatus};
+use self::progress::{FailureReporter, PublisherProgress, PublisherStatus};
 use self::retry::Retry;
 use self::watch::HeartbeatTimes;
 use crate::model::DatabaseId;
+use crate::replicate::protocol::Knowledge;
 use crate::replicate::replica::LogReader;
 use crate::store::{CommitPoint, Reader, StoreError};
 
@@ -152,8 +154,8 @@ pub struct Publisher {
     local: FailureReporter,
     id: DatabaseId,
     who: String,
-    /// The end of the log; `None` before the first entry.
-    end: Option<LastEntry>,
+    /// What this publisher knows of the log.
+    known: Knowledge,
     state: NewestState,
     /// When this run created its last entry.
     entry_at: Option<Instant>,

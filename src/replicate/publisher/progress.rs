@@ -6,32 +6,12 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::model::{DatabaseId, Head};
-use crate::replicate::entry::EntryHeader;
-use crate::replicate::frame::Hash;
+use crate::model::DatabaseId;
+use crate::replicate::protocol::LastEntry;
 
 /// The shared status of a running publisher.
 #[derive(Debug, Default)]
 pub struct PublisherStatus(Mutex<SharedProgress>);
-
-/// The last entry of the log.
-#[allow(missing_docs, reason = "the names explain the fields")]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LastEntry {
-    pub slot: u64,
-    pub hash: Hash,
-    pub head: Head,
-}
-
-impl LastEntry {
-    pub(super) fn of(header: &EntryHeader, hash: Hash) -> LastEntry {
-        LastEntry {
-            slot: header.slot,
-            hash,
-            head: header.head(),
-        }
-    }
-}
 
 /// The work of a publisher since its start.
 #[allow(missing_docs, reason = "the names explain the other fields")]

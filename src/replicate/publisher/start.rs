@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::end::{FoundLog, NewestState, read_end};
 use super::fence::describe_takeover;
 use super::lock::PublisherLock;
-use super::progress::{FailureReporter, LastEntry, PublisherStatus};
+use super::progress::{FailureReporter, PublisherStatus};
 use super::publish_error::PublishError;
 use super::retry::Retry;
 use super::watch::HeartbeatTimes;
@@ -17,7 +17,10 @@ use crate::bucket::Bucket;
 use crate::model::{DatabaseId, Head, Timestamp};
 use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
-use crate::replicate::publisher::lock::{is_same_publisher, publisher_name};
+use crate::replicate::protocol::{
+    Action, AtStart, Knowledge, LastEntry, Noted, Observation, Refusal,
+};
+use crate::replicate::publisher::lock::publisher_name;
 use crate::replicate::replica::{LogReader, ReplicaError};
 use crate::store::replication::{OriginView, PublishedNote, SCHEMA};
 use crate::store::{Reader, StoreError, Writer};
@@ -88,7 +91,7 @@ impl Publisher {
             status,
             // Known once the database is marked.
             id: own.unwrap_or(NO_ID),
-            end: None,
+            known: Knowledge::default(),
             state: NewestState::default(),
             entry_at: None,
             seen: None,
@@ -129,7 +132,14 @@ impl Publisher {
         }
         let note = note.filter(|note| note.url == url && note.id == self.id);
         let alive = alive.filter(|alive| alive.id == self.id);
-        let found = self.set_end(found, note.as_ref(), alive.as_ref())?;
+        let action = self.ask_to_start(&view, found.as_ref(), note.as_ref(), alive.as_ref())?;
+        let found = match action {
+            Action::StartOver(known) => {
+                self.end_over(known, note.as_ref(), alive.as_ref())?;
+                None
+            }
+            _ => found,
+        };
         self.heartbeat
             .observe(alive.map_or(Timestamp::EPOCH, |alive| alive.at));
         self.heartbeat.observe(
@@ -137,15 +147,6 @@ impl Publisher {
                 .as_ref()
                 .map_or(Timestamp::EPOCH, |found| found.header.at),
         );
-        let is_contained = match &found {
-            Some(found) => view.holds(found.header.seq, found.header.lineage)?,
-            None => false,
-        };
-        if let Some(found) = &found
-            && !is_contained
-        {
-            self.check_may_replace(&view, found, note.as_ref())?;
-        }
         drop(view);
         // The last check, because it takes the most requests.
         let random = layout::new_random().map_err(StoreError::from)?;
@@ -153,7 +154,7 @@ impl Publisher {
             .run(|| self.log.bucket().probe(&layout::probe(&random)))?;
         self.mark_published()?;
         self.skip_abandoned_seqs()?;
-        let position = self.end.map_or_else(
+        let position = self.known.end.map_or_else(
             || "from the start".to_owned(),
             |end| format!("after slot {}", end.slot),
         );
@@ -175,11 +176,7 @@ impl Publisher {
         };
         self.state = state;
         // After an upgrade, replicas of this version start from a state of its format.
-        if !is_contained
-            || self.settings.start_over
-            || header.schema != SCHEMA
-            || self.state.is_unfinished
-        {
+        if action != Action::Continue || header.schema != SCHEMA || self.state.is_unfinished {
             return self.replace_by_state();
         }
         self.note_end();
@@ -195,49 +192,95 @@ impl Publisher {
         Ok(())
     }
 
-    /// Sets the end of the log. Fails if the note or the heartbeat names a later slot than the log has.
-    fn set_end(
+    /// Asks the protocol whether and how this database continues the log.
+    fn ask_to_start(
         &mut self,
-        found: Option<FoundLog>,
+        view: &OriginView,
+        found: Option<&FoundLog>,
         note: Option<&PublishedNote>,
         alive: Option<&Heartbeat>,
-    ) -> Result<Option<FoundLog>, PublishError> {
-        // A note that says `fenced` is handled later, in `check_may_replace`.
-        let noted = note
-            .filter(|note| note.fenced.is_none())
-            .map_or(0, |note| note.slot);
-        let announced = alive.map_or(0, |alive| alive.slot);
-        let known = noted.max(announced);
-        let by = if known == announced {
-            "the heartbeat there"
-        } else {
-            "the note next to it"
-        };
-        let (path, url) = (self.path.clone(), self.log.bucket().url().to_string());
-        match found {
-            Some(found) if found.header.slot >= known => {
-                self.end = Some(found.end());
-                return Ok(Some(found));
+    ) -> Result<Action, PublishError> {
+        let end = found
+            .map(|found| self.compare(view, &found.header, found.hash))
+            .transpose()?;
+        let action = self.known.step(Observation::Start(AtStart {
+            end,
+            note: note.map(|note| Noted {
+                slot: note.slot,
+                hash: note.hash,
+                is_fenced: note.fenced.is_some(),
+            }),
+            announced: alive.map_or(0, |alive| alive.slot),
+            start_over: self.settings.start_over,
+        }));
+        match (action, found) {
+            (Action::End(refusal), found) => Err(self.refused(refusal, view, found)?),
+            (Action::WriteState, Some(found))
+                if self.settings.start_over && end.is_some_and(|end| !end.is_contained) =>
+            {
+                tracing::warn!(
+                    "starting over: a whole state of {} follows slot {}, which it does not contain; commits that only \
+                     the log has are dropped",
+                    self.path.display(),
+                    found.header.slot
+                );
+                Ok(action)
             }
-            _ if self.settings.start_over => {}
-            Some(found) => {
-                return Err(PublishError::WentBack {
-                    path,
-                    url,
-                    slot: found.header.slot,
-                    known,
-                    by,
-                });
-            }
-            None if known > 0 => {
-                return Err(PublishError::Emptied {
-                    path,
-                    url,
-                    slot: known,
-                });
-            }
-            None => return Ok(None),
+            _ => Ok(action),
         }
+    }
+
+    /// Returns the error for a refused start.
+    fn refused(
+        &mut self,
+        refusal: Refusal,
+        view: &OriginView,
+        found: Option<&FoundLog>,
+    ) -> Result<PublishError, PublishError> {
+        let path = self.path.clone();
+        let url = self.log.bucket().url().to_string();
+        Ok(match (refusal, found.map(|found| &found.header)) {
+            (Refusal::Behind { known, .. }, None) => PublishError::Emptied {
+                path,
+                url,
+                slot: known,
+            },
+            (
+                Refusal::Behind {
+                    known,
+                    is_announced,
+                },
+                Some(header),
+            ) => PublishError::WentBack {
+                path,
+                url,
+                slot: header.slot,
+                known,
+                by: if is_announced {
+                    "the heartbeat there"
+                } else {
+                    "the note next to it"
+                },
+            },
+            (Refusal::Diverged { is_own }, Some(header)) => {
+                if !is_own {
+                    // A copy that never published: another publisher continued, or this copy is old.
+                    self.note_takeover(&describe_takeover(header));
+                }
+                self.diverged(view, header, is_own)?
+            }
+            (_, Some(header)) => self.fenced_by(header),
+            (_, None) => self.fenced("another publisher".to_owned()),
+        })
+    }
+
+    /// Makes the greatest known slot the end of the log.
+    fn end_over(
+        &mut self,
+        known: u64,
+        note: Option<&PublishedNote>,
+        alive: Option<&Heartbeat>,
+    ) -> Result<(), PublishError> {
         // Start after every known slot: replicas follow from there, and no known object is overwritten.
         let entry = self
             .retry
@@ -247,7 +290,7 @@ impl Publisher {
         let state = self.retry.read(|| self.log.state_slots())?.first().copied();
         let slot = entry.max(state).unwrap_or_default().max(known);
         if slot == 0 {
-            return Ok(None);
+            return Ok(());
         }
         let last = self.read_last(slot)?;
         let unknown = |seq| Head {
@@ -265,7 +308,7 @@ impl Publisher {
             .max_by_key(|head| (head.seq, head.lineage))
             .unwrap_or_default();
         // Without a hash, the state has no parent: entries before it are missing.
-        self.end = Some(LastEntry {
+        self.known.end = Some(LastEntry {
             slot,
             head,
             ..LastEntry::default()
@@ -273,7 +316,7 @@ impl Publisher {
         tracing::warn!(
             "starting over after slot {slot}: no time between the missing entries and now can be restored"
         );
-        Ok(None)
+        Ok(())
     }
 
     /// Returns the last commit after slot `slot`, if its entry or its manifest can be read.
@@ -296,7 +339,7 @@ impl Publisher {
 
     /// Skips the seqs of dropped commits, so that their tokens stay invalid and the seqs of replicas never decrease.
     fn skip_abandoned_seqs(&mut self) -> Result<(), PublishError> {
-        let Some(end) = self.end.filter(|_| self.settings.start_over) else {
+        let Some(end) = self.known.end.filter(|_| self.settings.start_over) else {
             return Ok(());
         };
         if !self
@@ -330,46 +373,6 @@ impl Publisher {
                 marked => drop(marked?),
             }
         }
-    }
-
-    /// Fails unless a whole state of this database may follow an end of the log that it does not contain.
-    fn check_may_replace(
-        &mut self,
-        view: &OriginView,
-        found: &FoundLog,
-        note: Option<&PublishedNote>,
-    ) -> Result<(), PublishError> {
-        if self.settings.start_over {
-            tracing::warn!(
-                "starting over: a whole state of {} follows slot {}, which it does not contain; commits that only the \
-                 log has are dropped",
-                self.path.display(),
-                found.header.slot
-            );
-            return Ok(());
-        }
-        let is_fenced = note.is_some_and(|note| note.fenced.is_some());
-        // This file published the entry if the entry carries its random name, or if the note says so.
-        let is_noted =
-            note.is_some_and(|note| (note.slot, note.hash) == (found.header.slot, found.hash));
-        let is_own = is_same_publisher(&found.header.who, &self.who) || is_noted;
-        // Commits after an own entry may have been lost by the restore, but an entry of a replica that was promoted can
-        // have a lower seq than they, too.
-        let head = found.header.head();
-        let is_restored =
-            view.restored_over()? == Some(head) || is_own && view.is_restored_over(head)?;
-        if is_restored && !is_fenced {
-            return Ok(());
-        }
-        // Another publisher wrote entries after the last one from here.
-        if is_fenced || (note.is_some() && !is_own) {
-            return Err(self.fenced_by(&found.header));
-        }
-        if !is_own {
-            // A copy that never published: another publisher continued, or this copy is old.
-            self.note_takeover(&describe_takeover(&found.header));
-        }
-        Err(self.diverged(view, &found.header, is_own)?)
     }
 }
 

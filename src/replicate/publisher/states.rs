@@ -39,7 +39,7 @@ impl Publisher {
         &mut self,
         view: OriginView,
     ) -> Result<(), PublishError> {
-        let slot = self.end.map_or(1, |end| end.slot + 1);
+        let slot = self.known.end.map_or(1, |end| end.slot + 1);
         let (parts, bytes) = self.put_parts(&view, slot)?;
         let header = self.next_header(view.head()?.head(), view.digest()?);
         // The heartbeat found an entry of an earlier run in the slot. The next round decides what follows it.

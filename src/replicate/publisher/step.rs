@@ -10,7 +10,7 @@ use crate::model::{CommitInfo, Head, RowDigest};
 use crate::replicate::entry::{self, EntryHeader};
 use crate::replicate::frame::Hash;
 use crate::replicate::layout;
-use crate::replicate::replica::ReplicaError;
+use crate::replicate::protocol::{Action, LastEntry, Observation};
 use crate::store::StoreError;
 use crate::store::replication::OriginView;
 
@@ -67,23 +67,19 @@ impl Publisher {
             return Ok(NextEntry::Later);
         }
         let view = self.reader.origin()?;
-        let Some(end) = self.end else {
+        let Some(end) = self.known.end else {
             return Ok(NextEntry::Replacement);
         };
-        if !view.holds(end.head.seq, end.head.lineage)? {
-            // The file was replaced while this publisher ran.
-            if view.is_restored_over(end.head)? {
-                return Ok(NextEntry::Replacement);
-            }
-            let missing = ReplicaError::Missing {
-                slot: end.slot,
-                later: end.slot,
-            };
-            let last = self
-                .retry
-                .read(|| self.log.entry(end.slot))?
-                .ok_or(missing)?;
-            return Err(self.diverged(&view, &last.header, true)?);
+        let holds_end = view.holds(end.head.seq, end.head.lineage)?;
+        // The file may have been replaced while this publisher ran.
+        let database = Observation::Database {
+            holds_end,
+            is_restored: !holds_end && view.is_restored_over(end.head)?,
+        };
+        match self.known.step(database) {
+            Action::Continue => {}
+            Action::End(_) => return Err(self.diverged_from(&view, end)?),
+            _ => return Ok(NextEntry::Replacement),
         }
         if self.state.is_unfinished {
             return Ok(NextEntry::Replacement);
@@ -118,7 +114,7 @@ impl Publisher {
     }
 
     fn is_at_end(&self, view: &OriginView) -> Result<bool, StoreError> {
-        Ok(self.end.map(|end| end.head) == Some(view.head()?.head()))
+        Ok(self.known.end.map(|end| end.head) == Some(view.head()?.head()))
     }
 
     fn put_commits(
@@ -141,6 +137,7 @@ impl Publisher {
     /// Returns the header of the next entry, without commits.
     pub(super) fn next_header(&self, head: Head, digest: RowDigest) -> EntryHeader {
         let (slot, parent) = self
+            .known
             .end
             .map_or((1, Hash::default()), |end| (end.slot + 1, end.hash));
         EntryHeader::new(self.id, slot, parent, &self.who, head, digest)
@@ -166,7 +163,8 @@ impl Publisher {
                 self.status.update(|progress| progress.entries += 1);
                 self.state
                     .add_entry(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-                self.advance_end(header, hash)?;
+                self.observe(Observation::Created(LastEntry::of(header, hash)))?;
+                self.note_accepted(header);
                 let (slot, seq, commits, bytes) =
                     (header.slot, header.seq, header.commits.len(), bytes.len());
                 tracing::info!(slot, seq, commits, bytes, "published");

@@ -3,7 +3,6 @@
 
 use std::fs;
 
-use super::progress::LastEntry;
 use super::publication_status::{PublicationStatus, Waiting};
 use super::*;
 use crate::model::time::now;
@@ -11,6 +10,7 @@ use crate::model::{Scope, Timestamp};
 use crate::replicate::entry::{self, EntryHeader, LogEntry};
 use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
+use crate::replicate::protocol::{Knowledge, LastEntry};
 use crate::replicate::state::Manifest;
 use crate::replicate::test_log::{OTHER_ID, TestLog, time};
 use crate::store::Writer;
@@ -455,7 +455,7 @@ fn a_state_without_a_manifest_is_followed_by_a_state_before_commits() {
     // A publisher that finds the entry of an earlier run in its slot, because it arrived late, does the same.
     publisher.entry_at = None;
     let before = entry(&log, last + 1);
-    publisher.end = Some(LastEntry::of(&before.header, before.hash));
+    publisher.known = Knowledge::after(LastEntry::of(&before.header, before.hash));
     log.remove(&layout::state(last + 2));
     origin.commit();
     while !slots(&log, layout::LOG).contains(&(last + 3)) {
@@ -488,7 +488,7 @@ fn a_state_is_dropped_if_an_entry_of_an_earlier_run_arrives_while_its_parts_are_
         // This run has created no entry.
         publisher.entry_at = None;
         let before = entry(&log, late - 1);
-        publisher.end = Some(LastEntry::of(&before.header, before.hash));
+        publisher.known = Knowledge::after(LastEntry::of(&before.header, before.hash));
         publisher.heartbeat.make_due();
         let view = publisher.reader.origin().unwrap();
         publisher.put_state(view).unwrap();
@@ -503,7 +503,7 @@ fn a_state_is_dropped_if_an_entry_of_an_earlier_run_arrives_while_its_parts_are_
             "only a state without a manifest needs another one"
         );
         assert_eq!(
-            publisher.end.map(|end| end.slot),
+            publisher.known.end.map(|end| end.slot),
             slots(&log, layout::LOG).last().copied()
         );
     }

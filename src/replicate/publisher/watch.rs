@@ -5,14 +5,12 @@
 use std::time::{Duration, Instant};
 
 use super::Publisher;
-use super::fence::describe_takeover;
-use super::progress::LastEntry;
 use super::publish_error::PublishError;
 use crate::model::Timestamp;
 use crate::model::time::now;
-use crate::replicate::frame::Hash;
 use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
+use crate::replicate::protocol::{Action, LastEntry, Observation};
 use crate::replicate::publisher::lock::user_part;
 use crate::replicate::replica::ReplicaError;
 
@@ -60,30 +58,23 @@ pub(super) fn is_due(at: Option<Instant>, every: Duration) -> bool {
 impl Publisher {
     /// Writes the heartbeat if it is due, and looks for another publisher.
     pub(super) fn heartbeat_if_due(&mut self) -> Result<(), PublishError> {
-        let Some(end) = self.end else { return Ok(()) };
-        let is_heartbeat_due = is_due(self.heartbeat.written_at, self.settings.heartbeat);
-        if !is_heartbeat_due && !is_due(self.heartbeat.checked_at, self.settings.heartbeat / 2) {
+        let Some(end) = self.known.end else {
+            return Ok(());
+        };
+        let is_heartbeat = is_due(self.heartbeat.written_at, self.settings.heartbeat);
+        if !is_heartbeat && !is_due(self.heartbeat.checked_at, self.settings.heartbeat / 2) {
             return Ok(());
         }
         self.heartbeat.checked_at = Some(Instant::now());
-        if let Some(next) = self
-            .retry
-            .run(|| self.log.bucket().get(&layout::log(end.slot + 1)))?
-        {
-            return self.check_next_entry(end.slot + 1, &next.bytes);
-        }
-        if !is_heartbeat_due {
+        let action = self.observe(Observation::Due { is_heartbeat })?;
+        let Action::WriteHeartbeat { is_end_lost } = action else {
             return Ok(());
-        }
+        };
         self.heartbeat.written_at = Some(Instant::now());
-        let has_end = self.has_entry(end.slot)?;
-        if !has_end {
-            self.refuse_if_swept(end.slot, end.hash)?;
-        }
-        if has_end && self.heartbeat.count.is_multiple_of(2) {
+        if !is_end_lost && self.heartbeat.count.is_multiple_of(2) {
             self.overtake_heartbeat()?;
         } else {
-            self.check_for_loss(end, has_end)?;
+            self.check_for_loss(end, !is_end_lost)?;
         }
         self.write_heartbeat(end)
     }
@@ -99,15 +90,9 @@ impl Publisher {
         Ok(())
     }
 
-    fn has_entry(&mut self, slot: u64) -> Result<bool, PublishError> {
-        Ok(self
-            .retry
-            .run(|| self.log.bucket().contains(&layout::log(slot)))?)
-    }
-
     /// Writes the heartbeat at the end of a single round, unless it names the last entry already.
     pub(super) fn end_with_heartbeat(&mut self) -> Result<(), PublishError> {
-        if self.heartbeat.slot != self.end.map(|end| end.slot) {
+        if self.heartbeat.slot != self.known.end.map(|end| end.slot) {
             self.heartbeat.make_due();
             self.heartbeat_if_due()?;
         }
@@ -142,44 +127,6 @@ impl Publisher {
             return self.check_next_entry(end.slot + 1, &next.bytes);
         }
         self.heartbeat.wrote(end.slot, at);
-        Ok(())
-    }
-
-    /// Fails if another publisher was past the entry that was just created. A publisher that was suspended for weeks
-    /// can find used slots free again, because old entries were deleted. Deletion follows the order of slots, so the
-    /// slot is not a deleted one while the previous entry exists.
-    pub(super) fn refuse_if_overtaken(
-        &mut self,
-        slot: u64,
-        hash: Hash,
-    ) -> Result<(), PublishError> {
-        if slot > 1 && self.has_entry(slot - 1)? {
-            return Ok(());
-        }
-        self.refuse_if_swept(slot, hash)
-    }
-
-    /// Fails if there is a state of a later slot, or another state of this slot.
-    fn refuse_if_swept(&mut self, slot: u64, hash: Hash) -> Result<(), PublishError> {
-        for later in self
-            .retry
-            .read(|| self.log.state_slots())?
-            .into_iter()
-            .rev()
-            .filter(|later| *later >= slot)
-        {
-            let manifest = self.retry.read(|| self.log.manifest(later))?;
-            // A manifest of this slot that is listed and not found is lost, or behind a proxy that answers 404 itself.
-            if !manifest.map_or(later == slot, |manifest| {
-                (manifest.slot, manifest.entry_hash) == (slot, hash)
-            }) {
-                let by = match self.retry.read(|| self.log.entry(later)) {
-                    Ok(Some(entry)) => describe_takeover(&entry.header),
-                    _ => format!("another publisher had continued to slot {later}"),
-                };
-                return Err(self.fenced(by));
-            }
-        }
         Ok(())
     }
 

@@ -56,7 +56,7 @@ pub enum ReplicaError {
     )]
     Nothing(String),
     #[error(
-        "{} is missing from the log, which continues to slot {later}: objects were deleted, or the bucket was \
+        "{}: objects were deleted, or the bucket was \
          restored from a copy. Put them back; or publish a whole state at the origin: `medfeed publish URL \
          --start-over`",
         missing_slots(*.slot, *.later)
@@ -122,14 +122,17 @@ pub enum ReplicaError {
     Store(#[from] StoreError),
 }
 
-/// Describes the slots from `slot` to the one before `later`.
+/// Describes the slots from `slot` to the one before `later`, up to which the log is known.
 fn missing_slots(slot: u64, later: u64) -> String {
+    let first = format!("slot {slot} (`{}`)", layout::log(slot));
     match later.saturating_sub(1) {
         last if last > slot => format!(
-            "slot {slot} (`{}`), and possibly up to slot {last},",
-            layout::log(slot)
+            "{first}, and possibly up to slot {last}, is missing from the log, which continues to slot {later}"
         ),
-        _ => format!("slot {slot} (`{}`)", layout::log(slot)),
+        last if last == slot => {
+            format!("{first} is missing from the log, which continues to slot {later}")
+        }
+        _ => format!("{first}, the last one that is known, is missing from the log"),
     }
 }
 

@@ -56,7 +56,7 @@ export const cases = [
 		is(news(log, records).length, 0, 'a record that came and went');
 		change(3, a, null);
 		change(3, null, b);
-		is(news(log, records).map(({kind, before, after}) => [kind, before.name, after.name]), [['changed', 'A', 'B']], 'a record that went and came');
+		is(news(log, records).map(({kind, before, after}) => [kind, before.abbv, after.name]), [['added', 'A', 'B']], 'of a record that went and came only the name is known');
 		change(4, a, {...a, updated_at: '9'});
 		is(news(log, records).length, 1, 'a new time only');
 	}],
@@ -70,7 +70,7 @@ export const cases = [
 		log.add([{id: 2, before: b, after: null}], new Date(3000));
 		is(news(log, new Map([[1, c]]))[0].kind, 'removed');
 		log.add([{id: 2, before: null, after: a}], new Date(4000));
-		is(news(log, new Map([[1, c], [2, a]])).map(({id}) => id), [1]);
+		is(news(log, new Map([[1, c], [2, a]])).map(({id, kind}) => [id, kind]), [[2, 'added'], [1, 'changed']]);
 	}],
 	['the changes since a time, with old values as far as they are known', ({changes: {ChangeLog}}, is) => {
 		const at = day => new Date(`2026-06-${day}T00:00:00Z`), state = (id, city, day) => conference({id, city, updated_at: at(day).toISOString()});
@@ -96,9 +96,9 @@ export const cases = [
 		set('15', 8, state(8, 'A', '15'));
 		set('16', 8, null);
 		const since = (day, ...rest) => log.since(+at(day), records, ...rest).map(({id, kind, before, after, fields}) => `${kind} ${id} ${before?.city ?? '-'} ${after?.city ?? '-'} ${fields?.length ?? '?'}`);
-		is(since('08'), ['changed 3 A D 1', 'updated 6 - A ?', 'changed 1 A C 1', 'removed 2 A - 0', 'added 7 - A 0', 'changed 4 A E 1']);
-		is(since('12'), ['changed 3 A D 1', 'updated 6 - A ?', 'changed 1 B C 1', 'removed 2 A - 0', 'added 7 - A 0']);
-		is(since('12', true), ['changed 3 A D 1', 'changed 1 B C 1', 'removed 2 A - 0', 'added 7 - A 0', 'changed 4 A E 1'], 'by arrival, without what did not arrive');
+		is(since('08'), ['added 3 - D 0', 'updated 6 - A ?', 'changed 1 A C 1', 'removed 2 - - 0', 'added 7 - A 0', 'changed 4 A E 1']);
+		is(since('12'), ['added 3 - D 0', 'updated 6 - A ?', 'changed 1 B C 1', 'removed 2 - - 0', 'added 7 - A 0']);
+		is(since('12', true), ['added 3 - D 0', 'changed 1 B C 1', 'removed 2 - - 0', 'added 7 - A 0', 'changed 4 A E 1'], 'by arrival, without what did not arrive');
 		is(since('17'), []);
 		// The same from notes that were kept.
 		const later = new ChangeLog({notes: JSON.parse(JSON.stringify(log.take(true).notes)), visit: +at(12)}, +at(17));
@@ -108,7 +108,7 @@ export const cases = [
 	['notes hold the changed members only, and are bounded', ({changes: {ChangeLog}}, is) => {
 		const log = new ChangeLog({}, 1000), before = conference({city: 'A'}), after = conference({city: 'B', updated_at: '1970-01-01T00:00:02Z'});
 		log.add([{id: 1, before, after}, {id: 2, before, after: null}, {id: 3, before: null, after}], new Date(3000));
-		is(log.take(), {isCut: false, notes: [{id: 1, at: 3000, on: 2000, old: {city: 'A', updated_at: '1'}}, {id: 2, at: 3000, on: 3000, old: before}, {id: 3, at: 3000, on: 3000, old: null}]});
+		is(log.take(), {isCut: false, notes: [{id: 1, at: 3000, on: 2000, old: {city: 'A', updated_at: '1'}}, {id: 2, at: 3000, on: 3000, old: {id: 1, abbv: 'Congress', year: null, isGone: true}}, {id: 3, at: 3000, on: 3000, old: null}]});
 		is(log.take(), {isCut: false, notes: []});
 		// The server's time of a change. A record that a restore changed back, or that came into the license, has an older one of its own.
 		const removedAt = '1970-01-01T00:00:02Z', restored = conference({city: 'A', updated_at: '1970-01-01T00:00:01Z'});
@@ -117,7 +117,7 @@ export const cases = [
 			[{before, after: null, removedAt}, 2000], [{before, after: null}, 3000], [{before, after: null, removedAt: 'soon'}, 3000],
 		]) {
 			log.add([{id: 1, ...change}], new Date(3000));
-			is(log.take().notes.map(note => note.on), [on], JSON.stringify(change));
+			is(log.take().notes.at(-1).on, on, JSON.stringify(change));
 		}
 		log.add(Array.from({length: 6000}, (_, at) => ({id: 10 + at, before: null, after})), new Date(4000));
 		is([log.notes.length, log.notes.at(-1).id], [4000, 6009]);
@@ -128,6 +128,30 @@ export const cases = [
 		// After 90 days they are removed.
 		const day = 86400000, old = [1, 50, 120].map(at => ({id: at, at: at * day, on: at * day, old: null}));
 		is(new ChangeLog({notes: old}, 125 * day).take(), {isCut: true, notes: old.slice(1)});
+	}],
+	['of a record that is gone, the notes hold id, short name and year only', ({changes: {ChangeLog}}, is) => {
+		const whole = conference({id: 2, abbv: 'CAB', year: 2027, venue: 'Hall 6'}), trace = {id: 2, abbv: 'CAB', year: 2027, isGone: true}, note = (at, id, old) => ({id, at, on: at, old});
+		const log = new ChangeLog({}, 1000);
+		log.add([{id: 2, before: whole, after: {...whole, venue: 'Hall 7'}}, {id: 3, before: whole, after: {...whole, venue: 'Hall 8'}}], new Date(2000));
+		log.take();
+		log.add([{id: 2, before: {...whole, venue: 'Hall 7'}, after: null}], new Date(3000));
+		is(log.take(), {isCut: true, notes: [note(2000, 3, {venue: 'Hall 6'}), note(3000, 2, trace)]}, 'the values before it went are gone too');
+		// Notes of the first release hold whole records. They are replaced where they are kept.
+		const older = new ChangeLog({notes: [note(1, 2, {venue: 'Hall 5'}), note(2, 2, whole), note(3, 2, null), note(4, 2, {venue: 'Hall 9'})]}, 5);
+		is(older.take(), {isCut: true, notes: [note(2, 2, trace), note(3, 2, null), note(4, 2, {venue: 'Hall 9'})]});
+		is(new ChangeLog({notes: [note(2, 2, trace)]}, 5).take(), {isCut: false, notes: []});
+	}],
+	['changes are chosen by record, area and dates, and are rows of a file', ({changes: {changeRows, fitsChoice}}, is) => {
+		const changes = [
+			{id: 1, kind: 'changed', before: conference({}), after: conference({city: 'B'}), at: new Date(0), fields: [{field: 'city', from: 'A', to: 'B'}]},
+			{id: 2, kind: 'changed', before: conference({}), after: conference({therapy_areas: ['Neurology'], abbv: 'N', year: 2027}), at: new Date(0), fields: [{field: 'start_date', from: '', to: '2027-01-02'}, {field: 'city', from: 'A', to: 'B'}]},
+			{id: 3, kind: 'removed', before: {id: 3, abbv: 'GONE', year: 2026, isGone: true}, after: null, at: new Date(0), fields: []},
+			{id: 4, kind: 'added', before: null, after: conference({start_date: '2027-01-02'}), at: new Date(0), fields: []}, {id: 5, kind: 'updated', after: conference({start_date_status: 'check'}), at: new Date(0)},
+		];
+		for (const [choice, expected] of [[{}, [1, 2, 3, 4, 5]], [{ids: new Set([3, 1])}, [1, 3]], [{ids: new Set()}, []], [{area: 'Neurology'}, [2]], [{area: 'Oncology'}, [1, 4, 5]], [{isDates: true}, [2, 4]], [{isDates: true, area: 'Oncology'}, [4]]]) {
+			is(changes.filter(change => fitsChoice(change, choice)).map(({id}) => id), expected, JSON.stringify(choice));
+		}
+		is(changeRows(changes).map(row => [row.change, row.id, row.name, row.field, row.old, row.new].join(' ')), ['changed 1 Congress city A B', 'changed 2 N start_date  2027-01-02', 'changed 2 N city A B', 'removed 3 GONE   ', 'added 4 Congress   ', 'updated 5 Congress   ']);
 	}],
 	['dates and figures are described first: how far they moved, and how sure they are', ({changes: {told}}, is) => {
 		const of = (dataset, before, after) => told(dataset, {id: 1, ...before}, {id: 1, ...after});

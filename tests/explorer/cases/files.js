@@ -8,15 +8,19 @@ const unfold = text => text.replace(/\r\n /g, '').split('\r\n');
 
 export const cases = [
 	['a calendar', ({calendar: {calendar, eventsOf}}, is) => {
-		const text = calendar(eventsOf(record), {now: NOW, host: 'feed.example.org', name: 'Oncology, Europe'}), lines = unfold(text);
+		const text = calendar(eventsOf(record), {now: NOW, name: 'Oncology, Europe'}), lines = unfold(text);
 		is(lines.slice(0, 5), ['BEGIN:VCALENDAR', 'VERSION:2.0', 'PRODID:-//medfeed//explorer//EN', 'CALSCALE:GREGORIAN', 'X-WR-CALNAME:Oncology\\, Europe']);
-		is(lines.slice(5, 16), ['BEGIN:VEVENT', 'UID:conference-7-abstract@feed.example.org', 'DTSTAMP:20270101T123045Z', 'DTSTART;VALUE=DATE:20270228', 'DTEND;VALUE=DATE:20270301',
+		is(lines.slice(5, 18), ['BEGIN:VEVENT', 'UID:conferences-7-abstract_due_date@medfeed', 'DTSTAMP:20270101T123045Z', 'SEQUENCE:1798761600', 'LAST-MODIFIED:20270101T000000Z', 'DTSTART;VALUE=DATE:20270228', 'DTEND;VALUE=DATE:20270301',
 			'SUMMARY:Abstracts due: Congress\\; "A\\, B" \\\\ C\\nnext (CAB) 2027 (estimated)',
 			'DESCRIPTION:Date estimated: projected from earlier editions until the organizer announces it.\\nHematology\\; Oncology\\nhttps://example.org/7',
 			'LOCATION:Madrid\\, Spain', 'URL:https://example.org/7', 'STATUS:TENTATIVE', 'TRANSP:TRANSPARENT']);
-		is(lines.filter(line => /^(UID|DTSTART|DTEND|STATUS)/.test(line)).slice(4), ['UID:conference-7-meeting@feed.example.org', 'DTSTART;VALUE=DATE:20270530', 'DTEND;VALUE=DATE:20270602', 'STATUS:CONFIRMED']);
+		is(lines.filter(line => /^(UID|DTSTART|DTEND|STATUS)/.test(line)).slice(4), ['UID:conferences-7-start_date@medfeed', 'DTSTART;VALUE=DATE:20270530', 'DTEND;VALUE=DATE:20270602', 'STATUS:CONFIRMED']);
 		is(lines.slice(-2), ['END:VCALENDAR', '']);
 		is(calendar([], {now: NOW}).split('\r\n').length, 7, 'no events');
+		// A reminder before each event, if the reader chose one.
+		const reminded = unfold(calendar(eventsOf(record), {now: NOW, days: 7}));
+		is(reminded.filter(line => /VALARM|TRIGGER|ACTION/.test(line)).slice(0, 4), ['BEGIN:VALARM', 'ACTION:DISPLAY', 'TRIGGER:-P7D', 'END:VALARM']);
+		is(reminded.filter(line => line === 'BEGIN:VALARM').length, 2);
 	}],
 	['calendar lines are at most 75 bytes, and characters stay whole', ({calendar: {calendar, eventsOf}}, is) => {
 		const encoder = new TextEncoder(), decoder = new TextDecoder('utf-8', {fatal: true});
@@ -41,7 +45,7 @@ export const cases = [
 	}],
 	['a hostile record stays within its properties', ({calendar: {calendar, eventsOf}}, is) => {
 		const hostile = 'x\r\nEND:VEVENT\r\nBEGIN:VALARM\u0000\u2028';
-		const text = calendar(eventsOf({...record, name: hostile, abbv: hostile, city: hostile, url: 'javascript:alert(1)', therapy_areas: [hostile]}), {now: NOW, host: 'h'});
+		const text = calendar(eventsOf({...record, name: hostile, abbv: hostile, city: hostile, url: 'javascript:alert(1)', therapy_areas: [hostile]}), {now: NOW});
 		is(text.split('\r\n').filter(line => /^(BEGIN|END):V(EVENT|ALARM)/.test(line)).length, 4);
 		is(/javascript/.test(text), false);
 	}],
@@ -51,6 +55,7 @@ export const cases = [
 			+ '7,"Congress; ""A, B"" \\ C\nnext",CAB,2027,2027-05-30,confirmed,2027-06-01,2027-02-28,estimated,,not_found,Spain,Madrid,,https://example.org/7,'
 			+ '"Hematology; Oncology",ESMO,Audience: Nurses,TRUE,FALSE,,2027-01-01T00:00:00Z\r\n');
 		is(csv([]).length, 3, 'no records');
+		is(csv([{a: 1.5, b: 'x;y', c: '1.5'}], ';'), '\ufeffa;b;c\r\n1,5;"x;y";1.5\r\n', 'for readers whose numbers have commas');
 	}],
 	['CSV has the numbers of the server', ({csv: {csv}}, is) => {
 		const row = {impact_factor: 5, impact_factor_year: 2024, sjr: 1e21, publishing: {apc_usd: 1e-7, embargo_months: 12}, timelines: {accept_to_print: {min_weeks: 1.5, max_weeks: null}}};

@@ -117,7 +117,7 @@ impl FileSample {
         let header = match self.notation.container {
             _ if rows.is_empty() => return None,
             Container::Json => Header { first: 0, rows: 1 },
-            Container::Csv | Container::Sheet => Header::find(kind, rows),
+            Container::Csv | Container::Sheet | Container::OldSheet => Header::find(kind, rows),
         };
         let notation = self.notation;
         let columns = columns(rows, header);

@@ -1,11 +1,13 @@
 //! Merged cells, hyperlinks and formulas of a sheet. They are read before its cells.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Read, Seek};
 
 use calamine::{DataRef, Dimensions, Xlsx, XlsxFormulaMetadata};
 
 use super::archive::{cell_name, damaged, sheet_error, unreadable};
+use crate::import::read::tabular::MergedCells;
 use crate::model::message::{Message, message};
 
 /// The maximum number of hyperlinks of several cells. Each is compared with each cell.
@@ -14,8 +16,10 @@ const MAX_WIDE_LINKS: usize = 1_000;
 /// The merged cells, hyperlinks and empty formulas of a sheet. Positions are rows and columns, from 0.
 #[derive(Default)]
 pub(super) struct Annotations {
-    /// Ranges of merged cells, in the order of their rows. Each has a row that those before it do not have.
+    /// Ranges of merged cells that begin below the last row, the next one last.
     merged: Vec<Dimensions>,
+    /// Ranges of merged cells that begin in the last row or above it.
+    begun: Vec<Dimensions>,
     /// The hyperlinks of single cells.
     links: HashMap<(u32, u32), String>,
     /// The hyperlinks of several cells.
@@ -26,15 +30,12 @@ pub(super) struct Annotations {
 
 impl Annotations {
     pub fn read(book: &mut Xlsx<impl Read + Seek>, sheet: &str) -> io::Result<Annotations> {
-        let mut annotations = Annotations::default();
         let mut merged = book.merge_cells_by_sheet_name(sheet).map_err(unreadable)?;
-        merged.sort_by_key(|range| range.start);
-        for range in merged {
-            let last = annotations.merged.last();
-            if last.is_none_or(|last| last.end.0 < range.end.0) {
-                annotations.merged.push(range);
-            }
-        }
+        merged.sort_by_key(|range| Reverse(range.start));
+        let mut annotations = Annotations {
+            merged,
+            ..Annotations::default()
+        };
         for link in book.hyperlinks_by_sheet_name(sheet).map_err(unreadable)? {
             let mut address = link.target.unwrap_or_default();
             // A location within the workbook follows `#`.
@@ -94,15 +95,23 @@ impl Annotations {
         Ok(())
     }
 
-    /// Returns the fault of a row with merged cells.
-    pub fn merged_fault(&self, row: u32) -> Option<Message> {
-        let at = self.merged.partition_point(|range| range.end.0 < row);
-        let range = self.merged.get(at).filter(|range| range.start.0 <= row)?;
-        Some(message!(
-            "the cells {}:{} are merged, so that only the first has a value; unmerge them, and fill in each",
-            cell_name(range.start),
-            cell_name(range.end)
-        ))
+    /// Returns the merged cells of a row. The rows are asked in their order.
+    pub fn merged_in(&mut self, row: u32) -> Vec<MergedCells> {
+        while let Some(range) = self.merged.pop_if(|range| range.start.0 <= row) {
+            self.begun.push(range);
+        }
+        self.begun.retain(|range| range.end.0 >= row);
+        let column = |at: u32| usize::try_from(at).unwrap_or(usize::MAX);
+        let merged = self.begun.iter().map(|range| MergedCells {
+            columns: column(range.start.1)..=column(range.end.1),
+            is_tall: range.start.0 < range.end.0,
+            fault: message!(
+                "the cells {}:{} are merged, so that only the first has a value; unmerge them, and fill in each",
+                cell_name(range.start),
+                cell_name(range.end)
+            ),
+        });
+        merged.collect()
     }
 
     /// Returns the address that a cell links to.

@@ -33,8 +33,14 @@ const MAX_ROWS: u32 = 1_048_576;
 /// The hidden rows of each sheet, from 0.
 pub(super) type HiddenRows = HashMap<String, HashSet<u32>>;
 
-/// Inflates all parts, at most `max_bytes`. Returns the hidden rows.
-pub(super) fn check(file: &File, max_bytes: u64) -> io::Result<HiddenRows> {
+/// The format of a workbook in a zip archive.
+pub(super) enum Parts {
+    Xlsx(HiddenRows),
+    Ods,
+}
+
+/// Inflates all parts, at most `max_bytes`. Returns the format, with the hidden rows.
+pub(super) fn check(file: &File, max_bytes: u64) -> io::Result<Parts> {
     let mut zip = ZipArchive::new(BufReader::new(file)).map_err(zip_error)?;
     let has = |zip: &ZipArchive<_>, name| zip.index_for_name(name).is_some();
     if has(&zip, "xl/workbook.bin") {
@@ -42,9 +48,7 @@ pub(super) fn check(file: &File, max_bytes: u64) -> io::Result<HiddenRows> {
             "it is a binary workbook (.xlsb), which is not read; save it as .xlsx, or as CSV in UTF-8",
         ));
     }
-    if has(&zip, "mimetype") {
-        return Err(unusable(NO_WORKBOOK));
-    }
+    let is_ods = is_open_document(&mut zip)?;
     let max_bytes = max_bytes.min(MAX_BYTES);
     let mut left = max_bytes;
     let mut rows_of_parts = HashMap::new();
@@ -53,7 +57,8 @@ pub(super) fn check(file: &File, max_bytes: u64) -> io::Result<HiddenRows> {
         let name = part.name().map_err(zip_error)?.into_owned();
         let key = name.replace('\\', "/").to_ascii_lowercase();
         let mut from = Bounded::new(part, left, || too_large(max_bytes));
-        let is_checked = key.ends_with(".xml")
+        let is_checked = !is_ods
+            && key.ends_with(".xml")
             && ["sheet", "sharedstrings", "styles", "workbook"]
                 .iter()
                 .any(|kind| key.contains(kind));
@@ -70,11 +75,29 @@ pub(super) fn check(file: &File, max_bytes: u64) -> io::Result<HiddenRows> {
         }
         left -= from.received;
     }
-    let parts = sheet_parts(&mut zip)?;
-    Ok(parts
-        .into_iter()
-        .filter_map(|(sheet, part)| Some((sheet, rows_of_parts.remove(&part)?)))
-        .collect())
+    if is_ods {
+        return Ok(Parts::Ods);
+    }
+    let parts = sheet_parts(&mut zip)?.into_iter();
+    let hidden = parts.filter_map(|(sheet, part)| Some((sheet, rows_of_parts.remove(&part)?)));
+    Ok(Parts::Xlsx(hidden.collect()))
+}
+
+/// Returns true for an OpenDocument spreadsheet. Other documents with a type are refused.
+fn is_open_document(zip: &mut ZipArchive<impl Read + Seek>) -> io::Result<bool> {
+    let mut name = String::new();
+    let Ok(part) = zip.by_name("mimetype") else {
+        return Ok(false);
+    };
+    let is_read = part.take(100).read_to_string(&mut name).is_ok();
+    if is_read
+        && name
+            .trim()
+            .starts_with("application/vnd.oasis.opendocument.spreadsheet")
+    {
+        return Ok(true);
+    }
+    Err(unusable(NO_WORKBOOK))
 }
 
 /// Checks the cells, formats and number of texts in a part. Returns its hidden rows. What is refused here, calamine

@@ -39,6 +39,15 @@ impl CellStyles {
         CellStyles { formats, is_1904 }
     }
 
+    /// Returns styles with these format codes.
+    pub fn of_codes(codes: &[&str]) -> CellStyles {
+        let formats = codes.iter().map(|code| CellFormat::new(code)).collect();
+        CellStyles {
+            formats,
+            is_1904: false,
+        }
+    }
+
     /// Returns the text that a CSV file would contain for the cell with this name.
     pub fn cell<'a>(
         &self,
@@ -73,9 +82,10 @@ impl CellStyles {
                 );
                 match (day, format.meaning(MIN_INEXACT)) {
                     (None, _) => bad(text, NO_DATE),
-                    (Some(day), Meaning::Date(parts)) if !parts.show_all(day) => {
-                        refused(text, PARTIAL_DATE, format, name)
-                    }
+                    (Some(day), Meaning::Date(parts)) if !parts.show_all(day) => TableCell {
+                        part_of_date: Some(parts.shown_part(day)),
+                        ..refused(text, PARTIAL_DATE, format, name)
+                    },
                     _ => TableCell {
                         is_date: true,
                         ..TableCell::text(text)
@@ -115,11 +125,14 @@ impl CellStyles {
             Meaning::Dash if number == 0.0 => None,
             Meaning::Date(parts) => {
                 return match day_of(number, self.is_1904) {
-                    Ok(day) if parts.show_all(day) => TableCell {
+                    Ok((day, clock)) if parts.show_all(day) => TableCell {
                         is_date: true,
-                        ..TableCell::text(day.to_string())
+                        ..TableCell::text(format!("{day}{clock}"))
                     },
-                    Ok(day) => refused(day.to_string(), PARTIAL_DATE, format, name),
+                    Ok((day, _)) => TableCell {
+                        part_of_date: Some(parts.shown_part(day)),
+                        ..refused(day.to_string(), PARTIAL_DATE, format, name)
+                    },
                     Err((shown, message)) => bad(shown, message),
                 };
             }
@@ -191,8 +204,9 @@ fn text_cell<'a>(
     }
 }
 
-/// Returns the date of a day number. The error is the displayed text and the reason.
-fn day_of(number: f64, is_1904: bool) -> Result<Date, (String, &'static str)> {
+/// Returns the date of a day number, and its time of day unless that is midnight. The error is the displayed text and
+/// the reason.
+fn day_of(number: f64, is_1904: bool) -> Result<(Date, String), (String, &'static str)> {
     // The day number of 9999-12-31, the last day of the calendar.
     let last_day = if is_1904 { 2_957_003.0 } else { 2_958_465.0 };
     if number < 0.0 || number.floor() > last_day {
@@ -214,13 +228,12 @@ fn day_of(number: f64, is_1904: bool) -> Result<Date, (String, &'static str)> {
                 "is not a day of the calendar; write another date",
             )
         })?;
-    if !is_midnight {
-        return Err((
-            format!("{day}T{clock}"),
-            "has a time of day in the spreadsheet; write only the date",
-        ));
-    }
-    Ok(day)
+    let time = if is_midnight {
+        String::new()
+    } else {
+        format!("T{clock}")
+    };
+    Ok((day, time))
 }
 
 #[cfg(test)]
@@ -276,7 +289,7 @@ mod tests {
                 ),
             ),
             (number(46_096.0), 1, Ok("2026-03-15")),
-            (number(46_096.5), 1, Err("time of day")),
+            (number(46_096.5), 1, Ok("2026-03-15T12:00:00")),
             (number(0.25), 1, Err("not a date")),
             (number(60.0), 1, Err("not a day of the calendar")),
             (

@@ -118,6 +118,15 @@ pub(super) struct DateParts {
 }
 
 impl DateParts {
+    /// Returns the year and the month of a date, as far as the section shows them.
+    pub fn shown_part(self, day: Date) -> String {
+        match self.year {
+            0 => "TBD".to_owned(),
+            _ if self.has_month => format!("{}-{:02}", day.year(), day.month()),
+            _ => day.year().to_string(),
+        }
+    }
+
     /// Returns true if the section shows the whole date.
     pub fn show_all(self, day: Date) -> bool {
         // With two digits, 1930 and 2030 look the same.

@@ -1,4 +1,4 @@
-//! Excel workbooks (.xlsx). Each sheet is a table, and its cells are converted to the text that a CSV file would
+//! Workbooks: of Excel (.xlsx), and older ones (.xls, .ods) in `old`. Each sheet is a table, and its cells are converted to the text that a CSV file would
 //! contain.
 //!
 //! The calamine crate reads them. Its cells are streamed; the shared strings and the styles stay in memory. `archive`
@@ -9,6 +9,7 @@ mod annotations;
 mod archive;
 mod cell;
 mod format;
+mod old;
 #[cfg(test)]
 mod tests;
 
@@ -20,15 +21,20 @@ use std::ops::ControlFlow;
 
 use calamine::{Reader, SheetType, SheetVisible, Xlsx, XlsxCellReader};
 
-use crate::import::read::cells::TableCell;
+use crate::import::read::cells::{Container, TableCell};
 use crate::import::read::options::Bounds;
 use crate::import::read::source::{RowKind, kind_from_name};
 use crate::import::read::tabular::{TableRow, TableSink};
 use annotations::Annotations;
-use archive::{HiddenRows, cell_name, damaged, sheet_error, unreadable, unusable};
+use archive::{HiddenRows, Parts, cell_name, damaged, sheet_error, unreadable, unusable};
 use cell::CellStyles;
+use old::{OldBook, OldSheet};
 
-type Book = Xlsx<BufReader<File>>;
+/// A workbook, by its format.
+enum Book {
+    Xlsx(Box<Xlsx<BufReader<File>>>),
+    Old(OldBook),
+}
 
 pub(in crate::import) struct Workbook {
     book: Book,
@@ -44,15 +50,37 @@ pub(in crate::import) struct ChosenSheets {
 impl Workbook {
     /// Opens a workbook, within the limits.
     pub fn open(mut file: File, bounds: &Bounds) -> io::Result<Workbook> {
-        let hidden_rows = archive::check(&file, bounds.file_bytes)?;
-        file.rewind()?;
-        let book = Xlsx::new(BufReader::new(file)).map_err(unreadable)?;
-        if book.sheets_metadata().is_empty() {
-            return Err(damaged(
-                "it is not a workbook: the list of its sheets is missing",
-            ));
-        }
+        let book = if old::is_xls(&mut file)? {
+            Book::Old(OldBook::open_xls(file)?)
+        } else {
+            let parts = archive::check(&file, bounds.file_bytes)?;
+            file.rewind()?;
+            match parts {
+                Parts::Ods => Book::Old(OldBook::open_ods(file)?),
+                Parts::Xlsx(hidden_rows) => {
+                    let book = Xlsx::new(BufReader::new(file)).map_err(unreadable)?;
+                    let workbook = Workbook {
+                        book: Book::Xlsx(Box::new(book)),
+                        hidden_rows,
+                    };
+                    if workbook.sheets().is_empty() {
+                        return Err(damaged(
+                            "it is not a workbook: the list of its sheets is missing",
+                        ));
+                    }
+                    return Ok(workbook);
+                }
+            }
+        };
+        let hidden_rows = HiddenRows::new();
         Ok(Workbook { book, hidden_rows })
+    }
+
+    fn sheets(&self) -> &[calamine::Sheet] {
+        match &self.book {
+            Book::Xlsx(book) => book.sheets_metadata(),
+            Book::Old(book) => book.sheets(),
+        }
     }
 
     /// Chooses the sheets to import: those that the options name, else those named like a kind of rows. If there is
@@ -74,7 +102,7 @@ impl Workbook {
             return Ok(chosen);
         }
         let mut others = Vec::new();
-        for sheet in self.book.sheets_metadata() {
+        for sheet in self.sheets() {
             let (name, is_table) = (sheet.name.clone(), sheet.typ == SheetType::WorkSheet);
             let is_visible = is_table && sheet.visible == SheetVisible::Visible;
             match kind_from_name(&name) {
@@ -119,8 +147,7 @@ impl Workbook {
         wanted: &str,
     ) -> io::Result<(RowKind, String)> {
         let tables = self
-            .book
-            .sheets_metadata()
+            .sheets()
             .iter()
             .filter(|sheet| sheet.typ == SheetType::WorkSheet);
         let names: Vec<&str> = tables.map(|sheet| sheet.name.as_str()).collect();
@@ -140,7 +167,7 @@ impl Workbook {
 
     /// Returns the names of the visible sheets with cells.
     pub fn visible_sheets(&self) -> Vec<String> {
-        let sheets = self.book.sheets_metadata().iter();
+        let sheets = self.sheets().iter();
         sheets
             .filter(|sheet| {
                 sheet.typ == SheetType::WorkSheet && sheet.visible == SheetVisible::Visible
@@ -149,21 +176,52 @@ impl Workbook {
             .collect()
     }
 
-    /// Opens the rows of a sheet.
-    pub fn sheet(&mut self, name: &str) -> io::Result<SheetRows<'_>> {
-        let annotations = Annotations::read(&mut self.book, name)?;
-        let is_1904 = self.book.has_1904_epoch();
-        let cells = self.book.worksheet_cells_reader(name).map_err(unreadable)?;
+    /// Opens a sheet.
+    pub fn sheet(&mut self, name: &str) -> io::Result<OpenSheet<'_>> {
+        let book = match &mut self.book {
+            Book::Old(book) => return Ok(OpenSheet::Old(book.sheet(name)?)),
+            Book::Xlsx(book) => book,
+        };
+        let annotations = Annotations::read(book, name)?;
+        let is_1904 = book.has_1904_epoch();
+        let cells = book.worksheet_cells_reader(name).map_err(unreadable)?;
         let styles = CellStyles::new(cells.styles(), is_1904);
         let hidden_rows = self.hidden_rows.remove(name).unwrap_or_default();
-        Ok(SheetRows {
+        Ok(OpenSheet::Xlsx(Box::new(SheetRows {
             name: name.to_owned(),
             cells,
             styles,
             annotations,
             hidden_rows,
             last: None,
-        })
+        })))
+    }
+}
+
+/// A sheet that is read.
+pub(in crate::import) enum OpenSheet<'a> {
+    Xlsx(Box<SheetRows<'a>>),
+    Old(OldSheet),
+}
+
+impl OpenSheet<'_> {
+    /// Returns what contains the cells.
+    pub fn container(&self) -> Container {
+        match self {
+            OpenSheet::Xlsx(_) => Container::Sheet,
+            OpenSheet::Old(_) => Container::OldSheet,
+        }
+    }
+
+    /// Reads the rows.
+    pub fn read(self, bounds: &Bounds, table: &mut impl TableSink) -> io::Result<()> {
+        match self {
+            OpenSheet::Xlsx(sheet) => sheet.read(bounds, table),
+            OpenSheet::Old(sheet) => {
+                sheet.read(bounds, table);
+                Ok(())
+            }
+        }
     }
 }
 
@@ -180,7 +238,7 @@ pub(in crate::import) struct SheetRows<'a> {
 
 impl<'a> SheetRows<'a> {
     /// Reads the rows.
-    pub fn read(mut self, bounds: &Bounds, table: &mut impl TableSink) -> io::Result<()> {
+    fn read(mut self, bounds: &Bounds, table: &mut impl TableSink) -> io::Result<()> {
         let mut row = SheetRow::default();
         while let Some((position, cell)) = self.next_cell()? {
             if position.0 != row.at {
@@ -239,7 +297,7 @@ impl<'a> SheetRows<'a> {
 
     /// Passes a row to the table.
     fn end_row(
-        &self,
+        &mut self,
         row: &SheetRow<'_>,
         bounds: &Bounds,
         table: &mut impl TableSink,
@@ -256,7 +314,7 @@ impl<'a> SheetRows<'a> {
         table.add_row(TableRow {
             line,
             cells: &row.cells,
-            fault: self.annotations.merged_fault(row.at),
+            merged: self.annotations.merged_in(row.at),
             warning: is_hidden.then_some(HIDDEN),
         })
     }

@@ -1,0 +1,102 @@
+// The reader's lists: their records with notes, in their order, and lists that others shared.
+import {html, useEffect, useRef, useState} from '../preact.js';
+import {shownDeadline, todayOf} from '../model/deadlines.js';
+import {isUnlicensed} from '../model/follower.js';
+import {Failure} from '../model/load.js';
+import {DATASETS, MAX_FILE, added, fileOf, fromFile, fromLink, isEmpty, linkOf, listOf, moved, named, removed, withIds, withNote} from '../model/lists.js';
+import {Copy, DATASETS as NAMES, Status, Title, count, date, link, save, useWindowTitle} from '../parts.js';
+import {useCopy} from '../session.js';
+import {allLists, setLists, subscribe} from '../shortlist.js';
+import {shortName} from './columns.js';
+import {Print} from './files.js';
+
+/** The lists, which the view follows. */
+function useLists() {
+	const [, draw] = useState(0);
+	useEffect(() => subscribe(() => draw(turn => turn + 1)), []);
+	return allLists();
+}
+
+/** How many records of a list the license shows, and which. */
+function useShown(list, dataset) {
+	const {copy, isReady, state} = useCopy(dataset), ids = list[dataset], known = ids.filter(({id}) => copy.records.has(id));
+	return {copy, known, isReady: isReady || isUnlicensed(state), missing: ids.length - known.length};
+}
+
+const missingWords = (missing, all) => `${missing.toLocaleString('en')} of ${count(all, 'record')} ${missing === 1 ? 'is' : 'are'} not in this license, or removed.`;
+
+/** A record's next date and its place, or its publisher. */
+function Facts({dataset, record}) {
+	const day = todayOf(), due = dataset === 'conferences' && shownDeadline(record, day, {from: day});
+	return html`<span class="soft">${due ? html`due ${date(due.date)} <${Status} of=${due.confidence} />` : ''} <bdi>${[record.city, record.country, record.publisher].filter(Boolean).join(', ')}</bdi></span>`;
+}
+
+/** A record of the reader's list, with its note. */
+function Entry({dataset, record, note, at, last}) {
+	const {id} = record, name = shortName(record), move = step => setLists(moved(allLists(), dataset, id, step));
+	const drop = () => setLists(withIds(allLists(), dataset, allLists().lists[allLists().current][dataset].map(one => one.id).filter(one => one !== id)));
+	return html`<li class="entry listed"><p><a href=${link(`${dataset}/${id}`)}><bdi>${name}</bdi></a> <${Facts} dataset=${dataset} record=${record} /></p>
+		<textarea rows="1" aria-label=${`Note on ${name}`} placeholder="Note" value=${note} onChange=${({target}) => setLists(withNote(allLists(), dataset, id, target.value))} />${note && html`<p class="paper note">${note}</p>`}
+		<div class="buttons"><button class="quiet" aria-label=${`Move ${name} up`} disabled=${!at} onClick=${() => move(-1)}>↑</button><button class="quiet" aria-label=${`Move ${name} down`} disabled=${last} onClick=${() => move(1)}>↓</button><button class="quiet" aria-label=${`Remove ${name}`} onClick=${drop}>Remove</button></div></li>`;
+}
+
+function Part({list, dataset}) {
+	const {copy, known, isReady, missing} = useShown(list, dataset);
+	return list[dataset].length > 0 && html`<section><h2>${NAMES[dataset][0]} <span class="count">${known.length.toLocaleString('en')}</span></h2>
+		${isReady && missing > 0 && html`<p class="soft" role="status">${missingWords(missing, list[dataset].length)}</p>`}
+		<ol translate="no">${known.map(({id, note}, at) => html`<${Entry} key=${id} dataset=${dataset} record=${copy.records.get(id)} note=${note} at=${at} last=${at === known.length - 1} />`)}</ol>
+		<p class="row"><a href=${link(dataset, {ids: list[dataset].map(({id}) => id).join()})}>Show them in the table</a></p></section>`;
+}
+
+/** A button that opens a file of a list. */
+function Open({onError}) {
+	const input = useRef();
+	const read = async ({target: {files: [file]}}) => {
+		try {
+			if (file?.size > MAX_FILE) throw new Failure('This file is too large for a list.');
+			if (file) setLists(added(allLists(), fromFile(await file.text())));
+			onError('');
+		} catch (error) {
+			onError(error instanceof Failure ? error.message : 'This file cannot be read.');
+		}
+		input.current.value = '';
+	};
+	return html`<button class="quiet" onClick=${() => input.current.click()}>Open a file</button><input ref=${input} type="file" accept=".json" hidden onChange=${read} />`;
+}
+
+const fileName = list => `${list.name.replace(/[^\p{L}\p{N}]+/gu, '-')}.json`;
+
+/** The reader's lists. Stars are the records of the chosen one. */
+export function Lists() {
+	const state = useLists(), {lists, current} = state, list = lists[current], [error, setError] = useState('');
+	useWindowTitle('Lists');
+	const rename = names => setLists(named(allLists(), names));
+	return html`<div class="lists"><div class="toolbar"><label for="list">List</label><select id="list" value=${current} onChange=${({target}) => setLists({...allLists(), current: +target.value})}>
+			${lists.map(({name}, at) => html`<option value=${at}>${name}</option>`)}</select>
+			<button class="quiet" onClick=${() => setLists(added(allLists(), listOf({}, 'New list')))}>New list</button><${Open} onError=${setError} />
+			<button class="quiet" disabled=${isEmpty(list)} onClick=${() => save(fileName(list), new Blob([fileOf(list)], {type: 'application/json'}))}>Save as a file</button>
+			<${Copy} text=${new URL(link('list', linkOf(list)), location.href).href}>Copy link<//><${Print} />
+			<button class="quiet" onClick=${() => setLists(removed(allLists()))}>Delete this list</button></div>
+		${error && html`<p class="problem" role="alert">${error}</p>`}
+		<p class="paper"><strong><bdi>${list.name}</bdi></strong>${list.owner && html`, <bdi>${list.owner}</bdi>`}</p>
+		<div class="row screen"><label for="list-name">Name</label><input id="list-name" maxlength="100" value=${list.name} onChange=${({target}) => rename({name: target.value})} />
+			<label for="list-owner">Owner (optional)</label><input id="list-owner" maxlength="100" value=${list.owner} onChange=${({target}) => rename({owner: target.value})} /></div>
+		<p class="soft screen">Stars put records on this list. A link holds its name and records; a file holds the notes too.</p>
+		${isEmpty(list) ? html`<p class="empty">Nothing is on this list yet. Star a conference or a journal.</p>` : DATASETS.map(dataset => html`<${Part} key=${dataset} list=${list} dataset=${dataset} />`)}</div>`;
+}
+
+function SharedPart({list, dataset}) {
+	const {copy, known, isReady} = useShown(list, dataset), all = list[dataset].length;
+	return all > 0 && isReady && html`<section><h2>${NAMES[dataset][0]}</h2><p role="status">Your license shows ${known.length.toLocaleString('en')} of ${count(all, 'record')}.</p>
+		<ul translate="no">${known.map(({id}) => html`<li class="entry"><p><a href=${link(`${dataset}/${id}`)}><bdi>${shortName(copy.records.get(id))}</bdi></a> <${Facts} dataset=${dataset} record=${copy.records.get(id)} /></p></li>`)}</ul></section>`;
+}
+
+/** A list that somebody shared by a link. */
+export function Shared({params}) {
+	const list = fromLink(params), take = () => {
+		setLists(added(allLists(), list));
+		location.hash = link('lists');
+	};
+	return html`<div class="head"><${Title}>${list.name}<//><div class="row own"><button onClick=${take} disabled=${isEmpty(list)}>Add to my lists</button></div></div>
+		<p class="lead">Somebody shared this list with you.</p>${DATASETS.map(dataset => html`<${SharedPart} key=${dataset} list=${list} dataset=${dataset} />`)}`;
+}

@@ -1,0 +1,385 @@
+//! What a cell of a list of others may be, beside the values that an own file has. Each function recognizes one thing.
+
+use crate::import::lint::is_placeholder;
+use crate::import::read::cells::normalize_issn;
+use crate::import::read::dates::month_named;
+use crate::model::country::{is_code, is_country, known_country};
+use crate::model::fold::{comparable, fold, is_blank};
+
+/// Words of a time of day, and time zones.
+const TIME_WORDS: &str = "aoe anywhere earth utc gmt z cet cest mez mesz est edt et pst pdt pt cst cdt ct mst mdt mt bst \
+                          ist jst kst sgt hkt eet eest wet west aest aedt acst awst nzst nzdt msk local time hours hrs h \
+                          uhr heures noon midnight am pm a.m p.m on at by um";
+
+/// Returns a date without its time of day. Returns `None` if there is no time.
+pub(super) fn without_time(cell: &str) -> Option<String> {
+    let mut has_clock = false;
+    let mut kept: Vec<&str> = Vec::new();
+    let spaced = with_blank_before_time(cell);
+    for word in spaced.split_whitespace() {
+        let plain = word.trim_matches(|sign: char| "()[],;.".contains(sign));
+        let lower = plain.to_ascii_lowercase();
+        let letters_end = lower
+            .find(|sign: char| !sign.is_ascii_lowercase() && sign != '.')
+            .unwrap_or(lower.len());
+        let (name, offset) = lower.split_at(letters_end);
+        let is_offset = offset
+            .chars()
+            .all(|sign| sign.is_ascii_digit() || "+-:−".contains(sign));
+        let is_clock = is_clock(&lower);
+        let is_named = !name.is_empty() && TIME_WORDS.split_whitespace().any(|word| word == name);
+        if matches!(&*lower, "am" | "pm" | "a.m" | "p.m") {
+            kept.pop_if(|hour| hour.len() < 3 && hour.bytes().all(|byte| byte.is_ascii_digit()));
+        }
+        has_clock |= is_clock || matches!(name, "am" | "pm" | "a.m" | "p.m" | "noon" | "midnight");
+        let is_time = is_clock || is_named && is_offset;
+        if !is_time && !plain.is_empty() {
+            kept.push(word);
+        }
+    }
+    let date = kept.join(" ");
+    let date = date.trim_matches(|sign: char| " ,;-–|(".contains(sign));
+    (has_clock && !date.is_empty()).then(|| date.to_owned())
+}
+
+/// Returns a text in which a blank replaces the `T` between a date and a time.
+fn with_blank_before_time(cell: &str) -> String {
+    let signs: Vec<char> = cell.chars().collect();
+    let is_digit = |at: usize| signs.get(at).is_some_and(char::is_ascii_digit);
+    let signs = signs.iter().enumerate().map(|(at, sign)| {
+        let parts = *sign == 'T' && at > 0 && is_digit(at - 1) && is_digit(at + 1);
+        if parts { ' ' } else { *sign }
+    });
+    signs.collect()
+}
+
+/// Returns true for a time such as `23:59`, `23:59:00-12:00`, `11:59pm`, `5pm`, `17h` or `17h30`.
+fn is_clock(word: &str) -> bool {
+    let hour_end = word.bytes().take_while(u8::is_ascii_digit).count();
+    let rest = &word[hour_end..];
+    let minutes = |sign| {
+        rest.strip_prefix(sign)
+            .is_some_and(|rest| rest.bytes().take_while(u8::is_ascii_digit).count() == 2)
+    };
+    (1..=2).contains(&hour_end)
+        && (minutes(':') || minutes('h') || matches!(rest, "am" | "pm" | "a.m" | "p.m" | "h"))
+}
+
+/// Words of a date that is not fixed.
+const OPEN_WORDS: &str = "tbc tba tbd to be announced confirmed determined decided defined date dates coming soon pending \
+                          provisional provisionally tentative tentatively expected early mid late end beginning of in q1 q2 \
+                          q3 q4 h1 h2 quarter spring summer autumn fall winter";
+
+/// A date that is not fixed: a placeholder, or a year with or without a month.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct OpenDate {
+    pub year: Option<i16>,
+}
+
+/// Recognizes a date that is not fixed, such as `TBC`, `June 2026`, `Q3 2026` or `2026-01?`.
+pub(super) fn open_date(cell: &str) -> Option<OpenDate> {
+    if cell.len() > 100 {
+        return None;
+    }
+    if is_placeholder("", cell) {
+        return Some(OpenDate { year: None });
+    }
+    let folded = fold(cell);
+    let words = folded.split(|sign: char| !sign.is_alphanumeric());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let mut year = None;
+    let mut numbers = 0;
+    for word in &words {
+        match word.parse::<i16>() {
+            Ok(number) if word.len() == 4 && (1900..=2100).contains(&number) => {
+                if year.is_some_and(|year| year != number) {
+                    return None;
+                }
+                year = Some(number);
+            }
+            Ok(number) if word.len() < 3 && (1..=12).contains(&number) => numbers += 1,
+            Err(_)
+                if month_named(word) || OPEN_WORDS.split_whitespace().any(|open| open == *word) => {
+            }
+            _ => return None,
+        }
+    }
+    // `2026-01` and `01/2026` are months. With the name of a month a number is a day.
+    let is_month = numbers == 0 || numbers == 1 && words.len() == 2 && year.is_some();
+    (is_month && !words.is_empty()).then_some(OpenDate { year })
+}
+
+/// Words for how a meeting takes place, which may follow its place.
+const MODES: &str = "hybrid virtual online onsite inperson facetoface livestream hybridevent hybridmeeting hybridcongress \
+                     hybridconference hybridformat virtualevent virtualmeeting onlineevent onlinemeeting andonline andvirtual \
+                     andhybrid inpersonandonline inpersonandvirtual inpersonhybrid virtualhybrid";
+
+/// Returns a place without `(hybrid)`, `& Virtual` and the like behind it.
+pub(super) fn without_mode(place: &str) -> &str {
+    let is_end = |sign: char| is_blank(sign) || ")]([&/+,;-–|".contains(sign);
+    let mut place = place.trim_matches(is_blank);
+    loop {
+        let text = place.trim_end_matches(is_end);
+        let by_sign = text.rsplit_once(|sign: char| "([&/+,;|".contains(sign));
+        let by_word = [" and ", " - ", " – "].map(|word| text.rsplit_once(word));
+        let mut pieces = by_word.into_iter().chain([by_sign]).flatten();
+        let mode = pieces.find(|(before, mode)| !before.is_empty() && is_mode(mode));
+        let Some((before, _)) = mode else {
+            return place;
+        };
+        place = before.trim_end_matches(is_end);
+    }
+}
+
+fn is_mode(text: &str) -> bool {
+    let form = comparable(text);
+    let form: String = form.chars().filter(|sign| sign.is_alphanumeric()).collect();
+    MODES.split_whitespace().any(|mode| mode == form)
+}
+
+/// States and provinces, by their country. Abbreviations that are also the code of a country are not among them.
+const STATES: [(&str, &str); 3] = [
+    (
+        "United States",
+        "Alabama|Alaska|AK|Arizona|Arkansas|California|Calif.|Colorado|Connecticut|CT|Delaware|District of Columbia|DC|D.C.\
+         |Florida|FL|Fla.|Hawaii|HI|Idaho|Illinois|Indiana|Iowa|IA|Kansas|KS|Kentucky|Louisiana|Maine|Maryland\
+         |Massachusetts|Mass.|Michigan|MI|Minnesota|Mississippi|Missouri|Montana|Nebraska|Nevada|NV|New Hampshire|NH\
+         |New Jersey|NJ|New Mexico|NM|New York|NY|N.Y.|North Carolina|North Dakota|ND|Ohio|OH|Oklahoma|OK|Oregon|OR\
+         |Pennsylvania|Rhode Island|RI|South Carolina|South Dakota|Tennessee|Tenn.|Texas|TX|Utah|UT|Vermont|VT|Virginia\
+         |Washington State|West Virginia|WV|Wisconsin|WI|Wyoming|WY",
+    ),
+    (
+        "Canada",
+        "Alberta|AB|British Columbia|Manitoba|MB|New Brunswick|Newfoundland|Newfoundland and Labrador|Nova Scotia|NS\
+         |Ontario|ON|Ont.|Prince Edward Island|PEI|Quebec|QC|Saskatchewan|SK",
+    ),
+    (
+        "Australia",
+        "New South Wales|NSW|Victoria|VIC|Queensland|QLD|South Australia|Western Australia|Tasmania|TAS|Northern Territory\
+         |Australian Capital Territory|ACT",
+    ),
+];
+
+/// The abbreviations of states that are also codes of countries.
+const TWO_MEANINGS: &str =
+    "AL AR AZ CA CO DE GA ID IL IN KY LA MA MD ME MN MO MS MT NC NE PA SC SD TN VA NL PE SA SK BC";
+
+/// What follows the last comma of a place.
+pub(super) enum PlaceEnd {
+    /// The name of a country.
+    Country,
+    /// Another word for this country: a code, or a nation of the United Kingdom.
+    Word(&'static str),
+    /// A state or province of this country.
+    State(&'static str),
+    /// A word with two meanings, or none.
+    Unclear,
+}
+
+/// Recognizes what follows the last comma of a place.
+pub(super) fn place_end(text: &str) -> PlaceEnd {
+    let is_state = |states: &str| states.split('|').any(|state| same_state(state, text));
+    let state = STATES.iter().find(|(_, states)| is_state(states));
+    // `Atlanta, Georgia` is in the United States.
+    let is_unclear = text == "Georgia" || TWO_MEANINGS.split(' ').any(|code| code == text);
+    match (state, known_country(text)) {
+        _ if is_unclear => PlaceEnd::Unclear,
+        (Some((country, _)), _) => PlaceEnd::State(country),
+        (None, Some(name)) if is_code_or_nation(text) => PlaceEnd::Word(name),
+        (None, Some(_)) => PlaceEnd::Country,
+        (None, None) => PlaceEnd::Unclear,
+    }
+}
+
+/// Returns true if a text is this state. An abbreviation is in capitals.
+fn same_state(state: &str, text: &str) -> bool {
+    let is_short = state.len() < 4;
+    state == text || !is_short && comparable(state) == comparable(text)
+}
+
+fn is_code_or_nation(text: &str) -> bool {
+    const NATIONS: [&str; 4] = ["england", "scotland", "wales", "northernireland"];
+    is_code(text) || NATIONS.contains(&&*comparable(text)) && is_country(text)
+}
+
+/// Returns the items of a list that is written as in a program, such as `['a', "b"]`.
+pub(super) fn listed(text: &str) -> Option<Vec<String>> {
+    let inner = text.trim().strip_prefix('[')?.strip_suffix(']')?;
+    let mut items = Vec::new();
+    let mut rest = inner.trim();
+    while let Some(quote) = rest.chars().next() {
+        let is_quote = matches!(quote, '\'' | '"');
+        let (item, after) = rest.get(1..).filter(|_| is_quote)?.split_once(quote)?;
+        items.push(item.to_owned());
+        let after = after.trim_start();
+        rest = after.strip_prefix(',').unwrap_or(after).trim_start();
+        if !after.is_empty() && !after.starts_with(',') {
+            return None;
+        }
+    }
+    Some(items)
+}
+
+/// Returns the ISSNs of a text that contains nothing else. Marks of direction count as blanks.
+pub(super) fn issns(text: &str) -> Option<Vec<String>> {
+    let is_between = |sign: char| is_blank(sign) || is_mark(sign) || ",;/|".contains(sign);
+    let words = text.split(is_between).filter(|word| !word.is_empty());
+    let issns = words.map(|word| normalize_issn("issn_print", word).map(|(issn, _)| issn));
+    issns.collect()
+}
+
+/// Returns true for an invisible mark, such as those of the direction of text.
+pub(super) fn is_mark(sign: char) -> bool {
+    matches!(sign, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{ad}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_day_are_left_out() {
+        let cases = [
+            ("2026-01-15 23:59 AoE", "2026-01-15"),
+            ("2026-01-15T23:59:00-12:00", "2026-01-15"),
+            ("2026-01-15T12:00Z", "2026-01-15"),
+            ("2026-01-15 23:59:59", "2026-01-15"),
+            ("23 Jan 2026, 23:59 (UTC-12)", "23 Jan 2026"),
+            ("January 15, 2026 at 11:59 p.m. EST", "January 15, 2026"),
+            ("January 15, 2026, 5 pm ET", "January 15, 2026"),
+            ("11:59pm PST on 15 January 2026", "15 January 2026"),
+            ("15.01.2026 17:00 Uhr", "15.01.2026"),
+            ("15/01/2026 17h30", "15/01/2026"),
+            ("15 January 2026, noon", "15 January 2026"),
+            ("15 January 2026 (midnight CET)", "15 January 2026"),
+            (
+                "12 May 2026 09:00 - 15 May 2026 17:00",
+                "12 May 2026 - 15 May 2026",
+            ),
+            ("15 January 2026 23:59 UTC+01:00", "15 January 2026"),
+            ("15 January 2026", ""),
+            ("12-15 March 2026", ""),
+            ("23:59", ""),
+            ("", ""),
+        ];
+        for (cell, expected) in cases {
+            assert_eq!(without_time(cell).unwrap_or_default(), expected, "{cell}");
+        }
+    }
+
+    #[test]
+    fn open_dates_are_recognized() {
+        let year = |year| Some(OpenDate { year: Some(year) });
+        let none = Some(OpenDate { year: None });
+        let cases = [
+            ("TBC", none),
+            ("tba", none),
+            ("To be announced", none),
+            ("Date to be confirmed", none),
+            ("N/A", none),
+            ("-", none),
+            ("coming soon", none),
+            ("June", none),
+            ("June 2026", year(2026)),
+            ("June 2026 (TBC)", year(2026)),
+            ("2026 TBD", year(2026)),
+            ("TBA 2027", year(2027)),
+            ("Q3 2026", year(2026)),
+            ("Spring 2026", year(2026)),
+            ("mid-June 2026", year(2026)),
+            ("June/July 2026", year(2026)),
+            ("Juni 2026", year(2026)),
+            ("2026", year(2026)),
+            ("2026-01", year(2026)),
+            ("2026-01?", year(2026)),
+            ("01/2026", year(2026)),
+            ("2026-13", None),
+            ("June 15", None),
+            ("15 June 2026", None),
+            ("2026-01-15", None),
+            ("June 2026 or May 2027", None),
+            ("2025/2026", None),
+            ("Vienna", None),
+            ("12", None),
+            ("", None),
+        ];
+        for (cell, expected) in cases {
+            let expected = if cell.is_empty() { none } else { expected };
+            assert_eq!(open_date(cell), expected, "{cell}");
+        }
+    }
+
+    #[test]
+    fn modes_behind_a_place_are_left_out() {
+        let cases = [
+            ("Málaga, Spain (hybrid)", "Málaga, Spain"),
+            ("Toronto, Canada & Virtual", "Toronto, Canada"),
+            ("Toronto, Canada and Online", "Toronto, Canada"),
+            ("Rome, Italy / Online", "Rome, Italy"),
+            ("Rome, Italy [Hybrid event]", "Rome, Italy"),
+            ("Rome, Italy - hybrid", "Rome, Italy"),
+            ("Rome, Italy, in-person & virtual", "Rome, Italy"),
+            ("Rome, Italy (in person)", "Rome, Italy"),
+            ("Rome, Italy", "Rome, Italy"),
+            ("Trinidad and Tobago", "Trinidad and Tobago"),
+            ("Buenos Aires (Argentina)", "Buenos Aires (Argentina)"),
+            ("Online", "Online"),
+            ("(hybrid)", "(hybrid)"),
+            ("", ""),
+        ];
+        for (place, expected) in cases {
+            assert_eq!(without_mode(place), expected, "{place}");
+        }
+    }
+
+    #[test]
+    fn lists_of_programs_are_read() {
+        let items = |text| listed(text).map(|items| items.join("|"));
+        let cases = [
+            ("['a', 'b']", Some("a|b")),
+            (r#"["a","b"]"#, Some("a|b")),
+            (r#"['a', "b's"]"#, Some("a|b's")),
+            ("['a']", Some("a")),
+            ("[]", Some("")),
+            ("[a]", None),
+            ("['a' 'b']", None),
+            ("['a", None),
+            ("a; b", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(items(text).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn ends_of_places_are_recognized() {
+        let shown = |text| match place_end(text) {
+            PlaceEnd::Country => "country".to_owned(),
+            PlaceEnd::Word(country) => format!("word for {country}"),
+            PlaceEnd::State(country) => format!("in {country}"),
+            PlaceEnd::Unclear => "unclear".to_owned(),
+        };
+        let cases = [
+            ("Spain", "country"),
+            ("USA", "country"),
+            ("BE", "word for Belgium"),
+            ("AUT", "word for Austria"),
+            ("Scotland", "word for United Kingdom"),
+            ("Northern Ireland", "word for United Kingdom"),
+            ("California", "in United States"),
+            ("TX", "in United States"),
+            ("D.C.", "in United States"),
+            ("Québec", "in Canada"),
+            ("ON", "in Canada"),
+            ("NSW", "in Australia"),
+            ("Georgia", "unclear"),
+            ("IL", "unclear"),
+            ("DE", "unclear"),
+            ("tx", "unclear"),
+            ("Nowhere", "unclear"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(shown(text), expected, "{text}");
+        }
+    }
+}
