@@ -31,11 +31,11 @@ pub use merge::{FilledFields, ListCounts, MergeOptions, Merged, Refusal, merge};
 pub use read::bad_rows::SourceRows;
 pub use read::cells::DecimalSign;
 pub use read::dates::DateOrder;
+pub use read::draft::{Draft, draft_recipe};
 pub use read::options::{
     Bounds, ColumnMapping, ColumnName, Given, InputError, ReadOptions, TextEncoding, Word,
 };
 pub use read::read_sources;
-pub use read::recipe::read_recipe;
-pub use read::sample::FileSample;
+pub use read::recipe::{parse_recipe, read_recipe};
 pub use read::source::{FileFormat, RowKind, Source, SourceOptions};
 pub use rows::ImportRows;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::import::findings::{BadRows, FilePosition, Finding, Findings};
+use crate::import::merge::FilledFields;
 use crate::import::read::options::{OptionEffects, ReadOptions};
 use crate::import::read::statement::Statement;
 use crate::import::row_faults::{FileLog, RowFaults, UnknownNames};
@@ -29,6 +30,18 @@ pub struct ImportRows {
 }
 
 impl ImportRows {
+    /// Returns how many rows fill each field, for the kinds that have rows.
+    pub fn filled_fields(&self) -> Vec<FilledFields> {
+        let mut filled = vec![
+            FilledFields::of(&self.organizations),
+            FilledFields::of(&self.tags),
+            FilledFields::of(&self.conferences),
+            FilledFields::of(&self.journals),
+        ];
+        filled.retain(|of_kind| of_kind.rows > 0);
+        filled
+    }
+
     /// Removes rows with faults, and the faults of reading.
     pub(super) fn leave_out(&mut self, bad: &BadRows) {
         self.organizations

@@ -32,6 +32,7 @@ mod damage;
 mod damaged_commands;
 pub mod demo;
 mod deploy_files;
+mod drafts;
 mod examples;
 mod exports;
 mod fault_relay;

@@ -148,7 +148,9 @@ impl ReadArgs {
             origin: format!("--empty '{text}'"),
         });
         options.words.splice(0..0, empty);
-        options.sheet = self.sheet.clone().or(options.sheet);
+        if let Some(sheet) = &self.sheet {
+            options.sheets = vec![sheet.clone()];
+        }
         options.dates = self.dates.or(options.dates);
         options.decimal = self.decimal.or(options.decimal);
         options.create_links |= self.create_links;

@@ -10,10 +10,12 @@ use serde_json::json;
 
 use crate::cli::arguments::one_of;
 use crate::cli::common::Common;
-use crate::cli::output::at;
+use crate::cli::output::{at, counted, list_findings};
 use crate::cli::sheets::WorkbookWriter;
-use crate::import::{FileFormat, FileSample, RowKind, Source, SourceOptions};
+use crate::import::{self, FileFormat, MergeOptions, Refusal, RowKind, Source, SourceOptions};
 use crate::model::flat;
+use crate::model::printable::Printable;
+use crate::store::Writer;
 
 /// Arguments of `medfeed template`.
 #[derive(Debug, Args)]
@@ -69,34 +71,90 @@ pub(in crate::cli) fn run(common: &Common, args: &TemplateArgs) -> anyhow::Resul
 /// Prints a recipe for a file.
 fn draft_recipe(common: &Common, args: &TemplateArgs, kind: RowKind) -> anyhow::Result<ExitCode> {
     let paths: Vec<PathBuf> = args.from.iter().cloned().collect();
-    let sources = Source::find(
-        &paths,
-        SourceOptions {
-            kind: Some(kind),
-            format: None,
-        },
-    )?;
-    let Some(source) = sources.first() else {
-        bail!("`--from` needs a file")
+    let options = SourceOptions {
+        kind: Some(kind),
+        format: None,
     };
-    let sheet = args.sheet.as_deref();
-    let sample = FileSample::read(source, kind, sheet)?;
-    let name = paths
-        .iter()
-        .filter_map(|path| path.file_name())
-        .map(|name| name.to_string_lossy())
-        .collect::<String>();
-    let recipe = sample.draft_recipe(&name, sheet);
-    let Some(recipe) = recipe else {
-        if !sample.bad.is_empty() {
-            bail!("{}", sample.bad);
+    let sources = Source::find(&paths, options)?;
+    let [source] = &*sources else {
+        bail!("a recipe is drafted from one file, not from a folder; give the file");
+    };
+    let name = source.path.as_deref().and_then(Path::file_name);
+    let name = name.map_or_else(
+        || source.name.to_string(),
+        |name| name.to_string_lossy().into(),
+    );
+    let (draft, bad) = import::draft_recipe(source, kind, args.sheet.as_deref())?;
+    let Some(draft) = draft else {
+        if !bad.is_empty() {
+            bail!("{bad}");
         }
         bail!("{name}: there is no row; a recipe needs the header of a table, or objects")
     };
+    let body = draft.to_toml();
+    let mut head = Vec::new();
+    if !draft.has_name() {
+        head.push(
+            "No column is read as `name`, so no row can be new: map the right one under [columns]."
+                .to_owned(),
+        );
+    }
+    head.push(format!(
+        "A recipe for {}. Check each line; docs/recipes.md explains them.",
+        Printable(&name)
+    ));
+    head.extend(run_recipe(&body, &sources)?);
+    let head: Vec<String> = head.iter().map(|line| format!("# {line}\n")).collect();
+    let recipe = head.concat() + &body;
     common.result(
         &json!({ "kind": kind.to_string(), "recipe": recipe }),
         recipe.trim_end(),
     )
+}
+
+/// Runs a recipe over a whole file, with an empty database. Returns lines that say what it reads and refuses.
+fn run_recipe(recipe: &str, sources: &[Source]) -> anyhow::Result<Vec<String>> {
+    let read = import::parse_recipe("recipe", recipe).and_then(|(options, _)| {
+        options.check()?;
+        import::read_sources(sources, &options)
+    });
+    let rows = match read {
+        Ok(rows) => rows,
+        Err(error) => {
+            return Ok(vec![format!(
+                "The file cannot be read so: {}",
+                Printable(&error.to_string())
+            )]);
+        }
+    };
+    let mut lines = Vec::new();
+    for of_kind in rows.filled_fields() {
+        let filled = of_kind.fields.iter().filter(|(_, count)| *count > 0);
+        let filled: Vec<String> = filled
+            .map(|(field, count)| format!("{field} {count}"))
+            .collect();
+        lines.push(format!(
+            "The whole file has {}. Filled: {}.",
+            counted(of_kind.rows, "row"),
+            filled.join(", ")
+        ));
+    }
+    let empty = Writer::of_copy(Path::new(""))?;
+    let bad = match import::merge(rows, &empty.snapshot()?, &MergeOptions::default()) {
+        Ok(_) => return Ok(lines),
+        Err(Refusal::BadRows(bad)) => bad,
+        Err(refusal) => return Err(refusal.into()),
+    };
+    lines.push(format!(
+        "{} would refuse the import:",
+        counted(bad.total(), "fault")
+    ));
+    lines.extend(
+        list_findings(&bad, false)
+            .iter()
+            .map(|line| format!("  {line}")),
+    );
+    Ok(lines)
 }
 
 fn print_header(common: &Common, kind: RowKind) -> anyhow::Result<ExitCode> {

@@ -469,6 +469,14 @@ pub(super) static AREAS: Vocabulary = Vocabulary {
     of_scope: |scope| scope.therapy_areas.as_ref(),
 };
 
+/// Returns true if a text is a common therapy area.
+pub(in crate::import) fn is_area(text: &str) -> bool {
+    let area = comparable_area(text);
+    KNOWN_AREAS
+        .iter()
+        .any(|known| comparable_area(known) == area)
+}
+
 /// Returns the area without case, diacritics, blanks, punctuation, and differences of British and American spelling.
 fn comparable_area(area: &str) -> String {
     comparable(area).replace("ae", "e").replace("oe", "e")

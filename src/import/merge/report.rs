@@ -42,7 +42,7 @@ pub struct FilledFields {
 
 impl FilledFields {
     /// Counts the fields that rows fill.
-    pub(super) fn of<F: Fields>(rows: &[ImportRow<F>]) -> FilledFields {
+    pub(in crate::import) fn of<F: Fields>(rows: &[ImportRow<F>]) -> FilledFields {
         let fields = &F::table().fields;
         let mut counts = vec![None; fields.len()];
         for statement in rows.iter().filter_map(|row| row.edit.statement()) {

@@ -86,7 +86,7 @@ impl<'a> SourceRows<'a> {
             },
             SourceContent::Workbook(file) => {
                 let mut workbook = Workbook::open(file, bounds)?;
-                let chosen = workbook.choose(source.kind, options.sheet.as_deref())?;
+                let chosen = workbook.choose(source.kind, &options.sheets)?;
                 for (kind, sheet) in chosen.sheets {
                     let name = format!("{}[{}]", source.name, sheet.trim());
                     let mut sink = BadRowSink::new(kind, &name, self);
@@ -194,11 +194,12 @@ impl Faults {
 
 impl BadRowSink {
     fn new(kind: RowKind, file: &str, of: &SourceRows<'_>) -> BadRowSink {
+        let header_rows = of.options.header_rows.unwrap_or(1);
         BadRowSink {
             kind,
             separator: b',',
-            header_line: of.rows.header_line(file),
-            header_rows: of.options.header_rows.max(1),
+            header_line: of.rows.header_line(file).filter(|_| header_rows > 0),
+            header_rows,
             header: VecDeque::new(),
             rows: Vec::new(),
             lines: Vec::new(),

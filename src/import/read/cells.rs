@@ -44,6 +44,20 @@ impl<'a> TableCell<'a> {
         }
     }
 
+    /// Returns a copy that borrows nothing.
+    pub fn to_owned_cell(&self) -> TableCell<'static> {
+        TableCell {
+            text: Cow::Owned(self.text.to_string()),
+            fault: self.fault.clone(),
+            format: self.format.clone(),
+            part_of_date: self.part_of_date.clone(),
+            unit: self.unit.clone(),
+            items: self.items.clone(),
+            link: self.link.as_ref().map(|link| Cow::Owned(link.to_string())),
+            ..*self
+        }
+    }
+
     pub fn is_blank(&self) -> bool {
         self.fault.is_none() && self.text.chars().all(is_blank)
     }

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use crate::import::findings::shortened;
 use crate::import::read::cells::{Container, TableCell};
-use crate::import::read::options::{Given, ReadOptions, column_letters, columns_of, is_one_of};
+use crate::import::read::options::{
+    FieldFilter, Given, ReadOptions, column_letters, columns_of, is_one_of,
+};
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::ADDED_TO_RECORDS;
 use crate::model::Fields;
@@ -48,7 +50,7 @@ impl ColumnMeaning {
         let header = if header.len() <= 256 {
             comparable(header)
         } else {
-            return None;
+            String::new()
         };
         let own = |name: &str| {
             // Columns are lower case, so that only `_` has to be left out.
@@ -114,6 +116,11 @@ pub(in crate::import) struct Columns<'o> {
     pub sources: Vec<(ColumnMeaning, Vec<usize>)>,
     /// The indexes of columns, and the values that a row must have to be read.
     pub filters: Vec<(usize, &'o [String])>,
+    /// The indexes of fields, those of columns, and the values that a row must have for the field. In an object the
+    /// column may be absent.
+    pub field_filters: Vec<(usize, Option<usize>, &'o [String])>,
+    /// The indexes of the year of a metric and of the metric, if the recipe or the header name the metric.
+    metric: Option<(usize, usize)>,
     /// The constants for fields without a value in a row, by the index of the field.
     pub constants: Vec<(usize, &'o str)>,
 }
@@ -137,6 +144,8 @@ impl<'o> Columns<'o> {
         }
         columns.find_meanings(F::table(), options, container, faults);
         columns.find_sources(F::table(), faults);
+        columns.find_field_filters(F::table(), options, container, faults);
+        columns.find_metric(F::table(), options);
         for given in &options.constants {
             let mut fields = F::table().fields.iter();
             let index = fields.position(|field| field.column == given.value.0);
@@ -158,7 +167,10 @@ impl<'o> Columns<'o> {
             .map_or(0, |last| last + 1);
         let mapped = options.columns.iter().map(|given| &given.value.column);
         let filtered = options.filters.iter().map(|given| &given.value.0);
-        let by_letter = mapped.chain(filtered).filter_map(|column| column.index);
+        let of_fields = options.field_filters.iter();
+        let of_fields = of_fields.map(|given| &given.value.column);
+        let named = mapped.chain(filtered).chain(of_fields);
+        let by_letter = named.filter_map(|column| column.index);
         let by_letter = by_letter.map(|index| index + 1).max().unwrap_or(0);
         let ignored = if options.ignore_unknown {
             header.len()
@@ -183,6 +195,8 @@ impl<'o> Columns<'o> {
             names,
             sources: Vec::new(),
             filters: Vec::new(),
+            field_filters: Vec::new(),
+            metric: None,
             constants: Vec::new(),
         }
     }
@@ -200,7 +214,10 @@ impl<'o> Columns<'o> {
         for (at, name) in self.names.iter().enumerate() {
             let (key, number) = &self.numbered[at];
             let meaning = ColumnMeaning::find(table, options, name, *number, Some(at));
-            let mut filters = options.filters.iter().map(|given| &given.value.0);
+            let of_rows = options.filters.iter().map(|given| &given.value.0);
+            let of_fields = options.field_filters.iter();
+            let of_fields = of_fields.map(|given| &given.value.column);
+            let mut filters = of_rows.chain(of_fields);
             let is_filter = filters.any(|column| column.matches(key, *number, Some(at)));
             if meaning.is_none() && !name.is_empty() && !is_filter {
                 faults.push_unknown(container.column(), "", name, &known);
@@ -233,6 +250,47 @@ impl<'o> Columns<'o> {
                     message!("{origin}: the file has no column `{column}`; write its header"),
                 ),
             }
+        }
+    }
+
+    /// Finds the columns whose values decide whether a row has a field.
+    fn find_field_filters(
+        &mut self,
+        table: &FieldTable,
+        options: &'o ReadOptions,
+        container: Container,
+        faults: &mut RowFaults<'_>,
+    ) {
+        for Given { value, origin } in &options.field_filters {
+            let FieldFilter { column, values, .. } = value;
+            let mut columns = self.numbered.iter().enumerate();
+            let at =
+                columns.position(|(at, (name, number))| column.matches(name, *number, Some(at)));
+            if at.is_none() && container != Container::Json {
+                let message =
+                    message!("{origin}: the file has no column `{column}`; write its header");
+                faults.push(&column, message);
+            }
+            let mut fields = table.fields.iter();
+            let field = fields.position(|field| field.column == value.field);
+            let filter = field.map(|field| (field, at, values.as_slice()));
+            self.field_filters.extend(filter);
+        }
+    }
+
+    /// Finds the impact factor and its year.
+    fn find_metric(&mut self, table: &FieldTable, options: &ReadOptions) {
+        let index_of = |name: &str| table.fields.iter().position(|field| field.column == name);
+        let (Some(year), Some(metric)) =
+            (index_of("impact_factor_year"), index_of("impact_factor"))
+        else {
+            return;
+        };
+        let mut sources = self.sources.iter();
+        let is_read = sources.any(|(meaning, _)| *meaning == ColumnMeaning::Fields(vec![metric]));
+        let mut mapped = options.columns.iter().flat_map(|given| &given.value.fields);
+        if is_read || mapped.any(|name| name == "impact_factor") {
+            self.metric = Some((year, metric));
         }
     }
 
@@ -297,6 +355,23 @@ impl<'o> Columns<'o> {
         )
     }
 
+    /// Returns the metric whose year the field is, if the columns have it. Without the metric, its year says nothing.
+    pub fn metric_of(&self, year: usize) -> Option<usize> {
+        self.metric
+            .filter(|(of, _)| *of == year)
+            .map(|(_, metric)| metric)
+    }
+
+    /// Returns true if a row may have values for a field.
+    pub fn pass_filters_of(&self, field: usize, cells: &[TableCell<'_>]) -> bool {
+        let mut filters = self.field_filters.iter().filter(|(of, ..)| *of == field);
+        filters.all(|(_, at, values)| {
+            let cell = at.and_then(|at| cells.get(at));
+            let text = cell.map_or("", |cell| cell.text.trim_matches(is_blank));
+            is_one_of(values, text)
+        })
+    }
+
     /// Returns true if a row repeats the header.
     pub fn are_names(&self, cells: &[TableCell<'_>]) -> bool {
         let is_name = |(at, name): (usize, &String)| {
@@ -304,12 +379,15 @@ impl<'o> Columns<'o> {
                 .get(at)
                 .is_some_and(|cell| cell.text.trim_matches(is_blank) == name)
         };
-        self.names.iter().enumerate().all(is_name)
+        self.named_width > 0 && self.names.iter().enumerate().all(is_name)
     }
 
-    /// Returns the number of columns with a header.
+    /// Returns the number of columns that a header or an option names.
     pub fn named(&self) -> usize {
-        self.names.iter().filter(|name| !name.is_empty()).count()
+        let meanings = self.meanings.iter();
+        meanings
+            .filter(|meaning| **meaning != ColumnMeaning::Unnamed)
+            .count()
     }
 
     /// Returns true if a row has a number as its id.

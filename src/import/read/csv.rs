@@ -6,7 +6,7 @@ use csv::ByteRecord;
 
 use crate::import::read::cells::{Notation, TableCell};
 use crate::import::read::columns::ColumnMeaning;
-use crate::import::read::draft::best_fields;
+use crate::import::read::draft::names::is_known_name;
 use crate::import::read::options::{Bounds, ReadOptions};
 use crate::import::read::source::guess_encoding;
 use crate::import::read::tabular::{TableRow, TableSink};
@@ -123,8 +123,7 @@ fn cell<'r>(bytes: &'r [u8], encoding: Option<&str>) -> TableCell<'r> {
 fn find_separator(beginning: &[u8], table: &FieldTable, options: &ReadOptions) -> u8 {
     let is_known = |cell: &&str| {
         let name = cell.trim().trim_matches('"');
-        ColumnMeaning::find(table, options, name, 1, None).is_some()
-            || best_fields(table, name).is_some()
+        ColumnMeaning::find(table, options, name, 1, None).is_some() || is_known_name(table, name)
     };
     const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
     let mut best = (0, b',');

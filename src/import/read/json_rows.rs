@@ -250,7 +250,7 @@ fn is_within(path: &str, of: &str) -> bool {
 }
 
 /// Returns a JSON value as a cell. Its text for a list has the items, joined by their separator.
-fn cell(value: Value, options: &ReadOptions) -> TableCell<'static> {
+pub(super) fn cell(value: Value, options: &ReadOptions) -> TableCell<'static> {
     let json = Some(JsonType::of(&value));
     match value {
         value if is_empty(&value) => TableCell::default(),

@@ -15,7 +15,7 @@ pub mod cells;
 mod columns;
 mod csv;
 pub mod dates;
-mod draft;
+pub mod draft;
 mod json;
 mod json_rows;
 mod loose;
@@ -111,7 +111,7 @@ fn read_source(source: &Source, options: &ReadOptions, rows: &mut ImportRows) ->
         }
         SourceContent::Workbook(file) => {
             let mut workbook = Workbook::open(file, &options.bounds)?;
-            let chosen = workbook.choose(source.kind, options.sheet.as_deref())?;
+            let chosen = workbook.choose(source.kind, &options.sheets)?;
             if !chosen.skipped.is_empty() {
                 let message = message!(
                     "skipped {}; only sheets named `conferences`, `journals`, `organizations` or `tags` are read",

@@ -76,10 +76,11 @@ pub struct ReadOptions {
     pub bounds: Bounds,
     /// The encoding of texts that are neither UTF-8 nor UTF-16.
     pub encoding: TextEncoding,
-    /// The sheet of a workbook to read. By default, its name or the names of the sheets decide.
-    pub sheet: Option<String>,
-    /// The number of rows of a header, whose texts are joined by a blank. 0 means 1.
-    pub header_rows: usize,
+    /// The sheets of a workbook to read. By default, its name or the names of the sheets decide.
+    pub sheets: Vec<String>,
+    /// The number of rows of a header, whose texts are joined by a blank. By default it is 1. Without a header, columns
+    /// are named by their letters.
+    pub header_rows: Option<usize>,
     /// Whether a recipe says how the files are read.
     pub has_recipe: bool,
     /// Whether to ignore unknown columns and fields, with a warning.
@@ -101,6 +102,8 @@ pub struct ReadOptions {
     pub clear: Option<Given<Vec<String>>>,
     /// The columns and the values that a row must have to be read.
     pub filters: Vec<Given<(ColumnName, Vec<String>)>>,
+    /// Fields that only rows with certain values have.
+    pub field_filters: Vec<Given<FieldFilter>>,
     /// The words of the files for values. The first one that fits counts.
     pub words: Vec<Given<Word>>,
     /// The separator of list items. By default it is `; `.
@@ -143,6 +146,15 @@ pub struct ColumnMapping {
     pub fields: Vec<String>,
 }
 
+/// A field that is empty in rows without one of these values in another column.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names explain the fields")]
+pub struct FieldFilter {
+    pub field: String,
+    pub column: ColumnName,
+    pub values: Vec<String>,
+}
+
 /// A word of the files, and its meaning.
 #[derive(Clone, Debug)]
 pub struct Word {
@@ -174,6 +186,8 @@ pub struct OptionEffects {
     pub(in crate::import) emptied: BTreeMap<(String, String), u64>,
     /// The number of rows without the values of the filters.
     pub(in crate::import) left_out: u64,
+    /// The number of cells that are left empty by the filter of their field.
+    pub(in crate::import) unmet: BTreeMap<String, u64>,
     /// Whether a file has columns or members.
     pub(in crate::import) has_columns: bool,
     /// The number of rows of the current file so far.
@@ -265,6 +279,11 @@ impl ReadOptions {
                 };
                 let message = message!("`{value}` is not a value of {name}; write {values}");
                 return bad(origin, message);
+            }
+        }
+        for Given { value, origin } in &self.field_filters {
+            if fields_named(&value.field).next().is_none() {
+                return bad(origin, unknown_field(&value.field));
             }
         }
         for Given {
@@ -479,7 +498,19 @@ impl OptionEffects {
             );
             Finding::about(None, None, message)
         });
-        self.emptied.iter().map(note).chain(left_out).collect()
+        let unmet = self.unmet.iter().map(|(field, count)| {
+            let (cells, are) = if *count == 1 {
+                ("cell", "is")
+            } else {
+                ("cells", "are")
+            };
+            let message = message!(
+                "{count} {cells} {are} left empty, without the values under [where.{field}]"
+            );
+            Finding::about(Some(field), None, message)
+        });
+        let emptied = self.emptied.iter().map(note);
+        emptied.chain(unmet).chain(left_out).collect()
     }
 }
 

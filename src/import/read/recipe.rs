@@ -12,7 +12,8 @@ use toml::{Spanned, Value};
 use crate::import::read::cells::DecimalSign;
 use crate::import::read::dates::DateOrder;
 use crate::import::read::options::{
-    ColumnMapping, Given, InputError, ReadOptions, TextEncoding, Word, fields_named, unknown_field,
+    ColumnMapping, FieldFilter, Given, InputError, ReadOptions, TextEncoding, Word, fields_named,
+    unknown_field,
 };
 use crate::import::read::source::RowKind;
 use crate::model::message::{Message, message};
@@ -31,7 +32,7 @@ const WRONG_KIND: &str = "is no value of this field; write a text in quotation m
 struct Recipe {
     dataset: Option<RowKind>,
     encoding: Option<Spanned<String>>,
-    sheet: Option<String>,
+    sheet: Option<OneOrMore>,
     header_rows: Option<Spanned<usize>>,
     #[serde(rename = "match", default)]
     matching: Vec<Spanned<Vec<String>>>,
@@ -55,7 +56,7 @@ struct Recipe {
     #[serde(default)]
     empty_in: Table<Vec<String>>,
     #[serde(rename = "where", default)]
-    filters: Table<OneOrMore>,
+    filters: Table<Filter>,
 }
 
 /// A table, with the positions of its keys.
@@ -75,6 +76,18 @@ enum OneOrMore {
     More(Vec<String>),
 }
 
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "write a text, a list of texts, or a table [where.FIELD] of columns"
+)]
+enum Filter {
+    /// The values of a column.
+    OfRows(OneOrMore),
+    /// Columns with the values that a row needs for a field.
+    OfField(BTreeMap<String, OneOrMore>),
+}
+
 impl From<OneOrMore> for Vec<String> {
     fn from(texts: OneOrMore) -> Vec<String> {
         match texts {
@@ -90,7 +103,8 @@ pub fn read_recipe(path: &Path) -> Result<(ReadOptions, Option<RowKind>), InputE
     parse_recipe(&path.display().to_string(), &text)
 }
 
-fn parse_recipe(name: &str, text: &str) -> Result<(ReadOptions, Option<RowKind>), InputError> {
+/// Parses a recipe. `name` is its name in messages.
+pub fn parse_recipe(name: &str, text: &str) -> Result<(ReadOptions, Option<RowKind>), InputError> {
     let origin = |span: Range<usize>| {
         let line = 1 + text[..span.start.min(text.len())].matches('\n').count();
         format!("{name}:{line}")
@@ -107,11 +121,11 @@ fn parse_recipe(name: &str, text: &str) -> Result<(ReadOptions, Option<RowKind>)
     if let Some(rows) = recipe
         .header_rows
         .as_ref()
-        .filter(|rows| !(1..=MAX_HEADER_ROWS).contains(rows.as_ref()))
+        .filter(|rows| *rows.as_ref() > MAX_HEADER_ROWS)
     {
         return Err(invalid(
             rows.span(),
-            message!("a header has 1 to {MAX_HEADER_ROWS} rows"),
+            message!("a header has at most {MAX_HEADER_ROWS} rows"),
         ));
     }
     if let Some(separator) = recipe
@@ -138,8 +152,8 @@ fn parse_recipe(name: &str, text: &str) -> Result<(ReadOptions, Option<RowKind>)
     let mut options = ReadOptions {
         has_recipe: true,
         encoding,
-        sheet: recipe.sheet,
-        header_rows: recipe.header_rows.map_or(1, Spanned::into_inner),
+        sheets: recipe.sheet.map(Vec::from).unwrap_or_default(),
+        header_rows: recipe.header_rows.map(Spanned::into_inner),
         dates: recipe.dates,
         decimal: recipe.decimal,
         list_separator: recipe.list_separator.map(Spanned::into_inner),
@@ -223,12 +237,25 @@ fn parse_recipe(name: &str, text: &str) -> Result<(ReadOptions, Option<RowKind>)
             add_word(Some(&field), text, value);
         }
     }
-    for (column, values) in recipe.filters {
-        let value = (column.as_ref().as_str().into(), values.into());
-        options.filters.push(Given {
-            origin: origin(column.span()),
-            value,
-        });
+    for (name, filter) in recipe.filters {
+        let origin = origin(name.span());
+        match filter {
+            Filter::OfRows(values) => options.filters.push(Given {
+                value: (name.as_ref().as_str().into(), values.into()),
+                origin,
+            }),
+            Filter::OfField(columns) => {
+                let filters = columns.into_iter().map(|(column, values)| Given {
+                    value: FieldFilter {
+                        field: name.as_ref().clone(),
+                        column: column.as_str().into(),
+                        values: values.into(),
+                    },
+                    origin: origin.clone(),
+                });
+                options.field_filters.extend(filters);
+            }
+        }
     }
     Ok((options, recipe.dataset))
 }
@@ -295,8 +322,8 @@ issn_print = ["0"]
         let (options, kind) = parse_recipe("r.toml", WHOLE).unwrap();
         assert!(options.check().is_ok());
         assert_eq!(
-            (kind, options.sheet.as_deref(), options.header_rows),
-            (Some(RowKind::Journals), Some("List"), 2)
+            (kind, options.sheets.clone(), options.header_rows),
+            (Some(RowKind::Journals), vec!["List".to_owned()], Some(2))
         );
         assert_eq!(
             (options.dates, options.decimal),
@@ -393,7 +420,7 @@ issn_print = ["0"]
             ("dates = dmy", "r.toml:1: "),
             ("colums = {}", "r.toml:1: unknown field `colums`"),
             ("encoding = \"ansi-1252\"", "r.toml:1: is no known encoding"),
-            ("header_rows = 0", "r.toml:1: a header has 1 to 10 rows"),
+            ("header_rows = 11", "r.toml:1: a header has at most 10 rows"),
             (
                 "ignore = 5",
                 "r.toml:1: write true, or a list of column names",
@@ -454,6 +481,14 @@ issn_print = ["0"]
                 "r.toml:1: conferences and journals have no field `type`",
             ),
             ("\n[set]\nnam = \"x\"", "r.toml:3: there is no field `nam`"),
+            (
+                "[where.nam]\nA = \"x\"",
+                "r.toml:1: there is no field `nam`",
+            ),
+            (
+                "[where.sjr.A]\nB = \"x\"",
+                "r.toml:1: write a text, a list of texts, or a table [where.FIELD] of columns",
+            ),
             (
                 "[columns]\nA = [\"city\", \"sjr\"]",
                 "r.toml:2: a cell can be split into texts",

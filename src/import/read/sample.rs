@@ -7,9 +7,10 @@ use std::path::Path;
 use encoding_rs::Encoding;
 
 use crate::import::findings::{FilePosition, Findings};
+use crate::import::read::cells::{Container, Notation, TableCell};
 use crate::import::read::csv::CsvTable;
 use crate::import::read::json::leaves;
-use crate::import::read::json_rows::{ObjectSink, parse_object, read_json, read_jsonl};
+use crate::import::read::json_rows::{ObjectSink, cell, parse_object, read_json, read_jsonl};
 use crate::import::read::options::{InputError, ReadOptions, TextEncoding};
 use crate::import::read::source::{FileFormat, RowKind, Source, SourceContent};
 use crate::import::read::tabular::{TableRow, TableSink};
@@ -17,17 +18,18 @@ use crate::import::read::workbook::Workbook;
 use crate::import::row_faults::RowFaults;
 use crate::model::Message;
 use crate::model::field::FieldTable;
-use crate::model::value::json::as_text;
 
 /// The number of rows from which a recipe is drafted.
-const MAX_ROWS: usize = 200;
+const MAX_ROWS: usize = 1_000;
 
 /// The first rows of a file, from which a recipe is drafted.
 #[derive(Debug)]
 pub struct FileSample {
     pub(super) kind: RowKind,
-    /// The texts of the cells. The first row of objects has the paths of their members.
-    pub(super) rows: Vec<Vec<String>>,
+    /// The cells. The first row of objects has the paths of their members.
+    pub(super) rows: Vec<Vec<TableCell<'static>>>,
+    /// The notation of the file.
+    pub(super) notation: Notation,
     /// The probable encoding, if it is not UTF-8.
     pub(super) encoding: Option<&'static Encoding>,
     /// The reasons why rows cannot be read.
@@ -40,22 +42,23 @@ impl FileSample {
     pub fn read(
         source: &Source,
         kind: RowKind,
-        sheet: Option<&str>,
+        sheets: &[String],
     ) -> Result<FileSample, InputError> {
         let mut sample = FileSample {
             kind,
             rows: Vec::new(),
+            notation: Notation::default(),
             encoding: None,
             bad: Findings::default(),
             position: FilePosition::new(source.name.clone(), 0),
         };
         sample
-            .read_rows(source, sheet)
+            .read_rows(source, sheets)
             .map_err(|error| InputError::unreadable(Path::new(&*source.name), &error))?;
         Ok(sample)
     }
 
-    fn read_rows(&mut self, source: &Source, sheet: Option<&str>) -> io::Result<()> {
+    fn read_rows(&mut self, source: &Source, sheets: &[String]) -> io::Result<()> {
         let options = ReadOptions {
             encoding: TextEncoding::Guessed,
             ..ReadOptions::default()
@@ -68,19 +71,26 @@ impl FileSample {
                 content,
             } => {
                 self.encoding = guessed;
+                if matches!(format, FileFormat::Jsonl | FileFormat::Json) {
+                    self.notation.container = Container::Json;
+                }
                 match format {
                     FileFormat::Jsonl => read_jsonl(content, bounds, self),
                     FileFormat::Json => read_json(content, bounds, self),
                     FileFormat::Csv | FileFormat::Xlsx => {
-                        CsvTable::open(content, self.kind.table(), &options)?.read(self)
+                        let table = CsvTable::open(content, self.kind.table(), &options)?;
+                        self.notation = table.notation(&options);
+                        table.read(self)
                     }
                 }
             }
             SourceContent::Workbook(file) => {
                 let mut workbook = Workbook::open(file, bounds)?;
-                let chosen = workbook.choose(Some(self.kind), sheet)?;
+                let chosen = workbook.choose(Some(self.kind), sheets)?;
                 for (_, sheet) in chosen.sheets {
-                    workbook.sheet(&sheet)?.read(bounds, self)?;
+                    let sheet = workbook.sheet(&sheet)?;
+                    self.notation.container = sheet.container();
+                    sheet.read(bounds, self)?;
                 }
                 Ok(())
             }
@@ -91,10 +101,10 @@ impl FileSample {
 impl TableSink for FileSample {
     fn add_row(&mut self, row: TableRow<'_>) -> ControlFlow<()> {
         if row.cells.iter().any(|cell| !cell.is_blank()) {
-            let texts = row.cells.iter().map(|cell| cell.text.to_string());
-            self.rows.push(texts.collect());
+            let cells = row.cells.iter().map(TableCell::to_owned_cell);
+            self.rows.push(cells.collect());
         }
-        if self.rows.len() < MAX_ROWS {
+        if self.rows.len() <= MAX_ROWS {
             ControlFlow::Continue(())
         } else {
             ControlFlow::Break(())
@@ -124,18 +134,17 @@ impl ObjectSink for FileSample {
         if self.rows.is_empty() {
             self.rows.push(Vec::new());
         }
+        let options = ReadOptions::default();
         let header = &mut self.rows[0];
-        let mut row = vec![String::new(); header.len()];
+        let mut row = vec![TableCell::default(); header.len()];
         for (path, value) in leaves("", members, &|_| false) {
-            let known = header.iter().position(|known| *known == path);
+            let known = header.iter().position(|known| known.text == path);
             let at = known.unwrap_or(header.len());
             if known.is_none() {
-                header.push(path);
-                row.push(String::new());
+                header.push(TableCell::text(path));
+                row.push(TableCell::default());
             }
-            if !value.is_null() {
-                row[at] = as_text(&value).into_owned();
-            }
+            row[at] = cell(value, &options);
         }
         self.rows.push(row);
     }

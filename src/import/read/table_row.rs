@@ -81,14 +81,21 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
         }
         for (meaning, at_columns) in &columns.sources {
             if let ColumnMeaning::Fields(fields) = meaning {
-                let cells: Vec<&TableCell<'_>> = filled_cells(cells, at_columns).collect();
-                self.read_cells(fields, &cells);
+                let is_given = columns.pass_filters_of(fields[0], cells);
+                let mut found: Vec<&TableCell<'_>> = filled_cells(cells, at_columns).collect();
+                if !is_given {
+                    self.count_unmet(fields[0], &found);
+                    found.clear();
+                }
+                self.read_cells(fields, &found);
             }
         }
         self.set_open_year();
         self.notation = self.options.notation();
         for (index, constant) in &columns.constants {
-            if self.statement.is_null(*index) {
+            let metric = columns.metric_of(*index);
+            let lacks_metric = metric.is_some_and(|metric| self.statement.is_null(metric));
+            if self.statement.is_null(*index) && !lacks_metric {
                 self.statement.mark_constant(*index);
                 self.read_text(*index, constant);
             }
@@ -99,6 +106,16 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
             RowEdit::Set(self.statement.into())
         };
         Some((id.ok()?, edit))
+    }
+
+    /// Counts a cell that is left empty, since its row lacks a value that its field needs.
+    fn count_unmet(&mut self, field: usize, cells: &[&TableCell<'_>]) {
+        let column = &F::table().fields[field].column;
+        if cells.iter().any(|cell| !cell.is_blank())
+            && let Some(effects) = self.faults.effects()
+        {
+            *effects.unmet.entry(column.clone()).or_default() += 1;
+        }
     }
 
     /// Reports columns of one header that differ in the row, unless they are joined to a list.
@@ -590,7 +607,8 @@ pub(in crate::import) fn address<'c>(
     }
 }
 
-fn web_address(text: &str) -> Option<Url> {
+/// Returns the web address that a text is.
+pub(in crate::import) fn web_address(text: &str) -> Option<Url> {
     Url::parse(text)
         .ok()
         .filter(|url| matches!(url.scheme(), "http" | "https"))
@@ -612,15 +630,7 @@ const BEFORE_COUNTRY: [&str; 6] = [",", ";", "/", " - ", " – ", "("];
 /// Splits a text into at most so many texts.
 fn split_texts(text: &str, max: usize) -> Result<Vec<String>, Message> {
     let text = text.trim();
-    let separator = SEPARATORS
-        .into_iter()
-        .find(|separator| text.contains(separator))
-        .unwrap_or(SEPARATORS[0]);
-    let is_blank_or_separator = |sign: char| sign.is_whitespace() || matches!(sign, ',' | ';');
-    let mut parts: Vec<&str> = text
-        .split(separator)
-        .map(|part| part.trim_matches(is_blank_or_separator))
-        .collect();
+    let mut parts = split_at_signs(text);
     // An empty part keeps its position, unless there are too many.
     if parts.len() > max {
         parts.retain(|part| !part.is_empty());
@@ -632,6 +642,18 @@ fn split_texts(text: &str, max: usize) -> Result<Vec<String>, Message> {
         ));
     }
     Ok(parts.into_iter().map(str::to_owned).collect())
+}
+
+/// Splits a text at the first of the separators that it contains.
+pub(in crate::import) fn split_at_signs(text: &str) -> Vec<&str> {
+    let separator = SEPARATORS
+        .into_iter()
+        .find(|separator| text.contains(separator))
+        .unwrap_or(SEPARATORS[0]);
+    let is_blank_or_separator = |sign: char| sign.is_whitespace() || matches!(sign, ',' | ';');
+    text.split(separator)
+        .map(|part| part.trim_matches(is_blank_or_separator))
+        .collect()
 }
 
 /// Splits a place before its country. Without one, it is a city. Returns whether its end is clear.

@@ -15,7 +15,7 @@ use crate::model::fold::{comparable, is_blank};
 use crate::model::message::{Message, message};
 
 /// The maximum number of rows above the header.
-const MAX_ROWS_ABOVE: usize = 20;
+pub(in crate::import) const MAX_ROWS_ABOVE: usize = 20;
 
 /// A row of a table.
 pub(in crate::import) struct TableRow<'a> {
@@ -92,6 +92,10 @@ impl<F: Fields> TableSink for TableReader<'_, '_, F> {
         self.last_line = row.line + self.line_ends_in(row.cells);
         let options = self.rows.options;
         let bounds = &options.bounds;
+        if options.header_rows == Some(0) && matches!(self.header, HeaderState::Searching(_)) {
+            let names = vec![TableCell::default(); row.cells.len()];
+            self.read_header(row.line, &names)?;
+        }
         match std::mem::replace(&mut self.header, HeaderState::Found(None)) {
             HeaderState::Searching(above) => {
                 self.header = HeaderState::Searching(above);
@@ -245,7 +249,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
                 .map(|cell| cell.text.chars().take(300).collect())
                 .collect(),
         ));
-        let Some(title_rows) = above.len().checked_sub(options.header_rows.max(1)) else {
+        let Some(title_rows) = above.len().checked_sub(options.header_rows.unwrap_or(1)) else {
             return ControlFlow::Continue(());
         };
         let names = joined_header(
@@ -258,13 +262,14 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             .filter_map(|(at, name)| ColumnMeaning::find(table, options, name, 1, Some(at)))
             .collect();
         let filled = names.iter().filter(|name| !name.is_empty()).count();
-        // A column that is named by its letter is in each row.
+        // A column that is named by its letter is in each row, so it shows no header.
         let is_named = |(at, name): (usize, &String)| {
             ColumnMeaning::find(table, options, name, 1, None).is_some() && at < names.len()
         };
         let is_header = identify_rows::<F>(options, &meanings)
             && (meanings.len() > 1 || filled != 2 || title_rows == 0)
-            && (filled > 1 || names.iter().enumerate().any(is_named));
+            && (filled > 1 && options.header_rows.is_some()
+                || names.iter().enumerate().any(is_named));
         if !is_header {
             return if above.len() > MAX_ROWS_ABOVE {
                 self.report_missing_id()
@@ -286,7 +291,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             );
         }
         match options.header_rows {
-            0 | 1 => self.read_header(line, cells),
+            None | Some(1) => self.read_header(line, cells),
             _ => {
                 let cells: Vec<TableCell<'_>> = names.into_iter().map(TableCell::text).collect();
                 self.read_header(line, &cells)
@@ -351,8 +356,17 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
                 .map(|text| TableCell::text(text.as_str()))
                 .collect();
             if self.read_header(*line, &cells).is_continue() {
-                let message =
-                    "is not a header; the first row must name the columns, including `id`";
+                let names_letters = options.columns.iter();
+                let message = match names_letters
+                    .filter_map(|given| given.value.column.index)
+                    .next()
+                {
+                    Some(_) => {
+                        "no row has the name of a column, and letters such as `=A` fit any row; write in a recipe whether the \
+                         file has a header: `header_rows = 0`, or `header_rows = 1`"
+                    }
+                    None => "is not a header; the first row must name the columns, including `id`",
+                };
                 self.rows.add_file_fault(*line, message);
             }
             self.header = HeaderState::Found(None);

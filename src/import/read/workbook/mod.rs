@@ -83,39 +83,23 @@ impl Workbook {
         }
     }
 
-    /// Chooses the sheets to import: the one that `--sheet` names, else those named like a kind of rows. If there is
+    /// Chooses the sheets to import: those that the options name, else those named like a kind of rows. If there is
     /// none, it is the only visible sheet. The kind of the first and the last is `default_kind`, from the file name or
     /// `--dataset`.
     pub fn choose(
         &self,
         default_kind: Option<RowKind>,
-        sheet: Option<&str>,
+        sheets: &[String],
     ) -> io::Result<ChosenSheets> {
         let mut chosen = ChosenSheets {
             sheets: Vec::new(),
             skipped: Vec::new(),
         };
-        if let Some(wanted) = sheet {
-            let tables = self
-                .sheets()
-                .iter()
-                .filter(|sheet| sheet.typ == SheetType::WorkSheet);
-            let names: Vec<&str> = tables.map(|sheet| sheet.name.as_str()).collect();
-            let found = names.iter().find(|name| name.trim() == wanted.trim());
-            let kind = found.and_then(|name| default_kind.or_else(|| kind_from_name(name)));
-            return match (found, kind) {
-                (Some(name), Some(kind)) => {
-                    chosen.sheets.push((kind, (*name).to_owned()));
-                    Ok(chosen)
-                }
-                (Some(_), None) => Err(unusable(format!(
-                    "the sheet `{wanted}` needs a dataset; add, for example, `--dataset conferences`"
-                ))),
-                (None, _) => Err(unusable(format!(
-                    "it has no sheet `{wanted}`; its sheets are `{}`",
-                    names.join("`, `")
-                ))),
-            };
+        for wanted in sheets {
+            chosen.sheets.push(self.find_sheet(default_kind, wanted)?);
+        }
+        if !sheets.is_empty() {
+            return Ok(chosen);
         }
         let mut others = Vec::new();
         for sheet in self.sheets() {
@@ -154,6 +138,42 @@ impl Workbook {
             )));
         }
         Ok(chosen)
+    }
+
+    /// Finds a sheet by its name.
+    fn find_sheet(
+        &self,
+        default_kind: Option<RowKind>,
+        wanted: &str,
+    ) -> io::Result<(RowKind, String)> {
+        let tables = self
+            .sheets()
+            .iter()
+            .filter(|sheet| sheet.typ == SheetType::WorkSheet);
+        let names: Vec<&str> = tables.map(|sheet| sheet.name.as_str()).collect();
+        let found = names.iter().find(|name| name.trim() == wanted.trim());
+        let kind = found.and_then(|name| default_kind.or_else(|| kind_from_name(name)));
+        match (found, kind) {
+            (Some(name), Some(kind)) => Ok((kind, (*name).to_owned())),
+            (Some(_), None) => Err(unusable(format!(
+                "the sheet `{wanted}` needs a dataset; add, for example, `--dataset conferences`"
+            ))),
+            (None, _) => Err(unusable(format!(
+                "it has no sheet `{wanted}`; its sheets are `{}`",
+                names.join("`, `")
+            ))),
+        }
+    }
+
+    /// Returns the names of the visible sheets with cells.
+    pub fn visible_sheets(&self) -> Vec<String> {
+        let sheets = self.sheets().iter();
+        sheets
+            .filter(|sheet| {
+                sheet.typ == SheetType::WorkSheet && sheet.visible == SheetVisible::Visible
+            })
+            .map(|sheet| sheet.name.clone())
+            .collect()
     }
 
     /// Opens a sheet.

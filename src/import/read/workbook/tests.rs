@@ -126,7 +126,7 @@ fn shown<F: Fields>(workbook: &mut Workbook, sheet: &str, bounds: Bounds) -> Str
 /// The rows of the first sheet.
 fn shown_first<F: Fields>(properties: &str, sheets: &[SheetParts<'_>], bounds: Bounds) -> String {
     let mut workbook = workbook(properties, sheets, &bounds);
-    let chosen = workbook.choose(None, None).unwrap();
+    let chosen = workbook.choose(None, &[]).unwrap();
     shown::<F>(&mut workbook, &chosen.sheets[0].1, bounds)
 }
 
@@ -173,7 +173,7 @@ fn every_spelling_of_the_flag_for_1904_counts() {
         // The second sheet counts as the first.
         let sheets: &[SheetParts<'_>] = &[("organizations", "", ""), ("conferences", &rows, "")];
         let mut workbook = workbook(properties, sheets, &Bounds::default());
-        let chosen = workbook.choose(None, None).unwrap();
+        let chosen = workbook.choose(None, &[]).unwrap();
         let shown =
             shown::<ConferenceFields>(&mut workbook, &chosen.sheets[1].1, Bounds::default());
         assert_eq!(
@@ -289,7 +289,7 @@ fn each_sheet_has_its_own_columns_and_links() {
         ("tags", "", ""),
     ];
     let mut workbook = workbook("", sheets, &Bounds::default());
-    let chosen = workbook.choose(Some(RowKind::Tags), None).unwrap();
+    let chosen = workbook.choose(Some(RowKind::Tags), &[]).unwrap();
     let kinds: Vec<(RowKind, &str)> = chosen
         .sheets
         .iter()

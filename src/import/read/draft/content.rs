@@ -1,0 +1,222 @@
+//! What the cells of a column contain. The readers of an import decide.
+
+use std::collections::BTreeMap;
+
+use crate::import::lint::{is_area, is_placeholder, may_be_name};
+use crate::import::read::cells::{DecimalSign, Notation, TableCell, normalize, normalize_issn};
+use crate::import::read::dates::{DateOrder, date_range};
+use crate::import::read::draft::names::year_of;
+use crate::import::read::options::{ISSN_COLUMNS, fields_named};
+use crate::import::read::table_row::{split_at_signs, web_address};
+use crate::model::country::is_country;
+use crate::model::field::Field;
+use crate::model::fold::{comparable, is_blank};
+use crate::model::value::ValueKind;
+
+/// A column of a draft.
+#[derive(Debug)]
+pub(super) struct DraftColumn {
+    /// The name in the recipe: the header, `header#2`, or `=D`.
+    pub name: String,
+    pub header: String,
+    /// The cells of the sample that are not blank.
+    pub cells: Vec<TableCell<'static>>,
+    /// Whether no row of the sample is blank.
+    pub is_full: bool,
+    /// The fields that the column contains; none if it is ignored.
+    pub fields: Vec<&'static str>,
+    /// Why the column is ignored, although its header names a field.
+    pub reason: Option<String>,
+}
+
+impl DraftColumn {
+    pub fn new(
+        name: String,
+        header: String,
+        cells: impl Iterator<Item = TableCell<'static>>,
+    ) -> DraftColumn {
+        let all: Vec<TableCell<'static>> = cells.collect();
+        let count = all.len();
+        let cells: Vec<_> = all.into_iter().filter(|cell| !cell.is_blank()).collect();
+        DraftColumn {
+            name,
+            header,
+            is_full: cells.len() == count,
+            cells,
+            fields: Vec::new(),
+            reason: None,
+        }
+    }
+
+    /// Returns the texts of the cells.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.cells
+            .iter()
+            .map(|cell| cell.text.trim_matches(is_blank))
+    }
+
+    /// Returns the number of cells for which `is` returns true.
+    pub fn count(&self, is: impl Fn(&str) -> bool) -> usize {
+        self.texts().filter(|text| is(text)).count()
+    }
+
+    /// Returns true if most cells are so.
+    pub fn are_mostly(&self, is: impl Fn(&str) -> bool) -> bool {
+        self.count(is) * 2 > self.cells.len()
+    }
+
+    /// Returns the different texts with the numbers of their cells.
+    pub fn counted(&self) -> BTreeMap<&str, usize> {
+        let mut counts = BTreeMap::new();
+        for text in self.texts() {
+            *counts.entry(text).or_default() += 1;
+        }
+        counts
+    }
+
+    /// Returns the number of cells that say something, and how many of these the fields can have. A word in a column of
+    /// numbers or dates says that there is none.
+    pub fn shares(&self, fields: &[&str], notation: &Notation) -> (usize, usize) {
+        let kind = fields_named(fields[0]).next().map(|field| field.kind);
+        let has_digits = matches!(
+            kind,
+            Some(ValueKind::Number | ValueKind::Integer | ValueKind::Year | ValueKind::Date)
+        );
+        let says_something = |cell: &&TableCell<'_>| {
+            let has_digit = cell.text.bytes().any(|byte| byte.is_ascii_digit());
+            !is_absence(fields[0], &cell.text) && (has_digit || !has_digits)
+        };
+        let told: Vec<&TableCell<'_>> = self.cells.iter().filter(says_something).collect();
+        let taken = told
+            .iter()
+            .filter(|cell| are_taken(fields, cell, notation))
+            .count();
+        (told.len(), taken)
+    }
+}
+
+/// Returns true if a text says that there is no value.
+pub(super) fn is_absence(field: &str, text: &str) -> bool {
+    is_placeholder("", text.trim_matches(is_blank)) && !may_be_name(field, text)
+}
+
+/// Returns true for words that fill the cells of numbers and dates without a value, in some languages.
+pub(super) fn is_word_for_none(text: &str) -> bool {
+    #[rustfmt::skip]
+    const WORDS: &[&str] = &[
+        "ka", "keineangabe", "keineangaben", "nichtverfugbar", "folgt", "offen", "nochoffen", "aufanfrage", "nc", "nd", "ndp", "aconfirmer",
+        "adefinir", "nondisponible", "surdemande", "pordefinir", "porconfirmar", "sindatos", "sindato", "nodisponible", "aconsultar",
+        "dadefinire", "daconfermare", "nondisponibile", "brak", "brakdanych", "notlisted", "notyetannounced", "notannounced", "announcedlater",
+        "notyetknown", "notyet", "onrequest", "uponrequest", "contactus", "seewebsite", "seejournal", "several", "varies", "various", "variable",
+        "未定", "なし", "无", "暂无", "待定", "미정",
+    ];
+    let letters: String = comparable(text)
+        .chars()
+        .filter(|sign| sign.is_alphanumeric())
+        .collect();
+    WORDS.contains(&letters.as_str())
+}
+
+/// Returns true if an import can read the cell as these fields, perhaps with options for numbers and dates.
+pub(super) fn are_taken(fields: &[&str], cell: &TableCell<'_>, notation: &Notation) -> bool {
+    let text = &*cell.text;
+    match fields {
+        ["url"] => is_address(text) || cell.link.is_some(),
+        [column, ..] if ISSN_COLUMNS.contains(column) => has_issn(text),
+        ["start_date", _, ..] => is_range(text),
+        [column, ..] => fields_named(column).any(|field| is_taken(field, cell, notation)),
+        [] => false,
+    }
+}
+
+fn is_taken(field: &Field, cell: &TableCell<'_>, notation: &Notation) -> bool {
+    match field.kind {
+        ValueKind::Text => !is_data(cell),
+        ValueKind::Texts | ValueKind::Links(_) => !is_data(cell),
+        ValueKind::Number => [None, Some(DecimalSign::Point), Some(DecimalSign::Comma)]
+            .into_iter()
+            .any(|decimal| {
+                is_value(
+                    field,
+                    cell,
+                    &Notation {
+                        decimal,
+                        ..*notation
+                    },
+                )
+            }),
+        ValueKind::Date => [None, Some(DateOrder::Dmy), Some(DateOrder::Mdy)]
+            .into_iter()
+            .any(|dates| is_value(field, cell, &Notation { dates, ..*notation })),
+        _ => is_value(field, cell, notation),
+    }
+}
+
+/// Returns true if an import reads the cell as a value of a field of one value.
+pub(super) fn is_value(field: &Field, cell: &TableCell<'_>, notation: &Notation) -> bool {
+    let notation = Notation {
+        is_number: cell.is_number,
+        is_price: field.column.ends_with("_usd"),
+        ..*notation
+    };
+    normalize(field.kind, &cell.text, &notation).is_ok_and(|text| (field.rank_of)(&text) > 0)
+}
+
+/// Returns true if a text contains a valid ISSN.
+pub(super) fn has_issn(text: &str) -> bool {
+    split_at_signs(text)
+        .into_iter()
+        .chain([text])
+        .any(|part| normalize_issn(ISSN_COLUMNS[0], part).is_some())
+}
+
+/// Returns true if a text contains a date or a range of dates, in any order of day and month.
+pub(super) fn is_range(text: &str) -> bool {
+    [Some(DateOrder::Dmy), Some(DateOrder::Mdy)]
+        .into_iter()
+        .any(|order| date_range(text, order).is_ok_and(|range| range.is_some()))
+}
+
+/// Returns true if a text is a web address, perhaps without its scheme.
+pub(super) fn is_address(text: &str) -> bool {
+    web_address(text).is_some() || text.starts_with("www.") && !text.contains(char::is_whitespace)
+}
+
+/// Returns true if a text is a city with its country.
+pub(super) fn is_place(text: &str) -> bool {
+    text.rsplit_once([',', '('])
+        .is_some_and(|(_, country)| is_country(country.trim().trim_end_matches(')')))
+}
+
+/// Returns true if a text is a number, perhaps with a sign for percent or a currency.
+fn is_number(text: &str) -> bool {
+    let is_sign = |sign: char| matches!(sign, '.' | ',' | '%' | '$' | '€' | ' ');
+    text.bytes().any(|byte| byte.is_ascii_digit())
+        && text
+            .chars()
+            .all(|sign| sign.is_ascii_digit() || is_sign(sign))
+}
+
+/// Returns true if a cell is a number, a date, an ISSN or an address. The name of a column is none of these.
+pub(super) fn is_data(cell: &TableCell<'_>) -> bool {
+    let text = cell.text.trim_matches(is_blank);
+    let is_year = text.len() == 4 && year_of(text).is_some();
+    !is_year
+        && (is_number(text) || cell.is_date || has_issn(text) || is_range(text) || is_address(text))
+}
+
+/// Returns what most cells of a column are, if it is more than a text.
+pub(super) fn kind_of_cells(column: &DraftColumn) -> &'static str {
+    let are_mostly = |is: fn(&str) -> bool| column.are_mostly(is);
+    match () {
+        () if column.cells.is_empty() => "cells",
+        () if are_mostly(has_issn) => "valid ISSNs",
+        () if are_mostly(is_range) => "dates",
+        () if are_mostly(is_address) => "web addresses",
+        () if are_mostly(is_place) => "places",
+        () if are_mostly(is_country) => "countries",
+        () if are_mostly(is_area) => "therapy areas",
+        () if column.count(is_number) == column.cells.len() => "numbers",
+        () => "cells",
+    }
+}

@@ -1,0 +1,178 @@
+//! Drafts of recipes: the columns of a file, each with its best field.
+//!
+//! The steps:
+//! 1. `sample` has the first rows.
+//! 2. `header` finds the header and the columns.
+//! 3. `assign` gives each column the fields that its header (`names`) and its cells (`content`, `currency`) allow.
+//! 4. `notation` finds out how the file writes numbers, dates, lists and gaps.
+//! 5. `toml_text` writes the recipe.
+
+mod assign;
+mod content;
+mod currency;
+mod header;
+pub(in crate::import) mod names;
+mod notation;
+mod toml_text;
+
+use std::io;
+use std::path::Path;
+
+use crate::import::findings::Findings;
+use crate::import::read::cells::{Container, DecimalSign};
+use crate::import::read::dates::DateOrder;
+use crate::import::read::draft::assign::{Assigned, assign};
+use crate::import::read::draft::header::{Header, columns};
+use crate::import::read::draft::notation::{
+    Reading, date_order, decimal_sign, empty_in_field, empty_texts, list_separator,
+};
+use crate::import::read::options::{InputError, ReadOptions};
+use crate::import::read::sample::FileSample;
+use crate::import::read::source::{RowKind, Source, SourceContent};
+use crate::import::read::workbook::Workbook;
+use crate::model::flat;
+use crate::model::fold::comparable;
+
+/// Drafts a recipe for a file. If no sheet of a workbook is chosen, it is for the one with most columns that are read.
+/// Returns `None` if no row is found, with the faults of reading.
+pub fn draft_recipe(
+    source: &Source,
+    kind: RowKind,
+    sheet: Option<&str>,
+) -> Result<(Option<Draft>, Findings), InputError> {
+    let mut sheets = match sheet {
+        Some(sheet) => vec![sheet.to_owned()],
+        None => sheets_of(source)
+            .map_err(|error| InputError::unreadable(Path::new(&*source.name), &error))?,
+    };
+    let needs_sheet = sheet.is_some() || sheets.len() > 1;
+    if sheets.is_empty() {
+        sheets.push(String::new());
+    }
+    let mut best: Option<(usize, Draft)> = None;
+    let mut bad = Findings::default();
+    for (at, sheet) in sheets.iter().enumerate() {
+        let chosen = if needs_sheet {
+            std::slice::from_ref(sheet)
+        } else {
+            &[]
+        };
+        let sample = FileSample::read(source, kind, chosen)?;
+        let draft = sample.draft();
+        bad.extend(sample.bad.kept().iter().cloned());
+        let count = |draft: &Draft| (draft.has_name(), draft.mapped_count());
+        if let Some(draft) = draft
+            && best
+                .as_ref()
+                .is_none_or(|(_, best)| count(&draft) > count(best))
+        {
+            best = Some((at, draft));
+        }
+    }
+    let draft = best.map(|(at, draft)| {
+        if !needs_sheet {
+            return draft;
+        }
+        let sheet = sheets.remove(at);
+        draft.with_sheet(sheet, sheets)
+    });
+    Ok((draft, bad))
+}
+
+/// Returns the names of the sheets of a workbook that are visible; none for another file.
+fn sheets_of(source: &Source) -> io::Result<Vec<String>> {
+    let options = ReadOptions::default();
+    match source.open(&options)? {
+        SourceContent::Text { .. } => Ok(Vec::new()),
+        SourceContent::Workbook(file) => {
+            Ok(Workbook::open(file, &options.bounds)?.visible_sheets())
+        }
+    }
+}
+
+/// A recipe for a file, drafted from its first rows.
+#[derive(Debug)]
+pub struct Draft {
+    kind: RowKind,
+    sheet: Option<String>,
+    other_sheets: Vec<String>,
+    encoding: Option<&'static str>,
+    header_rows: usize,
+    /// Whether the file has the columns of an export. Then its ids are those of the database.
+    is_export: bool,
+    assigned: Assigned,
+    decimal: Reading<DecimalSign>,
+    dates: Reading<DateOrder>,
+    separator: Reading<&'static str>,
+    empty: Vec<&'static str>,
+    /// The texts that count as empty in a field, with the numbers of their cells.
+    empty_in: Vec<(&'static str, Vec<(String, usize)>)>,
+}
+
+impl FileSample {
+    /// Drafts a recipe. Returns `None` if the file has no row.
+    pub fn draft(&self) -> Option<Draft> {
+        let kind = self.kind;
+        let rows = &*self.rows;
+        let header = match self.notation.container {
+            _ if rows.is_empty() => return None,
+            Container::Json => Header { first: 0, rows: 1 },
+            Container::Csv | Container::Sheet | Container::OldSheet => Header::find(kind, rows),
+        };
+        let notation = self.notation;
+        let columns = columns(rows, header);
+        let is_export = flat::columns(kind.table(), false).iter().all(|name| {
+            let name = comparable(name);
+            columns
+                .iter()
+                .any(|column| comparable(&column.name) == name)
+        });
+        let assigned = assign(kind, columns, header.rows > 0, &notation);
+        let columns = &assigned.columns;
+        let empty = empty_texts(columns);
+        let empty_in = columns.iter().filter_map(|column| {
+            let texts = empty_in_field(column, &empty, &notation);
+            let field = column.fields.first().filter(|_| !texts.is_empty())?;
+            let texts = texts
+                .into_iter()
+                .map(|(text, count)| (text.to_owned(), count));
+            Some((*field, texts.collect()))
+        });
+        Some(Draft {
+            kind,
+            sheet: None,
+            other_sheets: Vec::new(),
+            encoding: self.encoding.map(|encoding| encoding.name()),
+            header_rows: header.rows,
+            is_export,
+            decimal: decimal_sign(columns, &notation),
+            dates: date_order(columns),
+            separator: list_separator(columns),
+            empty_in: empty_in.collect(),
+            empty,
+            assigned,
+        })
+    }
+}
+
+impl Draft {
+    /// Returns true if a column is read as the name.
+    pub fn has_name(&self) -> bool {
+        self.assigned.column_of("name").is_some()
+    }
+
+    /// Returns the number of columns that are read.
+    pub fn mapped_count(&self) -> usize {
+        let columns = self.assigned.columns.iter();
+        columns.filter(|column| !column.fields.is_empty()).count()
+    }
+
+    /// Sets the sheet that was drafted, and the names of the other sheets.
+    pub fn with_sheet(self, sheet: String, other_sheets: Vec<String>) -> Draft {
+        Draft {
+            sheet: Some(sheet),
+            other_sheets,
+            ..self
+        }
+    }
+}

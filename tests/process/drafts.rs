@@ -1,0 +1,455 @@
+//! Drafted recipes: invented lists in the shapes of public ones are loaded in two commands, or the draft says what it
+//! cannot read.
+
+use std::fs;
+use std::panic::catch_unwind;
+
+use serde_json::Value;
+
+use super::site::Site;
+
+/// A list of others.
+struct Shape {
+    kind: &'static str,
+    content: &'static str,
+    /// Parts of the draft.
+    says: &'static [&'static str],
+    /// Some members of the stored rows, by id.
+    stored: &'static [&'static str],
+}
+
+/// Drafts a recipe for a file.
+fn draft(site: &Site, kind: &str, name: &str) -> String {
+    let drafted = site.run(["template", kind, "--from", name]);
+    assert_eq!(drafted.code, Some(0), "{drafted:?}");
+    drafted.stdout
+}
+
+/// Drafts a recipe, imports the file by it, and compares the stored rows.
+fn check(name: &str, shape: &Shape) {
+    let site = Site::new();
+    site.write(name, shape.content);
+    let recipe = draft(&site, shape.kind, name);
+    for part in shape.says {
+        assert!(
+            recipe.contains(part),
+            "{part:?} is missing:\n{}\n{recipe}",
+            shape.content
+        );
+    }
+    site.write("list.toml", &recipe);
+    let done = site.run([
+        "import",
+        name,
+        "--recipe",
+        "list.toml",
+        "--create",
+        "--json",
+    ]);
+    assert_eq!(done.code, Some(0), "{}\n{recipe}\n{done:?}", shape.content);
+    // A second run of the same list changes nothing.
+    let again = site.json(["import", name, "--recipe", "list.toml"]);
+    let counts = &again["datasets"][shape.kind];
+    if !counts.is_null() {
+        assert_eq!(
+            (&counts["added"], &counts["changed"]),
+            (&0.into(), &0.into()),
+            "{again}"
+        );
+    }
+    let stored = stored(&site, shape.kind);
+    let told = format!("{}\n{recipe}\n{done:?}\n{stored:#?}", shape.content);
+    assert_eq!(stored.len(), shape.stored.len(), "{told}");
+    for (row, expected) in stored.iter().zip(shape.stored) {
+        let expected: Value = serde_json::from_str(expected).unwrap();
+        for (member, value) in expected.as_object().unwrap() {
+            let found = row.pointer(&format!("/{}", member.replace('.', "/")));
+            assert_eq!(found, Some(value), "{member}: {told}");
+        }
+    }
+}
+
+/// Returns the stored rows of a kind.
+fn stored(site: &Site, kind: &str) -> Vec<Value> {
+    site.json(["export", "out"]);
+    let rows = fs::read_to_string(site.path(&format!("out/{kind}.jsonl"))).unwrap();
+    fs::remove_dir_all(site.path("out")).unwrap();
+    rows.lines()
+        .map(|row| serde_json::from_str(row).unwrap())
+        .collect()
+}
+
+#[rustfmt::skip]
+const TABLES: &[Shape] = &[
+    // A directory of open journals.
+    Shape {
+        kind: "journals",
+        content: "Journal title,Journal URL,URL in DOAJ,When did the journal start to publish all content using an open license?,\
+                  Journal ISSN (print version),Journal EISSN (online version),Keywords,Publisher,Country of publisher,Journal license,APC,APC amount\n\
+                  Heart A,https://a.example.org,https://doaj.example.org/toc/1,2011,0028-4793,1533-4406,\"heart, lung\",House,Italy,CC BY,Yes,1500 USD\n\
+                  Heart B,https://b.example.org,https://doaj.example.org/toc/2,2012,,1474-547X,,House,Spain,CC BY-NC,No,\n",
+        says: &[
+            "\"Journal title\" = \"name\"", "\"APC amount\" = \"publishing_apc_usd\"",
+            "\"URL in DOAJ\",    # 2 web addresses, such as `https://doaj.example.org/toc/1`",
+            "\"APC\",    # 2 cells, such as `Yes`; not read as `publishing_apc_usd`",
+        ],
+        stored: &[
+            r#"{"name":"Heart A","url":"https://a.example.org","issn_print":"0028-4793","issn_online":"1533-4406","publisher":"House","publishing.content_license":"CC BY","publishing.apc_usd":1500.0}"#,
+            r#"{"name":"Heart B","issn_print":null,"issn_online":"1474-547X","publishing.apc_usd":null}"#,
+        ],
+    },
+    // Prices in several currencies within the cells: too few are dollars.
+    Shape {
+        kind: "journals",
+        content: "Journal title,APC amount\nHeart A,1500 USD\nHeart B,900 EUR\nHeart C,700 GBP\n",
+        says: &["\"APC amount\",    # 3 cells, such as `1500 USD`; not read as `publishing_apc_usd`, since only 1 of 3 cells can be"],
+        stored: &[r#"{"name":"Heart A","publishing.apc_usd":null}"#, "{}", "{}"],
+    },
+    // A ranking with semicolons, decimal commas and two ISSNs in a cell.
+    Shape {
+        kind: "journals",
+        content: "Rank;Sourceid;Title;Type;Issn;SJR;SJR Best Quartile;H index;Total Docs. (2024);Country;Publisher;Coverage\n\
+                  1;12;\"Heart A\";journal;\"00284793, 15334406\";22,797;Q1;120;12;United States;House;1950-2025\n\
+                  2;13;\"Heart B\";journal;1474547X;0,319;Q4;3;4;Japan;House;2001-2025\n\
+                  3;14;\"Heart C\";journal;-;;Q4;1;4;Japan;House;2003\n",
+        says: &["decimal = \"comma\"", "empty = [\"-\"]", "\"Country\",    # 3 countries", "\"Issn\" = [\"issn_print\", \"issn_online\"]"],
+        stored: &[
+            r#"{"name":"Heart A","issn_print":"0028-4793","issn_online":"1533-4406","sjr":22.797,"h_index":120,"publisher":"House"}"#,
+            r#"{"name":"Heart B","issn_print":"1474-547X","issn_online":null,"sjr":0.319,"h_index":3}"#,
+            r#"{"name":"Heart C","issn_print":null,"sjr":null}"#,
+        ],
+    },
+    // A citation report: a title above, a footer below, a quoted percent sign, and gaps.
+    Shape {
+        kind: "journals",
+        content: "\"Journal Data Filtered By:  Selected JCR Year: 2024\"\n\n\
+                  Journal name,JCR Abbreviation,Publisher,ISSN,eISSN,Category,Total Citations,2024 JIF,JIF Quartile,2024 JCI,% of Citable OA,5-Year JIF\n\
+                  \"HEART A\",HEART A,HOUSE,\"0028-4793\",\"1533-4406\",CARDIAC - SCIE,\"1,234\",\"88.5\",Q1,1.2,\"25.18\"%,90.1\n\
+                  \"HEART B\",HEART B,HOUSE,\"N/A\",\"1474-547X\",CARDIAC - SCIE,12,\"<0.1\",Q4,0.2,\"1.45\"%,\n\n\
+                  Copyright (c) 2025 Example \nBy exporting the selected data; you agree to the terms \n",
+        says: &[
+            "match = [[\"issn\"], [\"name\"]]", "# new = false", "# update = [\"abbv\", \"publisher\", \"impact_factor\", \"impact_factor_year\"]",
+            "\"2024 JIF\" = \"impact_factor\"", "impact_factor_year = 2024", "\"<0.1\",    # 1 cell",
+        ],
+        stored: &[
+            r#"{"name":"HEART A","impact_factor":88.5,"impact_factor_year":2024,"issn_print":"0028-4793"}"#,
+            r#"{"name":"HEART B","impact_factor":null,"impact_factor_year":null,"issn_print":null,"issn_online":"1474-547X"}"#,
+        ],
+    },
+    // Several years of a metric: the latest counts.
+    Shape {
+        kind: "journals",
+        content: "Journal,IF 2022,IF 2023,CiteScore 2023\nHeart A,4.1,4.4,7.5\n",
+        says: &["\"IF 2022\",    # 1 number, such as `4.1`; `impact_factor` is read from `IF 2023`", "impact_factor_year = 2023"],
+        stored: &[r#"{"impact_factor":4.4,"impact_factor_year":2023,"citescore":7.5}"#],
+    },
+    // Exact names, and an ISSN that repeats another column.
+    Shape {
+        kind: "journals",
+        content: "journal_full_title,issn,issn_print,issn_electronic\nAlpha Journal of Lungs,1533-4406,0028-4793,1533-4406\nBeta Archives,1865-1542,,1865-1542\n",
+        says: &["\"issn\",    # 2 valid ISSNs, such as `1533-4406`; `issn_print` is read from `issn_print`"],
+        stored: &[
+            r#"{"name":"Alpha Journal of Lungs","issn_print":"0028-4793","issn_online":"1533-4406"}"#,
+            r#"{"name":"Beta Archives","issn_print":null,"issn_online":"1865-1542"}"#,
+        ],
+    },
+    // A price list with a column of currencies.
+    Shape {
+        kind: "journals",
+        content: "Journal,ISSN,Currency,APC\nAlpha Journal of Lungs,0028-4793,USD,2500\nBeta Archives,1533-4406,EUR,900\n",
+        says: &["[where.publishing_apc_usd]\n\"Currency\" = [\"USD\"]"],
+        stored: &[r#"{"publishing.apc_usd":2500.0}"#, r#"{"publishing.apc_usd":null}"#],
+    },
+    // The same in German, with signs and a price that names nothing.
+    Shape {
+        kind: "journals",
+        content: "Zeitschrift;Verlag;Währung;Preis\nHerz A;Haus;$;2500\nHerz B;Haus;€;900\nHerz C;Haus;US$;1000\n",
+        says: &["\"Währung\" = [\"$\", \"US$\"]"],
+        stored: &[r#"{"name":"Herz A","publisher":"Haus","publishing.apc_usd":2500.0}"#, r#"{"publishing.apc_usd":null}"#, r#"{"publishing.apc_usd":1000.0}"#],
+    },
+    // No price is in dollars.
+    Shape {
+        kind: "journals",
+        content: "Journal,APC,Currency\nHeart A,2500,EUR\nHeart B,900,GBP\n",
+        says: &["\"APC\",    # 2 numbers, such as `2500`; no row has US dollars in `Currency`", "\"Currency\",    # 2 cells, such as `EUR`"],
+        stored: &[r#"{"publishing.apc_usd":null}"#, "{}"],
+    },
+    // Two header rows with a group of prices, and a title above.
+    Shape {
+        kind: "journals",
+        content: "Price list 2026,,,,,\nISSN,Title,Publishing model,List price,,\n,,,USD,EUR,GBP\n0028-4793,Heart A,Hybrid,3000,2600,2300\n\
+                  1474-547X,Heart B,Open access,3100,2700,2400\n",
+        says: &["header_rows = 2", "\"List price USD\" = \"publishing_apc_usd\"", "\"List price EUR\",    # 2 numbers, such as `2600`"],
+        stored: &[r#"{"name":"Heart A","publishing.access":"hybrid","publishing.apc_usd":3000.0}"#, r#"{"publishing.access":"open"}"#],
+    },
+    // Prices in columns that name their currency.
+    Shape {
+        kind: "journals",
+        content: "Journal Title,APC (EUR),APC (USD),APC (£)\nHeart A,2000,2500,1800\nHeart B,see website,see website,see website\nHeart C,see website,see website,\n",
+        says: &["\"APC (USD)\" = \"publishing_apc_usd\"", "\"see website\",    # 2 cells", "\"APC (EUR)\",    # 3 cells, such as `2000`"],
+        stored: &[r#"{"publishing.apc_usd":2500.0}"#, r#"{"publishing.apc_usd":null}"#, "{}"],
+    },
+    // A header of a price with a foreign sign alone.
+    Shape {
+        kind: "journals",
+        content: "Journal,APC (€)\nHeart A,2000\n",
+        says: &["\"APC (€)\",    # 1 number, such as `2000`; prices in another currency than US dollars"],
+        stored: &[r#"{"publishing.apc_usd":null}"#],
+    },
+    // A national register with codes, Spanish headers and zeros for ISSNs.
+    Shape {
+        kind: "journals",
+        content: "Código,Título de la revista,ISSN impreso,ISSN electrónico,Editorial,País,Página web\n\
+                  R001,Revista Alfa,0028-4793,0000-0000,Casa,España,https://alfa.example.es\nR002,Revista Beta,0000-0000,1533-4406,Casa,España,www.beta.example.es\n",
+        says: &["issn_print = [\n    \"0000-0000\",    # 1 cell", "\"Código\",    # 2 cells, such as `R001`"],
+        stored: &[
+            r#"{"name":"Revista Alfa","issn_print":"0028-4793","issn_online":null,"publisher":"Casa","url":"https://alfa.example.es"}"#,
+            r#"{"name":"Revista Beta","issn_print":null,"issn_online":"1533-4406"}"#,
+        ],
+    },
+    // Polish and French headers.
+    Shape {
+        kind: "journals",
+        content: "Lp.;Tytuł czasopisma;ISSN druk;e-ISSN;Wydawca;Punkty\n1;Serce;0028-4793;1533-4406;Dom;140\n",
+        says: &["\"Punkty\",    # 1 number, such as `140`"],
+        stored: &[r#"{"name":"Serce","issn_print":"0028-4793","issn_online":"1533-4406","publisher":"Dom"}"#],
+    },
+    Shape {
+        kind: "journals",
+        content: "Titre de la revue;Éditeur;ISSN papier;ISSN en ligne;Facteur d'impact 2023\nCœur;Maison;0028-4793;1533-4406;3,2\n",
+        says: &["decimal = \"comma\"", "impact_factor_year = 2023"],
+        stored: &[r#"{"name":"Cœur","publisher":"Maison","impact_factor":3.2,"impact_factor_year":2023}"#],
+    },
+    // Ids of another database, and an unnamed column at the right.
+    Shape {
+        kind: "journals",
+        content: "ID,Journal,Publisher,\n17,Heart A,House,new\n18,Heart B,House,\n",
+        says: &["\"ID\",    # 2 numbers, such as `17`; map it to `id` only if", "\"=D\",    # 1 cell, such as `new`"],
+        stored: &[r#"{"id":1,"name":"Heart A"}"#, r#"{"id":2,"name":"Heart B"}"#],
+    },
+    // The index of a data frame, and a column of booleans.
+    Shape {
+        kind: "journals",
+        content: ",title,issn,is_oa\n0,Heart A,0028-4793,True\n1,Heart B,1533-4406,False\n",
+        says: &["\"=A\",    # 2 numbers, such as `0`", "\"is_oa\",    # 2 cells, such as `True`; not read as `publishing_access`"],
+        stored: &[r#"{"name":"Heart A","issn_print":"0028-4793"}"#, r#"{"issn_print":"1533-4406"}"#],
+    },
+    // Words of access, one of which is unknown.
+    Shape {
+        kind: "journals",
+        content: "Journal,OA status\nHeart A,Gold\nHeart B,Hybrid\nHeart C,Bronze\nHeart D,Bronze\nHeart E,Closed\n",
+        says: &["publishing_access = [\n    \"Bronze\",    # 2 cells"],
+        stored: &[r#"{"publishing.access":"open"}"#, r#"{"publishing.access":"hybrid"}"#, r#"{"publishing.access":null}"#, "{}", r#"{"publishing.access":"subscription"}"#],
+    },
+    // A table without a header.
+    Shape {
+        kind: "journals",
+        content: "0028-4793,Alpha Journal of Lungs,https://alpha.example\n1533-4406,Beta Archives,https://beta.example\n1865-1542,Gamma Letters,https://gamma.example\n",
+        says: &["header_rows = 0", "\"=B\" = \"name\""],
+        stored: &[
+            r#"{"name":"Alpha Journal of Lungs","issn_print":"0028-4793","url":"https://alpha.example"}"#,
+            r#"{"name":"Beta Archives"}"#,
+            r#"{"name":"Gamma Letters","issn_print":"1865-1542"}"#,
+        ],
+    },
+    // Exact columns next to columns that say the same in other words.
+    Shape {
+        kind: "conferences",
+        content: "title,full_name,year,date,start,end,place,city,country\n\
+                  AD,Alpha Days,2026,\"May 3, 2026\",2026-05-03,2026-05-05,\"Graz, Styria\",Graz,Austria\nBD,Beta Days,2026,\"June 3, 2026\",2026-06-03,2026-06-05,\"Bonn\",Bonn,Germany\n",
+        says: &["\"title\",    # 2 cells, such as `AD`; `name` is read from `full_name`", "\"date\",    # 2 dates, such as `May 3, 2026`; `start_date` is read from `start`"],
+        stored: &[
+            r#"{"name":"Alpha Days","year":2026,"start_date":"2026-05-03","end_date":"2026-05-05","city":"Graz","country":"Austria"}"#,
+            r#"{"name":"Beta Days","start_date":"2026-06-03","end_date":"2026-06-05","city":"Bonn","country":"Germany"}"#,
+        ],
+    },
+    // Deadlines of conferences, as programs write them.
+    Shape {
+        kind: "conferences",
+        content: "name,cfp_link,submission_due,conf_start,conf_loc\nAlpha Days,https://alpha.example/cfp,2026.01.15,2026.05.03,Graz AT\nBeta Days,https://beta.example,2026.02.15,2026.06.03,Bonn DE\n",
+        says: &["\"cfp_link\" = \"url\""],
+        stored: &[
+            r#"{"name":"Alpha Days","abstract_due_date":"2026-01-15","start_date":"2026-05-03","year":2026,"url":"https://alpha.example/cfp"}"#,
+            r#"{"name":"Beta Days","abstract_due_date":"2026-02-15"}"#,
+        ],
+    },
+    Shape {
+        kind: "conferences",
+        content: "name,url,cfpUrl,cfpEndDate,startDate,endDate,city,country,online\nAlpha Days,https://alpha.example,https://alpha.example/cfp,2026-01-15,2026-05-03,2026-05-05,Graz,Austria,false\n",
+        says: &["\"cfpUrl\",    # 1 web address, such as `https://alpha.example/cfp`; `url` is read from `url`", "\"cfpEndDate\" = \"abstract_due_date\""],
+        stored: &[r#"{"url":"https://alpha.example","abstract_due_date":"2026-01-15","end_date":"2026-05-05"}"#],
+    },
+    // A society's calendar: ranges, places, the number of each society, and notes.
+    Shape {
+        kind: "conferences",
+        content: "Meeting;Dates;Place;Website;Society 1;Society 2;Notes\nHeart Days;12–15 March 2026;Rome, Italy;https://a.example.org;S1;S2;x\n\
+                  Lung Days;30 Sep - 2 Oct 2026;Chicago, IL, USA;;S1;;\nLiver Day;5th March 2026;TBA;;;S2;\n",
+        says: &["match = [[\"name\", \"start_date\"], [\"name\", \"year\"]]", "city = [\n    \"TBA\",    # 1 cell", "create_links = true"],
+        stored: &[
+            r#"{"name":"Heart Days","start_date":"2026-03-12","end_date":"2026-03-15","year":2026,"city":"Rome","country":"Italy"}"#,
+            r#"{"name":"Lung Days","start_date":"2026-09-30","end_date":"2026-10-02","city":"Chicago, IL"}"#,
+            r#"{"name":"Liver Day","start_date":"2026-03-05","end_date":"2026-03-05","city":null}"#,
+        ],
+    },
+    // German: decimal signs, dates with points, a title above.
+    Shape {
+        kind: "conferences",
+        content: "Kongresskalender 2026;;;;;\n;;;;;\nVeranstaltung;Beginn;Ende;Ort;Land;Einreichfrist\nHerztage;12.3.2026;15.3.2026;Wien;Österreich;1.12.2025\nLungentage;3.4.2026;4.4.2026;Graz;Österreich;k. A.\n",
+        says: &["\"Einreichfrist\" = \"abstract_due_date\""],
+        stored: &[
+            r#"{"name":"Herztage","start_date":"2026-03-12","end_date":"2026-03-15","city":"Wien","abstract_due_date":"2025-12-01"}"#,
+            r#"{"name":"Lungentage","abstract_due_date":null}"#,
+        ],
+    },
+    // Dates whose order one cell shows, and years of two digits.
+    Shape {
+        kind: "conferences",
+        content: "Event,From,To\nHeart Days,03/04/2026,05/04/2026\nLung Days,28/05/2026,30/05/2026\n",
+        says: &["dates = \"dmy\""],
+        stored: &[r#"{"start_date":"2026-04-03","end_date":"2026-04-05"}"#, r#"{"start_date":"2026-05-28"}"#],
+    },
+    Shape {
+        kind: "conferences",
+        content: "Event,From,To\nHeart Days,3/4/26,3/7/26\nLung Days,5/28/26,5/30/26\n",
+        says: &["dates = \"mdy\""],
+        stored: &[r#"{"start_date":"2026-03-04","end_date":"2026-03-07"}"#, r#"{"start_date":"2026-05-28"}"#],
+    },
+    Shape {
+        kind: "conferences",
+        content: "Event,When\nHeart Days,12-Mar-26\nLung Days,3-Apr-26\n",
+        says: &["dates = \"dmy\""],
+        stored: &[r#"{"start_date":"2026-03-12"}"#, r#"{"start_date":"2026-04-03","year":2026}"#],
+    },
+    // A group above each column.
+    Shape {
+        kind: "conferences",
+        content: "Congress,When,,Where,,Deadlines,\n,From,To,City,Country,Abstract,Late-breaking\nHeart Days,2026-03-12,2026-03-15,Rome,Italy,2025-12-01,2026-01-15\n",
+        says: &["header_rows = 2", "\"When From\" = [\"start_date\", \"year\"]"],
+        stored: &[r#"{"name":"Heart Days","start_date":"2026-03-12","end_date":"2026-03-15","city":"Rome","country":"Italy","abstract_due_date":"2025-12-01","late_breaking_due_date":"2026-01-15"}"#],
+    },
+    // Areas in one cell, separated by a comma or a bar.
+    Shape {
+        kind: "conferences",
+        content: "Conference name,Specialty,Start date\nHeart Days,\"Cardiology, Surgery\",2026-03-12\nLung Days,Surgery,2026-04-12\nBoth Days,\"Surgery, Cardiology\",2026-05-12\n",
+        says: &["list_separator = \",\""],
+        stored: &[r#"{"therapy_areas":["Cardiology","Surgery"]}"#, r#"{"therapy_areas":["Surgery"]}"#, r#"{"therapy_areas":["Cardiology","Surgery"]}"#],
+    },
+    Shape {
+        kind: "conferences",
+        content: "Conference name|Topics|Start date\nHeart Days|Cardiology;Surgery|2026-03-12\n",
+        says: &["list_separator = \";\""],
+        stored: &[r#"{"therapy_areas":["Cardiology","Surgery"]}"#],
+    },
+    // Columns of booleans, and a status.
+    Shape {
+        kind: "conferences",
+        content: "Event,Start,Oral,Poster,Encore,Date status\nHeart Days,2026-03-12,yes,no,,confirmed\n",
+        says: &["\"Oral\" = \"formats_oral\""],
+        stored: &[r#"{"formats.oral":true,"formats.poster":false,"formats.encore":null,"start_date_status":"confirmed"}"#],
+    },
+    // A column whose name says one thing, and its cells another.
+    Shape {
+        kind: "conferences",
+        content: "Event,Start,Registration opens,Location\nHeart Days,2026-03-12,2025-09-01,https://map.example/1\n",
+        says: &["\"Registration opens\",    # 1 date, such as `2025-09-01`", "\"Location\",    # 1 web address, such as `https://map.example/1`; not read as `city`"],
+        stored: &[r#"{"start_date":"2026-03-12","city":null}"#],
+    },
+    // Names in Japanese.
+    Shape {
+        kind: "organizations",
+        content: "学会ID,正式名称,略称,法人格,会員数,ウェブサイト\nSOC001,一般社団法人心臓学会,心臓学会,一般社団法人,122057,https://www.naika.example.jp/\n",
+        says: &["\"学会ID\",    # 1 cell, such as `SOC001`"],
+        stored: &[r#"{"name":"一般社団法人心臓学会","abbv":"心臓学会","type":"一般社団法人","url":"https://www.naika.example.jp/"}"#],
+    },
+];
+
+/// Lists that no recipe can read as they are: the kind, the content, and the parts of the draft that say so.
+#[rustfmt::skip]
+const LOUD: &[(&str, &str, &[&str])] = &[
+    // A table of an encyclopedia, whose rows have no name.
+    (
+        "conferences",
+        "Edition,Date,Location,Venue\n12th,\"July 5–9, 2026\",\"Vienna, Austria\",Messe\n",
+        &["# No column is read as `name`, so no row can be new", "list.csv:2: name: is required", "\"Edition\",    # 1 cell, such as `12th`; not read as `year`"],
+    ),
+    // A table of texts without known names: the first row may be a record.
+    (
+        "journals",
+        "Alpha Journal of Lungs,Alpha J Lungs\nBeta Archives,Beta Arch\nGamma Letters,Gamma Lett\n",
+        &["# No column is read as `name`", "header_rows = 0    # the first row looks like those below", "\"=A\",    # 3 cells, such as `Alpha Journal of Lungs`"],
+    ),
+    // A row without a name is no header, and a row of its own.
+    (
+        "conferences",
+        "Event;Start;City\n;2026-01-15;Graz\nHeart Days;2026-02-15;Wien\nLung Days;2026-03-15;Linz\n",
+        &["# 1 fault would refuse the import:\n#   list.csv:2: name: is required", "\"Start\" = [\"start_date\", \"year\"]", "\"City\" = \"city\""],
+    ),
+    // Numbers and dates with two meanings.
+    (
+        "journals",
+        "Journal,SJR\nHeart A,\"1,234\"\nHeart B,\"2,345\"\n",
+        &["# decimal =     # write \"comma\" or \"point\": 2 cells, such as `1,234`, may mean both", "may be 1234 or 1.234"],
+    ),
+    (
+        "conferences",
+        "Event,Start\nHeart Days,3/4/2026\nLung Days,5/6/2026\n",
+        &["# dates =     # write \"dmy\" or \"mdy\": 2 cells, such as `3/4/2026`, may mean both"],
+    ),
+    // Faults below the rows from which the draft is made are counted, too.
+    ("journals", "Journal,ISSN\nHeart A,0028-4793\n,1533-4406\n", &["The whole file has 2 rows. Filled: name 1, issn_print 2.", "list.csv:3: name: is required"]),
+];
+
+#[test]
+fn drafts_say_what_they_cannot_read() {
+    for (kind, content, says) in LOUD {
+        let site = Site::new();
+        site.write("list.csv", content);
+        let recipe = draft(&site, kind, "list.csv");
+        for part in *says {
+            assert!(
+                recipe.contains(part),
+                "{part:?} is missing:\n{content}\n{recipe}"
+            );
+        }
+        site.write("list.toml", &recipe);
+        let done = site.run(["import", "list.csv", "--recipe", "list.toml", "--create"]);
+        assert_eq!(done.code, Some(1), "{content}\n{recipe}\n{done:?}");
+    }
+}
+
+#[test]
+fn letters_need_the_number_of_header_rows() {
+    let recipe = "dataset = \"journals\"\nmatch = [[\"name\"]]\n";
+    let columns = "[columns]\n\"=A\" = \"name\"\n\"=B\" = \"abbv\"\n";
+    let list =
+        "Alpha Journal of Lungs,Alpha J Lungs\nBeta Archives,Beta Arch\nGamma Letters,Gamma Lett\n";
+    for (header, expected) in [
+        ("", None),
+        ("header_rows = 0\n", Some(3)),
+        ("header_rows = 1\n", Some(2)),
+    ] {
+        let site = Site::new();
+        site.write("list.csv", list);
+        site.write("list.toml", format!("{recipe}{header}{columns}"));
+        let done = site.run(["import", "list.csv", "--recipe", "list.toml", "--create"]);
+        match expected {
+            Some(count) => assert_eq!(stored(&site, "journals").len(), count, "{done:?}"),
+            None => assert!(
+                done.code == Some(1)
+                    && done
+                        .stderr
+                        .contains("write in a recipe whether the file has a header"),
+                "{done:?}"
+            ),
+        }
+    }
+}
+
+#[test]
+fn lists_of_many_shapes_are_loaded_by_their_drafts() {
+    let failed = TABLES
+        .iter()
+        .filter(|shape| catch_unwind(|| check("list.csv", shape)).is_err())
+        .count();
+    assert_eq!(failed, 0, "of {} shapes", TABLES.len());
+}
