@@ -56,7 +56,7 @@ fn a_replica_that_is_cut_off_answers_503_after_max_staleness() {
     let (server, mut admin) = serve(&replica, "--poll 50ms --max-staleness 1h");
     let mut client = server.client(&key);
     assert_eq!(client.get("/v1/conferences").status, 503);
-    assert!(readyz(&mut admin).1.contains("since it started"));
+    assert!(readyz(&mut admin).1.contains("has not confirmed the end"));
     std::fs::rename(&away, origin.folder()).unwrap();
     wait_for("it is followed again", || {
         client.get("/v1/conferences").status == 200

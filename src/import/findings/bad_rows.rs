@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::FilePosition;
+use super::finding::FilePosition;
 
 /// The rows with a fault.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::Finding;
+use super::finding::Finding;
 use crate::model::message::{Remedy, first_of};
 use crate::model::printable::Printable;
 use crate::model::{Id, Message};
@@ -165,5 +165,11 @@ impl fmt::Display for FindingGroup {
             ""
         };
         write!(f, "{}{others}", Printable(&self.message.text))
+    }
+}
+impl fmt::Display for Finding {
+    /// Formats the finding as a group of its own.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        FindingGroup::of(self).fmt(f)
     }
 }

@@ -1,156 +1,17 @@
 //! Faults of rows and warnings, one by one, in [`groups`], and as [`bad_rows`].
 
 mod bad_rows;
+mod finding;
 mod groups;
 
 use std::fmt;
-use std::sync::Arc;
-
-use serde::Serialize;
 
 pub use self::bad_rows::BadRows;
+pub(in crate::import) use self::finding::shortened;
+pub use self::finding::{FilePosition, Finding, cut};
 pub use self::groups::FindingGroup;
 use self::groups::FindingGroups;
-use crate::model::message::{Remedy, message};
-use crate::model::{Id, Message};
-
-/// A line of a source.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct FilePosition {
-    /// The name of the source, as in the command.
-    pub file: Arc<str>,
-    /// The first line of the row, from 1.
-    pub line: u64,
-    /// The number of the row in its file. Several JSON objects may share a line.
-    pub number: u64,
-}
-
-impl FilePosition {
-    /// Returns the position of the only row in a line.
-    pub(in crate::import) fn new(file: Arc<str>, line: u64) -> FilePosition {
-        FilePosition {
-            file,
-            line,
-            number: 0,
-        }
-    }
-}
-
-impl fmt::Display for FilePosition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.file, self.line)
-    }
-}
-
-/// A bad row or a warning. Fields that do not apply are `None`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    /// The name of the source, as in the command.
-    pub file: Option<String>,
-    /// The first line of the row, from 1.
-    pub line: Option<u64>,
-    /// The number of the row in its file. Several JSON objects may share a line.
-    #[serde(skip)]
-    pub number: u64,
-    /// The field or column.
-    pub field: Option<String>,
-    /// The wrong value, shortened.
-    pub value: Option<String>,
-    /// The problem, and how to correct it.
-    pub message: Message,
-    /// For a correction: the right value. `Some(None)` is null.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub to: Option<Option<String>>,
-    /// The name of the rule.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rule: Option<&'static str>,
-    /// For a row of the database, or with a new id: its kind, which is the stem of its file names.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kind: Option<&'static str>,
-    /// For a row of the database, or with a new id: its id.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub id: Option<Id>,
-}
-
-impl Finding {
-    /// Creates a finding about a row of a file. Long texts are shortened.
-    pub(in crate::import) fn new(
-        position: &FilePosition,
-        field: Option<&str>,
-        value: Option<&str>,
-        message: Message,
-    ) -> Finding {
-        let (file, line) = (Some(position.file.to_string()), Some(position.line));
-        Finding {
-            file,
-            line,
-            number: position.number,
-            ..Finding::about(field, value, message)
-        }
-    }
-
-    /// Creates a finding about a corrected value. Long texts are shortened.
-    pub(in crate::import) fn fixed(
-        position: &FilePosition,
-        field: &str,
-        value: &str,
-        to: Option<String>,
-    ) -> Finding {
-        let message = match &to {
-            // Each value has its own correction.
-            Some(to) => message!("is corrected to `{to}`").with(Remedy::OfValue),
-            None => "is left empty".into(),
-        };
-        Finding {
-            to: Some(to),
-            ..Finding::new(position, Some(field), Some(value), message)
-        }
-    }
-
-    /// Creates a finding about the new id of a row, or of the organization or tag that a link names.
-    pub(in crate::import) fn assigned(
-        position: &FilePosition,
-        kind: &'static str,
-        id: Id,
-        link: Option<&str>,
-    ) -> Finding {
-        let reason = if link.is_some() {
-            "is new, because a row links to it"
-        } else {
-            "is new: the row matches no record"
-        };
-        Finding {
-            kind: Some(kind),
-            id: Some(id),
-            ..Finding::new(position, None, link, reason.into())
-        }
-    }
-
-    /// Creates a finding without a location. Long texts are shortened.
-    pub(in crate::import) fn about(
-        field: Option<&str>,
-        value: Option<&str>,
-        message: Message,
-    ) -> Finding {
-        let message = Message {
-            text: cut(&message.text, MAX_MESSAGE_CHARS),
-            ..message
-        };
-        Finding {
-            field: field.map(shortened),
-            value: value.map(shortened),
-            message,
-            ..Finding::default()
-        }
-    }
-}
-
-impl fmt::Display for Finding {
-    /// Formats the finding as a group of its own.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        FindingGroup::of(self).fmt(f)
-    }
-}
+use crate::model::Message;
 
 /// Sorts by file, in order of appearance, and by line. Items without a file come last.
 fn sort_by_file<T, K: Ord>(
@@ -171,22 +32,6 @@ fn sort_by_file<T, K: Ord>(
             key(item),
         )
     });
-}
-
-/// Shortens a value, name or path to a readable length.
-pub(in crate::import) fn shortened(text: &str) -> String {
-    cut(text, 200)
-}
-
-/// The maximum length of a message. All known names of a kind of row fit into it.
-const MAX_MESSAGE_CHARS: usize = 2_000;
-
-/// Returns the first `max_chars` characters, and an ellipsis if there are more.
-pub fn cut(text: &str, max_chars: usize) -> String {
-    match text.char_indices().nth(max_chars) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 /// The faults that stop an import, or its warnings. All are counted, and the first [`Findings::MAX_KEPT`] are kept.
@@ -305,7 +150,9 @@ impl fmt::Display for Findings {
 mod tests {
     use super::groups::MAX_SHOWN_NAMES;
     use super::*;
+    use crate::model::Id;
     use crate::model::message::message;
+    use crate::model::message::Remedy;
 
     fn found(
         line: u64,

@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::listed::merged_fields;
+use super::listed::{ListedFields, merged_fields};
 use super::match_set::{Choices, MatchSet, column_indexes, is_begun, is_complete};
 use super::report::Report;
-use super::together::ListedFields;
 use crate::import::findings::{FilePosition, Finding, shortened};
 use crate::import::lint::valid_issn;
 use crate::import::read::options::ISSN_COLUMNS;

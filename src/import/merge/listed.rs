@@ -2,14 +2,22 @@
 
 use super::match_set::comparable_value;
 use super::report::ListCounts;
-use super::together::ListedFields;
 use crate::import::findings::{FilePosition, Findings};
 use crate::import::lint::comparable_word;
 use crate::import::read::statement::{CellContent, Statement};
 use crate::import::rows::ListOptions;
-use crate::model::Message;
 use crate::model::field::Field;
 use crate::model::value::{FieldValue, ValueKind};
+use crate::model::{Fields, Message};
+
+/// A kind of row that lists of others may change.
+pub(in crate::import) trait ListedFields: Fields {
+    /// Adjusts the values and effects of a row to the stored row, so that fields that belong together stay together.
+    fn settle(_row: &mut ListedRow<Self>, _stored: &Self) {}
+
+    /// Removes constants that say nothing in a new row.
+    fn settle_new(&mut self, _is_constant: &dyn Fn(usize) -> bool) {}
+}
 
 /// The effect of a row on a field of a stored row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

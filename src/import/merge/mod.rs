@@ -27,12 +27,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use self::identify::identify;
+use self::listed::ListedFields;
 pub use self::records::MergeOptions;
 use self::records::{MergedRecords, RecordMerger, too_many_removals};
 use self::references::{FoundLink, Resolved, Resolver};
 use self::report::Report;
 pub use self::report::{FilledFields, ListCounts};
-use self::together::ListedFields;
 use super::lint::{Respelling, fix_text};
 use super::rows::{ImportRow, ImportRows, RowEdit};
 use crate::import::findings::{FilePosition, Finding, Findings};

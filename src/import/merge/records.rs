@@ -2,16 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::listed::{Effect, ListedRow};
+use super::listed::{Effect, ListedFields, ListedRow};
 use super::references::Resolved;
-use super::report::Report;
-use super::together::ListedFields;
-use crate::import::findings::{FilePosition, Findings};
+use super::report::{Report, report_double};
+use crate::import::findings::FilePosition;
 use crate::import::lint::{Lintable, RowLocation};
 use crate::import::read::statement::{CellContent, Statement};
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::{ImportRow, ListOptions, RowEdit};
-use crate::model::message::message;
 use crate::model::{
     Curated, Dataset, Id, OrganizationFields, RecordFields, ReferenceKind, TagFields,
 };
@@ -195,18 +193,6 @@ impl RecordMerger<'_> {
             }
         }
     }
-}
-
-/// Reports a row whose id another row has too.
-pub(super) fn report_double(
-    bad: &mut Findings,
-    position: &FilePosition,
-    id: Id,
-    other: &FilePosition,
-) {
-    let message =
-        message!("appears twice, and the rows differ; the other row with this id is at {other}");
-    bad.push(position, Some("id"), Some(&id.to_string()), message);
 }
 
 /// The options for merging.

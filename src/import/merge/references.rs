@@ -2,10 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::listed::ListedRow;
-use super::records::report_double;
-use super::report::Report;
-use super::together::ListedFields;
+use super::listed::{ListedFields, ListedRow};
+use super::report::{Report, report_double};
 use crate::import::findings::{FilePosition, Finding, Findings};
 use crate::import::lint::{Lint, RowLocation};
 use crate::import::read::statement::{RecordLink, Statement};

@@ -2,10 +2,23 @@
 
 use serde::Serialize;
 
-use crate::import::findings::{Finding, Findings};
+use crate::import::findings::{FilePosition, Finding, Findings};
 use crate::import::lint::Lint;
 use crate::import::rows::ImportRow;
-use crate::model::Fields;
+use crate::model::message::message;
+use crate::model::{Fields, Id};
+
+/// Reports a row whose id another row has too.
+pub(super) fn report_double(
+    bad: &mut Findings,
+    position: &FilePosition,
+    id: Id,
+    other: &FilePosition,
+) {
+    let message =
+        message!("appears twice, and the rows differ; the other row with this id is at {other}");
+    bad.push(position, Some("id"), Some(&id.to_string()), message);
+}
 
 /// The effects of the rows on known records, and of rows without a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

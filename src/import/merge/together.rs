@@ -3,7 +3,7 @@
 
 use jiff::civil::Date;
 
-use super::listed::{Effect, ListedRow};
+use super::listed::{Effect, ListedFields, ListedRow};
 use crate::import::lint::valid_issn;
 use crate::import::read::options::ISSN_COLUMNS;
 use crate::model::field::RowMember;
@@ -12,15 +12,6 @@ use crate::model::value::FieldValue;
 use crate::model::{
     ConferenceFields, DateStatus, Fields, JournalFields, OrganizationFields, TagFields,
 };
-
-/// A kind of row that lists of others may change.
-pub(in crate::import) trait ListedFields: Fields {
-    /// Adjusts the values and effects of a row to the stored row, so that fields that belong together stay together.
-    fn settle(_row: &mut ListedRow<Self>, _stored: &Self) {}
-
-    /// Removes constants that say nothing in a new row.
-    fn settle_new(&mut self, _is_constant: &dyn Fn(usize) -> bool) {}
-}
 
 impl ListedFields for OrganizationFields {}
 impl ListedFields for TagFields {}
