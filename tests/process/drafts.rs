@@ -4,6 +4,7 @@
 use std::fs;
 use std::panic::catch_unwind;
 
+use rust_xlsxwriter::Workbook;
 use serde_json::Value;
 
 use super::site::Site;
@@ -440,6 +441,62 @@ fn drafts_say_what_they_cannot_read() {
         let done = site.run(["import", "list.csv", "--recipe", "list.toml", "--create"]);
         assert_eq!(done.code, Some(1), "{content}\n{recipe}\n{done:?}");
     }
+}
+
+#[test]
+fn of_several_sheets_the_one_with_most_columns_is_drafted() {
+    let site = Site::new();
+    let mut workbook = Workbook::new();
+    let mut add = |name: &str, rows: &[[&str; 3]]| {
+        let sheet = workbook.add_worksheet().set_name(name).unwrap();
+        for (row, cells) in (0..).zip(rows) {
+            for (column, text) in (0..).zip(*cells) {
+                sheet.write(row, column, text).unwrap();
+            }
+        }
+    };
+    add("Read me", &[["Our list", "", ""]]);
+    let header = ["Conference", "City", "Start"];
+    add("2025", &[header, ["Alpha Days", "Wien", "2025-05-03"]]);
+    add("2026", &[header, ["Beta Days", "Graz", "2026-05-03"]]);
+    workbook.save(site.path("list.xlsx")).unwrap();
+    let recipe = draft(&site, "conferences", "list.xlsx");
+    let line = "sheet = \"2025\"    # a list of names reads several; others: \"Read me\", \"2026\"";
+    assert!(recipe.contains(line), "{recipe}");
+    for (sheets, count) in [("\"2025\"", 1), ("[\"2025\", \"2026\"]", 2)] {
+        let recipe = recipe.replace(line, &format!("sheet = {sheets}"));
+        site.write("list.toml", recipe);
+        let done = site.run(["import", "list.xlsx", "--recipe", "list.toml", "--create"]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        assert_eq!(stored(&site, "conferences").len(), count, "{done:?}");
+    }
+}
+
+#[test]
+fn objects_are_drafted_by_their_paths() {
+    let site = Site::new();
+    let rows = r#"[{"title":"Alpha Days","when":{"start":"2026-05-03","end":"2026-05-05"},"id":7},
+        {"title":"Beta Days","when":{"start":"2026-06-03"},"venue":{"city":"Graz"},"areas":["Cardiology","Surgery"]}]"#;
+    site.write("list.json", rows);
+    let recipe = draft(&site, "conferences", "list.json");
+    assert!(
+        recipe.contains("\"id\",    # 1 number, such as `7`; map it to `id` only if"),
+        "{recipe}"
+    );
+    site.write("list.toml", &recipe);
+    let done = site.run(["import", "list.json", "--recipe", "list.toml", "--create"]);
+    assert_eq!(done.code, Some(0), "{recipe}{done:?}");
+    let rows = stored(&site, "conferences");
+    assert_eq!(
+        (&rows[0]["name"], &rows[0]["end_date"]),
+        (&"Alpha Days".into(), &"2026-05-05".into()),
+        "{recipe}"
+    );
+    assert_eq!(
+        (&rows[1]["city"], &rows[1]["therapy_areas"][1]),
+        (&"Graz".into(), &"Surgery".into()),
+        "{recipe}"
+    );
 }
 
 #[test]
