@@ -4,6 +4,7 @@
 use std::fs;
 use std::panic::catch_unwind;
 
+use rust_xlsxwriter::Workbook;
 use serde_json::Value;
 
 use super::site::Site;
@@ -256,8 +257,8 @@ const TABLES: &[Shape] = &[
     Shape {
         kind: "conferences",
         content: "title,full_name,year,date,start,end,place,city,country\n\
-                  AD,Alpha Days,2026,\"May 3, 2026\",2026-05-03,2026-05-05,\"Graz, Styria\",Graz,Austria\nBD,Beta Days,2026,\"June 3, 2026\",2026-06-03,2026-06-05,\"Bonn\",Bonn,Germany\n",
-        says: &["\"title\",    # 2 cells, such as `AD`; `name` is read from `full_name`", "\"date\",    # 2 dates, such as `May 3, 2026`; `start_date` is read from `start`"],
+                  ADys,Alpha Days,2026,\"May 3, 2026\",2026-05-03,2026-05-05,\"Graz, Styria\",Graz,Austria\nBDys,Beta Days,2026,\"June 3, 2026\",2026-06-03,2026-06-05,\"Bonn\",Bonn,Germany\n",
+        says: &["\"title\",    # 2 cells, such as `ADys`; `name` is read from `full_name`", "\"date\",    # 2 dates, such as `May 3, 2026`; `start_date` is read from `start`"],
         stored: &[
             r#"{"name":"Alpha Days","year":2026,"start_date":"2026-05-03","end_date":"2026-05-05","city":"Graz","country":"Austria"}"#,
             r#"{"name":"Beta Days","start_date":"2026-06-03","end_date":"2026-06-05","city":"Bonn","country":"Germany"}"#,
@@ -340,6 +341,31 @@ const TABLES: &[Shape] = &[
         says: &["list_separator = \";\""],
         stored: &[r#"{"therapy_areas":["Cardiology","Surgery"]}"#],
     },
+    // Times of day, and dates that are not fixed.
+    Shape {
+        kind: "conferences",
+        content: "Meeting;Start;Deadline\nAlpha Days;2026-05-03;2026-01-15 23:59 AoE\nBeta Days;2026-06-03;2026-01-15T23:59:00-12:00\n\
+                  Gamma Days;2026-07-03;23 Jan 2026, 23:59 (UTC-12)\nDelta Days;June 2026;TBC\n",
+        says: &["\"Deadline\" = \"abstract_due_date\""],
+        stored: &[
+            r#"{"abstract_due_date":"2026-01-15"}"#, r#"{"abstract_due_date":"2026-01-15"}"#, r#"{"abstract_due_date":"2026-01-23"}"#,
+            r#"{"start_date":null,"year":2026,"abstract_due_date":null}"#,
+        ],
+    },
+    // States, and how a meeting takes place.
+    Shape {
+        kind: "conferences",
+        content: "Meeting;Start;Place\nAlpha Days;2026-05-03;San Diego, California\nBeta Days;2026-07-03;Málaga, Spain (hybrid)\n",
+        says: &["\"Place\" = [\"city\", \"country\"]"],
+        stored: &[r#"{"city":"San Diego, California","country":"United States"}"#, r#"{"city":"Málaga","country":"Spain"}"#],
+    },
+    // A mark of direction behind an ISSN.
+    Shape {
+        kind: "journals",
+        content: "Journal,ISSN\nAlpha Journal of Lungs,0028-4793\u{200e}\n",
+        says: &["\"ISSN\" = \"issn_print\""],
+        stored: &[r#"{"issn_print":"0028-4793"}"#],
+    },
     // Columns of booleans, and a status.
     Shape {
         kind: "conferences",
@@ -382,7 +408,7 @@ const LOUD: &[(&str, &str, &[&str])] = &[
     (
         "conferences",
         "Event;Start;City\n;2026-01-15;Graz\nHeart Days;2026-02-15;Wien\nLung Days;2026-03-15;Linz\n",
-        &["# 1 fault would refuse the import:\n#   list.csv:2: name: is required", "\"Start\" = [\"start_date\", \"year\"]", "\"City\" = \"city\""],
+        &["would refuse the import:\n#   list.csv:2: name: is required", "\"Start\" = [\"start_date\", \"year\"]", "\"City\" = \"city\""],
     ),
     // Numbers and dates with two meanings.
     (
@@ -415,6 +441,62 @@ fn drafts_say_what_they_cannot_read() {
         let done = site.run(["import", "list.csv", "--recipe", "list.toml", "--create"]);
         assert_eq!(done.code, Some(1), "{content}\n{recipe}\n{done:?}");
     }
+}
+
+#[test]
+fn of_several_sheets_the_one_with_most_columns_is_drafted() {
+    let site = Site::new();
+    let mut workbook = Workbook::new();
+    let mut add = |name: &str, rows: &[[&str; 3]]| {
+        let sheet = workbook.add_worksheet().set_name(name).unwrap();
+        for (row, cells) in (0..).zip(rows) {
+            for (column, text) in (0..).zip(*cells) {
+                sheet.write(row, column, text).unwrap();
+            }
+        }
+    };
+    add("Read me", &[["Our list", "", ""]]);
+    let header = ["Conference", "City", "Start"];
+    add("2025", &[header, ["Alpha Days", "Wien", "2025-05-03"]]);
+    add("2026", &[header, ["Beta Days", "Graz", "2026-05-03"]]);
+    workbook.save(site.path("list.xlsx")).unwrap();
+    let recipe = draft(&site, "conferences", "list.xlsx");
+    let line = "sheet = \"2025\"    # a list of names reads several; others: \"Read me\", \"2026\"";
+    assert!(recipe.contains(line), "{recipe}");
+    for (sheets, count) in [("\"2025\"", 1), ("[\"2025\", \"2026\"]", 2)] {
+        let recipe = recipe.replace(line, &format!("sheet = {sheets}"));
+        site.write("list.toml", recipe);
+        let done = site.run(["import", "list.xlsx", "--recipe", "list.toml", "--create"]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        assert_eq!(stored(&site, "conferences").len(), count, "{done:?}");
+    }
+}
+
+#[test]
+fn objects_are_drafted_by_their_paths() {
+    let site = Site::new();
+    let rows = r#"[{"title":"Alpha Days","when":{"start":"2026-05-03","end":"2026-05-05"},"id":7},
+        {"title":"Beta Days","when":{"start":"2026-06-03"},"venue":{"city":"Graz"},"areas":["Cardiology","Surgery"]}]"#;
+    site.write("list.json", rows);
+    let recipe = draft(&site, "conferences", "list.json");
+    assert!(
+        recipe.contains("\"id\",    # 1 number, such as `7`; map it to `id` only if"),
+        "{recipe}"
+    );
+    site.write("list.toml", &recipe);
+    let done = site.run(["import", "list.json", "--recipe", "list.toml", "--create"]);
+    assert_eq!(done.code, Some(0), "{recipe}{done:?}");
+    let rows = stored(&site, "conferences");
+    assert_eq!(
+        (&rows[0]["name"], &rows[0]["end_date"]),
+        (&"Alpha Days".into(), &"2026-05-05".into()),
+        "{recipe}"
+    );
+    assert_eq!(
+        (&rows[1]["city"], &rows[1]["therapy_areas"][1]),
+        (&"Graz".into(), &"Surgery".into()),
+        "{recipe}"
+    );
 }
 
 #[test]

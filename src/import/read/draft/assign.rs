@@ -3,15 +3,15 @@
 use std::cmp::Reverse;
 
 use crate::import::read::cells::Notation;
+use crate::import::read::dates::DateOrder;
 use crate::import::read::draft::content::{
-    DraftColumn, has_issn, is_absence, is_address, is_data, is_place, is_range,
+    DraftColumn, days_in, has_issn, is_absence, is_address, is_data, is_place, is_range,
 };
 use crate::import::read::draft::currency::{currency_column, is_dollar, names_other_currency};
 use crate::import::read::draft::names::{KnownName, known_name, price_name, year_of};
 use crate::import::read::options::{ISSN_COLUMNS, fields_named};
 use crate::import::read::source::RowKind;
 use crate::import::read::table_row::split_at_signs;
-use crate::model::fold::is_blank;
 
 /// Fields that a column may contain.
 #[derive(Debug)]
@@ -68,6 +68,15 @@ pub(super) fn assign(
         assigned.give(candidate);
     }
     assigned.add_condition();
+    if assigned.column_of("url").is_none()
+        && let Some(column) = assigned
+            .columns
+            .iter_mut()
+            .find(|column| column.fields == ["name"])
+        && column.cells.iter().any(|cell| cell.link.is_some())
+    {
+        column.fields.push("url");
+    }
     if assigned.column_of("year").is_none()
         && let Some(column) = assigned
             .columns
@@ -250,10 +259,5 @@ impl Assigned {
 }
 
 fn has_two_days(text: &str) -> bool {
-    use crate::import::read::dates::{DateOrder, date_range};
-    let range = date_range(text.trim_matches(is_blank), Some(DateOrder::Dmy));
-    range
-        .ok()
-        .flatten()
-        .is_some_and(|(first, last)| first != last)
+    days_in(text, Some(DateOrder::Dmy)).is_some_and(|(first, last)| first != last)
 }

@@ -2,10 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use jiff::civil::Date;
+
 use crate::import::lint::{is_area, is_placeholder, may_be_name};
-use crate::import::read::cells::{DecimalSign, Notation, TableCell, normalize, normalize_issn};
+use crate::import::read::cells::{DecimalSign, Notation, TableCell, normalize};
 use crate::import::read::dates::{DateOrder, date_range};
 use crate::import::read::draft::names::year_of;
+use crate::import::read::loose::{
+    PlaceEnd, issns, open_date, place_end, without_mode, without_time,
+};
 use crate::import::read::options::{ISSN_COLUMNS, fields_named};
 use crate::import::read::table_row::{split_at_signs, web_address};
 use crate::model::country::is_country;
@@ -123,7 +128,7 @@ pub(super) fn are_taken(fields: &[&str], cell: &TableCell<'_>, notation: &Notati
     match fields {
         ["url"] => is_address(text) || cell.link.is_some(),
         [column, ..] if ISSN_COLUMNS.contains(column) => has_issn(text),
-        ["start_date", _, ..] => is_range(text),
+        ["start_date", _, ..] => is_range(text) || open_date(text).is_some(),
         [column, ..] => fields_named(column).any(|field| is_taken(field, cell, notation)),
         [] => false,
     }
@@ -145,9 +150,7 @@ fn is_taken(field: &Field, cell: &TableCell<'_>, notation: &Notation) -> bool {
                     },
                 )
             }),
-        ValueKind::Date => [None, Some(DateOrder::Dmy), Some(DateOrder::Mdy)]
-            .into_iter()
-            .any(|dates| is_value(field, cell, &Notation { dates, ..*notation })),
+        ValueKind::Date => is_date(&cell.text) || open_date(&cell.text).is_some(),
         _ => is_value(field, cell, notation),
     }
 }
@@ -164,17 +167,29 @@ pub(super) fn is_value(field: &Field, cell: &TableCell<'_>, notation: &Notation)
 
 /// Returns true if a text contains a valid ISSN.
 pub(super) fn has_issn(text: &str) -> bool {
-    split_at_signs(text)
-        .into_iter()
-        .chain([text])
-        .any(|part| normalize_issn(ISSN_COLUMNS[0], part).is_some())
+    let mut parts = split_at_signs(text).into_iter().chain([text]);
+    parts.any(|part| issns(part).is_some_and(|found| !found.is_empty()))
 }
+
+/// Returns the first and the last day of a date or a range, without its time of day.
+pub(super) fn days_in(text: &str, order: Option<DateOrder>) -> Option<(Date, Date)> {
+    let read = |text: &str| date_range(text, order).ok().flatten();
+    read(text).or_else(|| read(&without_time(text)?))
+}
+
+const ORDERS: [Option<DateOrder>; 2] = [Some(DateOrder::Dmy), Some(DateOrder::Mdy)];
 
 /// Returns true if a text contains a date or a range of dates, in any order of day and month.
 pub(super) fn is_range(text: &str) -> bool {
-    [Some(DateOrder::Dmy), Some(DateOrder::Mdy)]
+    ORDERS
         .into_iter()
-        .any(|order| date_range(text, order).is_ok_and(|range| range.is_some()))
+        .any(|order| days_in(text, order).is_some())
+}
+
+/// Returns true if a text is one date, in any order of day and month.
+fn is_date(text: &str) -> bool {
+    let mut days = ORDERS.into_iter().filter_map(|order| days_in(text, order));
+    days.any(|(first, last)| first == last)
 }
 
 /// Returns true if a text is a web address, perhaps without its scheme.
@@ -182,10 +197,13 @@ pub(super) fn is_address(text: &str) -> bool {
     web_address(text).is_some() || text.starts_with("www.") && !text.contains(char::is_whitespace)
 }
 
-/// Returns true if a text is a city with its country.
+/// Returns true if a text is a city with its country or state.
 pub(super) fn is_place(text: &str) -> bool {
-    text.rsplit_once([',', '('])
-        .is_some_and(|(_, country)| is_country(country.trim().trim_end_matches(')')))
+    let end = without_mode(text).rsplit_once([',', '(']);
+    end.is_some_and(|(_, end)| {
+        let end = end.trim().trim_end_matches(')');
+        !matches!(place_end(end), PlaceEnd::Unclear) || is_country(end)
+    })
 }
 
 /// Returns true if a text is a number, perhaps with a sign for percent or a currency.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::import::lint::{is_area, may_be_name};
 use crate::import::read::cells::{DecimalSign, Notation};
-use crate::import::read::dates::{DateOrder, date_range};
+use crate::import::read::dates::DateOrder;
 use crate::import::read::draft::content::{
-    DraftColumn, are_taken, has_issn, is_absence, is_value, is_word_for_none,
+    DraftColumn, are_taken, days_in, has_issn, is_absence, is_value, is_word_for_none,
 };
 use crate::import::read::options::{ISSN_COLUMNS, fields_named};
 use crate::model::value::ValueKind;
@@ -93,9 +93,9 @@ pub(super) fn date_order(columns: &[DraftColumn]) -> Reading<DateOrder> {
         .iter()
         .filter(|column| kind_of(column) == Some(ValueKind::Date));
     for text in dates.flat_map(DraftColumn::texts) {
-        let dmy = date_range(text, Some(DateOrder::Dmy)).ok();
-        let mdy = date_range(text, Some(DateOrder::Mdy)).ok();
-        let is_needed = date_range(text, None).is_err();
+        let dmy = days_in(text, Some(DateOrder::Dmy));
+        let mdy = days_in(text, Some(DateOrder::Mdy));
+        let is_needed = days_in(text, None).is_none();
         match (dmy, mdy) {
             (Some(_), None) => days_first += 1,
             (None, Some(_)) => months_first += 1,
