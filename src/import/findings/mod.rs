@@ -151,8 +151,8 @@ mod tests {
     use super::groups::MAX_SHOWN_NAMES;
     use super::*;
     use crate::model::Id;
-    use crate::model::message::message;
     use crate::model::message::Remedy;
+    use crate::model::message::message;
 
     fn found(
         line: u64,
