@@ -20,11 +20,11 @@
 //! | own entry created | the one before is missing | it is published, and a whole state follows |
 //! | | a later state | ends: fenced; the slot had been deleted |
 
-#[cfg(test)]
 mod rules;
 #[cfg(test)]
 mod search;
 
+use self::rules::{Rule, applies};
 use crate::model::Head;
 use crate::replicate::entry::EntryHeader;
 use crate::replicate::frame::Hash;
@@ -212,45 +212,6 @@ enum Evidence<'a> {
     /// The states from the slot of this entry on.
     States(LastEntry, &'a [(u64, Option<Hash>)]),
 }
-
-/// A rule of the protocol. Tests switch it off, to see that it is needed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rule {
-    /// The note says up to where the log went.
-    NoteSlot,
-    /// The heartbeat says up to where the log went.
-    HeartbeatSlot,
-    /// A database that does not contain the end of the log does not continue it.
-    Contained,
-    /// A restore lets a database continue only after an entry of its own.
-    OwnRestore,
-    /// The note keeps a takeover.
-    NotedTakeover,
-    /// The next slot is read before a heartbeat.
-    NextSlot,
-    /// Only an entry that follows the end continues it.
-    Parent,
-    /// Only an entry of this file continues it.
-    Name,
-    /// Only an entry of a commit of this database continues it.
-    NextContained,
-    /// After its first entry, a run meets no entry of an earlier run.
-    FirstEntry,
-    /// The states are read if the entry before a new one is missing.
-    Previous,
-    /// The last entry, and the one before a new one, have the hash that they had.
-    Hash,
-    /// The states are read if the last entry is missing.
-    LastExists,
-}
-
-#[cfg(not(test))]
-const fn applies(_: Rule) -> bool {
-    true
-}
-
-#[cfg(test)]
-use rules::applies;
 
 impl Knowledge {
     /// Takes an observation; returns the next action.

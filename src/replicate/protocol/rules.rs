@@ -1,21 +1,64 @@
-//! Switches rules of the protocol off, for one thread.
+//! The rules of the protocol. Tests switch one off for their thread, to see that it is needed.
 
-use std::cell::Cell;
-
-use super::Rule;
-
-thread_local! {
-    static OFF: Cell<Option<Rule>> = const { Cell::new(None) };
+/// A rule of the protocol. Tests switch it off, to see that it is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// The note says up to where the log went.
+    NoteSlot,
+    /// The heartbeat says up to where the log went.
+    HeartbeatSlot,
+    /// A database that does not contain the end of the log does not continue it.
+    Contained,
+    /// A restore lets a database continue only after an entry of its own.
+    OwnRestore,
+    /// The note keeps a takeover.
+    NotedTakeover,
+    /// The next slot is read before a heartbeat.
+    NextSlot,
+    /// Only an entry that follows the end continues it.
+    Parent,
+    /// Only an entry of this file continues it.
+    Name,
+    /// Only an entry of a commit of this database continues it.
+    NextContained,
+    /// After its first entry, a run meets no entry of an earlier run.
+    FirstEntry,
+    /// The states are read if the entry before a new one is missing.
+    Previous,
+    /// The last entry, and the one before a new one, have the hash that they had.
+    Hash,
+    /// The states are read if the last entry is missing.
+    LastExists,
 }
 
-pub fn applies(rule: Rule) -> bool {
-    OFF.get() != Some(rule)
+/// Whether a rule applies. All do, but for a test.
+#[cfg(not(test))]
+pub const fn applies(_: Rule) -> bool {
+    true
 }
 
-/// Runs `run` without a rule.
-pub fn without<T>(rule: Option<Rule>, run: impl FnOnce() -> T) -> T {
-    OFF.set(rule);
-    let result = run();
-    OFF.set(None);
-    result
+#[cfg(test)]
+pub use for_tests::{applies, without};
+
+#[cfg(test)]
+mod for_tests {
+    use std::cell::Cell;
+
+    use super::Rule;
+
+    thread_local! {
+        static OFF: Cell<Option<Rule>> = const { Cell::new(None) };
+    }
+
+    pub fn applies(rule: Rule) -> bool {
+        OFF.get() != Some(rule)
+    }
+
+    /// Runs `run` without a rule.
+    pub fn without<T>(rule: Option<Rule>, run: impl FnOnce() -> T) -> T {
+        OFF.set(rule);
+        let result = run();
+        OFF.set(None);
+        result
+    }
 }
