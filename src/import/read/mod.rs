@@ -21,6 +21,7 @@ mod json_rows;
 mod loose;
 pub mod options;
 pub mod recipe;
+pub mod row_kind;
 pub mod sample;
 pub mod source;
 pub(in crate::import) mod statement;

@@ -10,7 +10,7 @@ use crate::disk::describe_at;
 use crate::import::findings::Finding;
 use crate::import::read::cells::{DecimalSign, Notation, normalize};
 use crate::import::read::dates::DateOrder;
-use crate::import::read::source::RowKind;
+use crate::import::read::row_kind::RowKind;
 use crate::model::country::{is_country, same_country};
 use crate::model::field::{Field, FieldTable};
 use crate::model::fold::{comparable, fold, nearest};

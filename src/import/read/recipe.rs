@@ -15,7 +15,7 @@ use crate::import::read::options::{
     ColumnMapping, FieldFilter, Given, InputError, ReadOptions, TextEncoding, Word, fields_named,
     unknown_field,
 };
-use crate::import::read::source::RowKind;
+use crate::import::read::row_kind::RowKind;
 use crate::model::message::{Message, message};
 use crate::model::value::text::ITEM_SEPARATOR;
 use crate::model::value::{JsonType, ValueKind};

@@ -10,7 +10,7 @@ use crate::import::read::draft::content::{
 use crate::import::read::draft::currency::{currency_column, is_dollar, names_other_currency};
 use crate::import::read::draft::names::{KnownName, known_name, price_name, year_of};
 use crate::import::read::options::{ISSN_COLUMNS, fields_named};
-use crate::import::read::source::RowKind;
+use crate::import::read::row_kind::RowKind;
 use crate::import::read::table_row::split_at_signs;
 
 /// Fields that a column may contain.

@@ -2,7 +2,7 @@
 
 use std::ptr;
 
-use crate::import::read::source::RowKind;
+use crate::import::read::row_kind::RowKind;
 use crate::model::field::FieldTable;
 use crate::model::fold::fold;
 

@@ -8,7 +8,7 @@ use crate::import::read::draft::content::{DraftColumn, kind_of_cells};
 use crate::import::read::draft::names::year_of;
 use crate::import::read::draft::notation::Reading;
 use crate::import::read::options::ISSN_COLUMNS;
-use crate::import::read::source::RowKind;
+use crate::import::read::row_kind::RowKind;
 use crate::model::fold::comparable;
 use crate::model::printable::Printable;
 use crate::model::value::json::push_json;
