@@ -125,11 +125,21 @@ fn rows_that_depend_on_bad_rows_are_bad_and_faults_of_files_are_not_allowed() {
     ];
     for (content, expected) in cases {
         site.write("journals.csv", content);
-        let refused = site.run(["import", "journals.csv", "--allow-faults", "1"]);
+        let refused = site.run([
+            "import",
+            "journals.csv",
+            "--allow-faults",
+            "1",
+            "--faults",
+            "f.csv",
+        ]);
         assert!(
             refused.code == Some(1) && refused.stderr.contains(expected),
             "{content}: {refused:?}"
         );
+        // A file without a row would only be in the way of the next run.
+        let written = std::fs::read_to_string(site.path("f.csv"));
+        assert_eq!(written.is_ok(), expected == "--allow-faults 2", "{content}");
     }
     for options in [
         ["--replace", "--allow-faults=1"],

@@ -817,3 +817,57 @@ fn the_list_of_the_manual_changes_what_it_knows() {
         "{stdout}"
     );
 }
+
+#[test]
+fn the_result_of_a_list_says_what_became_of_each_row() {
+    let known = "id,name,issn_print\n1,Landscape Notes,1865-1542\n2,Cardio Letters,0028-4793\n";
+    let by_both = "match = [[\"issn\"], [\"name\"]]\n";
+    let cases = [
+        (
+            "journals",
+            by_both,
+            "name,issn_print\nCardio Letters,0028-4793\n",
+            "journals: 1 row fills name 1, issn_print 1\n1 row: 0 records changed, 1 equal, 0 unknown; 0 empty cells kept \
+             stored values; 0 values cleared\n",
+        ),
+        (
+            "journals",
+            by_both,
+            "name,deleted\nNowhere,TRUE\n",
+            "1 row: 0 records changed, 0 equal, 1 unknown (not there to remove); ",
+        ),
+        (
+            "journals",
+            by_both,
+            "name,deleted\nNowhere,TRUE\nNew,\n",
+            "2 rows: 0 records changed, 0 equal, 2 unknown (1 new, 1 not there to remove); ",
+        ),
+        (
+            "journals",
+            "match = [[\"issn\"], [\"name\"]]\nnew = false\n",
+            "name,issn_print\nCardio Letters,1050-124X\nNew,1666-6046\n",
+            "2 rows: 0 records changed, 0 equal, 1 unknown (left out); 1 row left out by contradicting ISSNs; ",
+        ),
+        (
+            "organizations",
+            "new = false\n",
+            "name,abbv\nHeart Society,HS\n",
+            "1 row: 0 records changed, 0 equal, 1 unknown (left out); ",
+        ),
+    ];
+    for (dataset, recipe, list, expected) in cases {
+        let site = Site::new();
+        site.write("journals.csv", known);
+        assert_eq!(
+            site.run(["import", "journals.csv", "--create"]).code,
+            Some(0)
+        );
+        site.write("r.toml", &format!("dataset = \"{dataset}\"\n{recipe}"));
+        site.write("list.csv", list);
+        let done = site.run(["import", "list.csv", "--recipe", "r.toml"]);
+        assert!(
+            done.code == Some(0) && done.stdout.contains(expected),
+            "{list}: {done:?}"
+        );
+    }
+}

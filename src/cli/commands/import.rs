@@ -309,61 +309,14 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
             .for_each(|found| note(&format!("note: {found}")));
     }
     args.write_faults(common, &sources, &reading, (&rows, &merged.bad))?;
-    let mut text = String::new();
-    if !merged.bad.is_empty() {
-        let lines = list_findings(&merged.bad, args.read.all_faults).join("\n");
-        let count = counted(merged.bad.rows().count(), "bad row");
-        text.push_str(&format!("{lines}\n{count} left out\n"));
-    }
-    let mut assigned = Findings::default();
-    assigned.extend(merged.assigned.iter().cloned());
-    for (found, noun) in [(&merged.fixes, "correction"), (&assigned, "new id")] {
-        if !found.is_empty() {
-            let lines = list_findings(found, args.read.all_faults).join("\n");
-            text.push_str(&format!("{lines}\n{}\n", counted(found.total(), noun)));
-        }
-    }
+    let mut text = args.describe_findings(&merged);
     text.push_str(&describe_counts(&outcome, &merged));
     text.push_str(&describe(
         &outcome,
         changes.as_ref(),
         merged.warnings.total(),
     ));
-    let mut json = json!({
-        "committed": !args.dry_run,
-        "datasets": outcome.rows.datasets,
-        "organizations": outcome.rows.organizations,
-        "tags": outcome.rows.tags,
-        "licenses": outcome.licenses,
-        "warning_count": merged.warnings.total(),
-        "warnings": merged.warnings.kept(),
-        "notes": merged.notes,
-        "fix_count": merged.fixes.total(),
-        "fixes": merged.fixes.kept(),
-        "assigned": merged.assigned,
-        "rows": merged.counts.rows,
-        "unknown": merged.counts.unknown,
-        "left_out": merged.counts.left_out,
-        "respelled": merged.counts.respelled,
-        "kept": merged.counts.kept,
-        "cleared": merged.counts.cleared,
-        "removed_items": merged.counts.removed_items,
-        "filled": filled_json(&merged.filled),
-        "note": args.note,
-    });
-    if args.allow_faults > 0 {
-        json["bad_rows"] = json!(merged.bad.rows().count());
-        json["error_count"] = json!(merged.bad.total());
-        json["errors"] = json!(merged.bad.kept());
-    }
-    if let Some(Changes {
-        changes,
-        license_changes,
-    }) = changes
-    {
-        json["changes"] = json!(changes);
-        json["license_changes"] = json!(license_changes);
-    }
+    let json = args.result_json(&outcome, &merged, changes);
     let done = common.result(&json, text)?;
     if args.dry_run {
         Ok(done)
@@ -415,6 +368,10 @@ impl ImportArgs {
                 "{count} of other columns or formats are not in {path}; import one file at a time"
             ));
         }
+        let text = found.text()?;
+        if text.is_empty() {
+            return Ok(());
+        }
         let failed = || format!("cannot write {}", path.display());
         let mut file = OpenOptions::new()
             .write(true)
@@ -422,7 +379,71 @@ impl ImportArgs {
             .mode(0o600)
             .open(path)
             .with_context(failed)?;
-        file.write_all(&found.text()?).with_context(failed)
+        file.write_all(&text).with_context(failed)
+    }
+
+    /// Describes the bad rows that are left out, the corrections and the new ids.
+    fn describe_findings(&self, merged: &Merged) -> String {
+        let mut text = String::new();
+        if !merged.bad.is_empty() {
+            let lines = list_findings(&merged.bad, self.read.all_faults).join("\n");
+            let count = counted(merged.bad.rows().count(), "bad row");
+            text.push_str(&format!("{lines}\n{count} left out\n"));
+        }
+        let mut assigned = Findings::default();
+        assigned.extend(merged.assigned.iter().cloned());
+        for (found, noun) in [(&merged.fixes, "correction"), (&assigned, "new id")] {
+            if !found.is_empty() {
+                let lines = list_findings(found, self.read.all_faults).join("\n");
+                text.push_str(&format!("{lines}\n{}\n", counted(found.total(), noun)));
+            }
+        }
+        text
+    }
+
+    /// Returns the result in JSON.
+    fn result_json(
+        &self,
+        outcome: &BatchOutcome,
+        merged: &Merged,
+        changes: Option<Changes>,
+    ) -> serde_json::Value {
+        let mut json = json!({
+            "committed": !self.dry_run,
+            "datasets": outcome.rows.datasets,
+            "organizations": outcome.rows.organizations,
+            "tags": outcome.rows.tags,
+            "licenses": outcome.licenses,
+            "warning_count": merged.warnings.total(),
+            "warnings": merged.warnings.kept(),
+            "notes": merged.notes,
+            "fix_count": merged.fixes.total(),
+            "fixes": merged.fixes.kept(),
+            "assigned": merged.assigned,
+            "rows": merged.counts.rows,
+            "unknown": merged.counts.unknown,
+            "left_out": merged.counts.left_out,
+            "respelled": merged.counts.respelled,
+            "kept": merged.counts.kept,
+            "cleared": merged.counts.cleared,
+            "removed_items": merged.counts.removed_items,
+            "filled": filled_json(&merged.filled),
+            "note": self.note,
+        });
+        if self.allow_faults > 0 {
+            json["bad_rows"] = json!(merged.bad.rows().count());
+            json["error_count"] = json!(merged.bad.total());
+            json["errors"] = json!(merged.bad.kept());
+        }
+        if let Some(Changes {
+            changes,
+            license_changes,
+        }) = changes
+        {
+            json["changes"] = json!(changes);
+            json["license_changes"] = json!(license_changes);
+        }
+        json
     }
 
     /// The description for the history.
@@ -539,64 +560,81 @@ fn filled_json(filled: &[FilledFields]) -> serde_json::Value {
 
 /// Describes the effects of the rows of lists of others, and the values that any file clears.
 fn describe_counts(outcome: &BatchOutcome, merged: &Merged) -> String {
-    let ListCounts {
-        rows,
-        unknown,
-        left_out,
-        respelled,
-        kept,
-        cleared,
-        removed_items,
-        is_list,
-    } = merged.counts;
-    let removed = match removed_items {
-        0 => String::new(),
-        items => format!(", {} of lists removed", counted(items, "item")),
-    };
-    if !is_list {
-        return match cleared {
+    let counts = &merged.counts;
+    if !counts.is_list && counts.unknown == 0 {
+        return match counts.cleared {
             0 => String::new(),
-            _ => format!("{} cleared\n", counted(cleared, "value")),
+            cleared => format!("{} cleared\n", counted(cleared, "value")),
         };
-    }
-    let mut text = String::new();
-    for FilledFields { kind, rows, fields } in &merged.filled {
-        let fields: Vec<String> = fields
-            .iter()
-            .map(|(field, count)| format!("{field} {count}"))
-            .collect();
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            text,
-            "{kind}: {} fill {}",
-            counted(*rows, "row"),
-            fields.join(", ")
-        );
     }
     let named = outcome.rows.named();
     let sum =
         |count: fn(&RowCounts) -> u64| named.iter().map(|(_, counts)| count(counts)).sum::<u64>();
-    let changed = sum(|counts| counts.changed);
-    let equal = sum(|counts| counts.unchanged);
-    let spelling = match respelled {
+    let spelling = match counts.respelled {
         0 => String::new(),
-        _ => format!(" ({respelled} but for spelling)"),
+        respelled => format!(" ({respelled} but for spelling)"),
     };
-    let fate = match (unknown, left_out) {
-        (0, 0) => String::new(),
-        (_, 0) => " (new)".to_owned(),
-        (unknown, left_out) if unknown == left_out => " (left out)".to_owned(),
-        _ => format!(" ({left_out} rows left out)"),
+    let removed = match counts.removed_items {
+        0 => String::new(),
+        items => format!(", {} of lists removed", counted(items, "item")),
     };
-    let _ = writeln!(
-        text,
-        "{}: {} changed, {equal} equal{spelling}, {unknown} unknown{fate}; {} kept stored values; {} cleared{removed}",
-        counted(rows, "row"),
-        counted(changed, "record"),
-        counted(kept, "empty cell"),
-        counted(cleared, "value"),
-    );
+    let contradicting = match counts.contradicting {
+        0 => String::new(),
+        rows => format!("{} left out by contradicting ISSNs; ", counted(rows, "row")),
+    };
+    format!(
+        "{}{}: {} changed, {} equal{spelling}, {} unknown{}; {contradicting}{} kept stored values; {} cleared{removed}\n",
+        describe_filled(&merged.filled),
+        counted(counts.rows, "row"),
+        counted(sum(|counts| counts.changed), "record"),
+        sum(|counts| counts.unchanged),
+        counts.unknown,
+        fate_of_unknown(counts),
+        counted(counts.kept, "empty cell"),
+        counted(counts.cleared, "value"),
+    )
+}
+
+/// Describes how many rows fill each field.
+fn describe_filled(filled: &[FilledFields]) -> String {
+    let mut text = String::new();
+    for FilledFields { kind, rows, fields } in filled {
+        let fields: Vec<String> = fields
+            .iter()
+            .map(|(field, count)| format!("{field} {count}"))
+            .collect();
+        let verb = if *rows == 1 { "fills" } else { "fill" };
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{kind}: {} {verb} {}",
+            counted(*rows, "row"),
+            fields.join(", ")
+        );
+    }
     text
+}
+
+/// Describes what happens to the rows without a record.
+fn fate_of_unknown(counts: &ListCounts) -> String {
+    let left_out = counts.left_out - counts.contradicting;
+    let fates = [
+        (counts.unknown - left_out - counts.absent, "new"),
+        (left_out, "left out"),
+        (counts.absent, "not there to remove"),
+    ];
+    let fates: Vec<(u64, &str)> = fates.into_iter().filter(|(rows, _)| *rows > 0).collect();
+    match fates[..] {
+        [] => String::new(),
+        [(_, fate)] => format!(" ({fate})"),
+        _ => {
+            let parts: Vec<String> = fates
+                .iter()
+                .map(|(rows, fate)| format!("{rows} {fate}"))
+                .collect();
+            format!(" ({})", parts.join(", "))
+        }
+    }
 }
 
 /// Describes the changes of an import, or of a dry run.

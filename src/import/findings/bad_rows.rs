@@ -29,6 +29,11 @@ impl BadRows {
         self.of_file |= other.of_file;
     }
 
+    /// Removes rows.
+    pub(super) fn remove(&mut self, rows: &HashSet<FilePosition>) {
+        self.rows.retain(|row| !rows.contains(row));
+    }
+
     /// The number of rows.
     pub fn count(&self) -> usize {
         self.rows.len()

@@ -83,6 +83,15 @@ impl Finding {
         }
     }
 
+    /// Returns the row that it is about, if it is about one.
+    pub(in crate::import) fn position(&self) -> Option<FilePosition> {
+        Some(FilePosition {
+            file: self.file.as_deref()?.into(),
+            line: self.line?,
+            number: self.number,
+        })
+    }
+
     /// Creates a finding about a corrected value. Long texts are shortened.
     pub(in crate::import) fn fixed(
         position: &FilePosition,

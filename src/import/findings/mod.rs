@@ -4,6 +4,7 @@ mod bad_rows;
 mod finding;
 mod groups;
 
+use std::collections::HashSet;
 use std::fmt;
 
 pub use self::bad_rows::BadRows;
@@ -75,6 +76,19 @@ impl Findings {
     /// Notes that a finding is about a whole file.
     pub(in crate::import) fn mark_file(&mut self) {
         self.rows.of_file = true;
+    }
+
+    /// Removes the findings about some rows. If there are more findings than are kept, all stay.
+    pub(in crate::import) fn leave_out(&mut self, rows: &HashSet<FilePosition>) {
+        if rows.is_empty() || self.total > self.kept.len() {
+            return;
+        }
+        self.rows.remove(rows);
+        self.total = 0;
+        self.groups = FindingGroups::default();
+        let kept = std::mem::take(&mut self.kept).into_iter();
+        let others = kept.filter(|found| found.position().is_none_or(|row| !rows.contains(&row)));
+        self.extend(others);
     }
 
     /// Adds the findings of another run over the same files.

@@ -271,6 +271,7 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
     ) -> Result<(), StoreError> {
         if self.list.leaves_out_new {
             self.report.counts.left_out += 1;
+            self.report.counts.contradicting += 1;
             self.dropped.insert(at);
             return Ok(());
         }
@@ -360,10 +361,11 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
             sets: MatchSet::all::<F>(&self.list.matching),
             rows: HashMap::new(),
         };
+        let unmatched = self.rows_with_bad_match_fields();
         for at in self.open_rows() {
             let row = &self.rows[at];
             // The fault of a bad row is already reported.
-            if row.is_bad {
+            if row.is_bad && (!self.list.leaves_out_new || unmatched.contains(&row.position)) {
                 continue;
             }
             let is_removal = matches!(row.edit, RowEdit::RemoveMatch(_));
@@ -374,18 +376,31 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
                     self.refuse(at, Some("id"), message.into());
                 }
                 () if is_removal => {
-                    self.report.counts.unknown += 1;
+                    self.report.count_absent();
                     self.dropped.insert(at);
                 }
                 () if self.list.leaves_out_new => {
-                    self.report.counts.unknown += 1;
-                    self.report.counts.left_out += 1;
+                    self.report.leave_out_unknown(row);
                     self.dropped.insert(at);
                 }
                 () if row.may_be_note => self.refuse(at, None, MAY_BE_NOTE.into()),
                 () => self.number(at, &mut newcomers),
             }
         }
+    }
+
+    /// Returns the rows with a fault in a field of a match set. Whether they have a record is unknown.
+    fn rows_with_bad_match_fields(&self) -> HashSet<FilePosition> {
+        let sets = self.sets.iter().flat_map(|set| &set.fields);
+        let columns: Vec<usize> = sets.flat_map(|(_, columns)| columns.clone()).collect();
+        let is_matched = |name: &str| {
+            columns
+                .iter()
+                .any(|at| F::table().fields[*at].column == name)
+        };
+        let faults = self.report.bad.kept().iter();
+        let matched = faults.filter(|found| found.field.as_deref().is_none_or(is_matched));
+        matched.filter_map(Finding::position).collect()
     }
 
     /// Gives the next free id to a row, unless it means the same record as another new row.
@@ -417,7 +432,6 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
         row.id = Some(id);
         let assigned = Finding::assigned(&row.position, F::STEM, id, None);
         self.report.assigned.push(assigned);
-        self.report.counts.unknown += u64::from(self.list.is_list);
         if !self.list.is_list {
             let message = "has no id, so it is a new record; it was not compared with the others, as --match does";
             let warnings = &mut self.report.lint.findings;

@@ -276,7 +276,28 @@ fn rows_of_a_list_change_what_they_know() {
             list: "id,name,issn_print\n,Cardio Letters,0028-4793\n5,Beta Archives,1050-124X\n",
             stored: "2 name=Cardio Letters issn_print=0028-4793 issn_online=1533-4406 publisher=Beta Press impact_factor=3.0 \
                      impact_factor_year=2023\n5 name=Beta Archives issn_print=1050-124X",
-            effects: "",
+            effects: "unknown 1",
+        },
+        Case {
+            about: "with new = false, an id without a record is left out",
+            recipe: "new = false",
+            list: "id,name,issn_print\n9,Zeta,1050-124X\n",
+            stored: second,
+            effects: "unknown 1; left_out 1",
+        },
+        Case {
+            about: "so are the faults of rows that are left out",
+            recipe: "new = false",
+            list: "id,issn_print,name,impact_factor\n,1666-6046,New,much\n9,1050-124X,Zeta,much\n,0028-4793,Cardio Letters,3\n",
+            stored: second,
+            effects: "unknown 2; left_out 2",
+        },
+        Case {
+            about: "a fault of a known row stays one",
+            recipe: "new = false",
+            list: "issn_print,impact_factor\n0028-4793,much\n",
+            stored: "",
+            effects: "journals.csv:2: impact_factor: `much`",
         },
         Case {
             about: "an object of a list keeps the members that are null",
@@ -423,6 +444,21 @@ fn fields_that_belong_together_are_taken_together() {
                      abstract_due_date_status=confirmed country=United States therapy_areas=Oncology",
             effects: "moves from 2026-06-12 to 2026-09-12, by 92 days; is it the same meeting? If not, give the row an id, or match \
                       by start_date",
+        },
+        Case {
+            about: "another spelling of an item removes none",
+            recipe: "update = [\"therapy_areas\"]",
+            list: "name,start_date,year,therapy_areas\nHeart Days,2026-05-03,2026,CARDIOLOGY\n",
+            stored: "2 year=2026 start_date=2026-05-03 start_date_status=estimated end_date=2026-05-05 \
+                     abstract_due_date_status=not_found country=Austria therapy_areas=CARDIOLOGY",
+            effects: "is another spelling of `Cardiology` (1 row); licenses and filters treat them as different; write `Cardiology`",
+        },
+        Case {
+            about: "with new = false, a fault that hides which record it is stays one",
+            recipe: "new = false",
+            list: "name,start_date,year\nNew,2026-13-45,2026\n",
+            stored: "",
+            effects: "conferences.csv:2: start_date: `2026-13-45`",
         },
         Case {
             about: "not_found next to an empty date erases none",

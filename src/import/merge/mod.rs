@@ -105,9 +105,8 @@ pub fn merge(
                 }
                 rows.leave_out(bad.rows());
             }
-            Ok(mut merged) => {
+            Ok(merged) => {
                 bad.sort();
-                merged.counts.rows += bad.rows().count() as u64;
                 return Ok(Merged { bad, ..merged });
             }
             refused => return refused,
@@ -192,6 +191,7 @@ impl After<'_> {
     ) -> Result<(), Refusal> {
         self.check_still_linked(&self.organizations, state, &mut report.bad)?;
         self.check_still_linked(&self.tags, state, &mut report.bad)?;
+        report.bad.leave_out(&report.withdrawn);
         if !report.bad.is_empty() {
             let mut bad = std::mem::take(&mut report.bad);
             bad.sort();

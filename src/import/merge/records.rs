@@ -74,14 +74,19 @@ impl RecordMerger<'_> {
             }
             positions.insert(id, row.position.clone());
             let stored = self.state.find_stored::<F>(id)?.map(Curated::into_fields);
-            let is_known = stored.is_some();
             match &row.edit {
+                RowEdit::Set(_) if stored.is_none() && self.list.leaves_out_new => {
+                    report.leave_out_unknown(&row);
+                }
                 RowEdit::Set(statement) => {
+                    let is_unknown = stored.is_none() && self.list.is_list;
+                    report.counts.unknown += u64::from(is_unknown);
                     let record = self.merge_row(&row, statement, stored, report);
                     merged.extend(record.map(|record| (id, Some(record))));
                 }
-                _ if is_known => drop(merged.insert(id, None)),
-                _ => report.counts.unknown += u64::from(self.list.is_list),
+                _ if stored.is_some() => drop(merged.insert(id, None)),
+                _ if self.list.is_list => report.count_absent(),
+                _ => {}
             }
         }
         if replaces {

@@ -84,9 +84,15 @@ impl Resolver<'_> {
         };
         let (with_id, without): (Vec<_>, Vec<_>) =
             rows.into_iter().partition(|row| row.id.is_some());
-        with_id
-            .into_iter()
-            .for_each(|row| resolved.add_row(row, self.list.is_list, report));
+        for row in with_id {
+            let is_known = row.id.is_some_and(|id| stored.contains_key(&id));
+            let is_removal = matches!(row.edit, RowEdit::Remove);
+            if self.list.leaves_out_new && !is_known && !is_removal {
+                report.leave_out_unknown(&row);
+            } else {
+                resolved.add_row(row, self.list.is_list, report);
+            }
+        }
         resolved.identify(without, report);
         objects.for_each(|(position, object)| resolved.add_object(position, object, report));
         resolved.find_labels(&mut report.bad);
@@ -244,11 +250,12 @@ impl<F: ReferenceFields + ListedFields> Resolved<'_, F> {
             }
             let is_removal = matches!(row.edit, RowEdit::Remove);
             row.id = known;
+            if known.is_none() && is_removal {
+                report.count_absent();
+                continue;
+            }
             if known.is_none() {
                 report.counts.unknown += 1;
-                if is_removal {
-                    continue;
-                }
                 row.id = self.next_id(&row.position, None, report);
             }
             if let Some(id) = row.id {
@@ -261,8 +268,7 @@ impl<F: ReferenceFields + ListedFields> Resolved<'_, F> {
     /// Returns true if a row with an unknown label is a new row. Otherwise it is left out, or a fault.
     fn is_new(&self, row: &ImportRow<F>, report: &mut Report) -> bool {
         if self.list.leaves_out_new {
-            report.counts.unknown += 1;
-            report.counts.left_out += 1;
+            report.leave_out_unknown(row);
             return false;
         }
         if row.may_be_note {

@@ -1,9 +1,11 @@
-//! What an import says besides its batch: faults, warnings, new ids and counts.
+//! The report of an import: faults, warnings, new ids and counts.
+
+use std::collections::HashSet;
 
 use serde::Serialize;
 
 use crate::import::findings::{FilePosition, Finding, Findings};
-use crate::import::lint::Lint;
+use crate::import::lint::{Lint, comparable_word};
 use crate::import::rows::ImportRow;
 use crate::model::message::message;
 use crate::model::{Fields, Id};
@@ -23,11 +25,11 @@ pub(super) fn report_double(
 /// The effects of the rows on known records, and of rows without a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ListCounts {
-    /// The rows of the files, apart from those that cannot be read.
+    /// The rows of the files, apart from bad ones.
     pub rows: u64,
     /// The rows that match no record.
     pub unknown: u64,
-    /// The rows that are left out because `new` is false.
+    /// The rows that are left out because `new` is false: unknown ones, and those whose ISSN contradicts their record's.
     pub left_out: u64,
     /// The rows that differ from their records only in spelling.
     pub respelled: u64,
@@ -37,6 +39,12 @@ pub struct ListCounts {
     pub cleared: u64,
     /// The items that were removed from stored lists.
     pub removed_items: u64,
+    /// The rows that remove a record that is not there. They count as unknown too.
+    #[serde(skip)]
+    pub absent: u64,
+    /// The rows that are left out because their ISSN contradicts that of their record.
+    #[serde(skip)]
+    pub contradicting: u64,
     /// Whether the files are lists of others.
     #[serde(skip)]
     pub is_list: bool,
@@ -71,7 +79,7 @@ impl FilledFields {
     }
 }
 
-/// What merging finds.
+/// The findings and counts of a merge.
 pub(super) struct Report {
     pub bad: Findings,
     /// Lint, with the warnings.
@@ -80,6 +88,8 @@ pub(super) struct Report {
     pub assigned: Vec<Finding>,
     pub counts: ListCounts,
     pub filled: Vec<FilledFields>,
+    /// The bad rows that are left out, so that their faults do not count.
+    pub withdrawn: HashSet<FilePosition>,
 }
 
 impl Report {
@@ -96,7 +106,23 @@ impl Report {
                 ..ListCounts::default()
             },
             filled: Vec::new(),
+            withdrawn: HashSet::new(),
         }
+    }
+
+    /// Leaves out a row that matches no record, with its faults.
+    pub fn leave_out_unknown<F>(&mut self, row: &ImportRow<F>) {
+        self.counts.unknown += 1;
+        self.counts.left_out += 1;
+        if row.is_bad {
+            self.withdrawn.insert(row.position.clone());
+        }
+    }
+
+    /// Counts a row that removes a record that is not there.
+    pub fn count_absent(&mut self) {
+        self.counts.unknown += 1;
+        self.counts.absent += 1;
     }
 }
 
@@ -112,11 +138,13 @@ impl ListCounts {
                 self.cleared += 1;
             } else if field.kind.is_list() {
                 let ids = old.ids().iter().filter(|id| !new.ids().contains(id));
-                let texts = old
-                    .texts()
-                    .iter()
-                    .filter(|text| !new.texts().contains(text));
-                self.removed_items += (ids.count() + texts.count()) as u64;
+                let form = |text: &String| {
+                    comparable_word(&field.name, text).unwrap_or_else(|| text.clone())
+                };
+                let kept: Vec<String> = new.texts().iter().map(form).collect();
+                let texts = old.texts().iter().map(form);
+                let removed = texts.filter(|text| !kept.contains(text));
+                self.removed_items += (ids.count() + removed.count()) as u64;
             }
         }
     }

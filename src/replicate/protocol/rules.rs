@@ -38,27 +38,21 @@ pub const fn applies(_: Rule) -> bool {
 }
 
 #[cfg(test)]
-pub use for_tests::{applies, without};
+thread_local! {
+    static OFF: std::cell::Cell<Option<Rule>> = const { std::cell::Cell::new(None) };
+}
 
+/// Whether a rule applies. All do but the one that `without` switched off.
 #[cfg(test)]
-mod for_tests {
-    use std::cell::Cell;
+pub fn applies(rule: Rule) -> bool {
+    OFF.get() != Some(rule)
+}
 
-    use super::Rule;
-
-    thread_local! {
-        static OFF: Cell<Option<Rule>> = const { Cell::new(None) };
-    }
-
-    pub fn applies(rule: Rule) -> bool {
-        OFF.get() != Some(rule)
-    }
-
-    /// Runs `run` without a rule.
-    pub fn without<T>(rule: Option<Rule>, run: impl FnOnce() -> T) -> T {
-        OFF.set(rule);
-        let result = run();
-        OFF.set(None);
-        result
-    }
+/// Runs `run` without a rule.
+#[cfg(test)]
+pub fn without<T>(rule: Option<Rule>, run: impl FnOnce() -> T) -> T {
+    OFF.set(rule);
+    let result = run();
+    OFF.set(None);
+    result
 }
