@@ -862,7 +862,7 @@ fn the_result_of_a_list_says_what_became_of_each_row() {
             site.run(["import", "journals.csv", "--create"]).code,
             Some(0)
         );
-        site.write("r.toml", &format!("dataset = \"{dataset}\"\n{recipe}"));
+        site.write("r.toml", format!("dataset = \"{dataset}\"\n{recipe}"));
         site.write("list.csv", list);
         let done = site.run(["import", "list.csv", "--recipe", "r.toml"]);
         assert!(
