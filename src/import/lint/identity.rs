@@ -1,6 +1,7 @@
 //! The values by which rows are told apart, and the edit distance of texts.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 
 use unicode_normalization::char::is_combining_mark;
 
@@ -24,14 +25,30 @@ pub(in crate::import) struct MatchKey<'a> {
 }
 
 /// The names and numbers that identify a row, apart from its match keys.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub(in crate::import) struct Identity {
-    name: String,
-    /// The comparable words of the name, separated by blanks.
-    words: String,
-    abbv: Option<String>,
+    name: Box<str>,
+    abbv: Option<Box<str>>,
     /// The valid ISSNs.
     issns: Vec<String>,
+    /// The comparable forms of the names. Few rows share a match key, so few identities are compared.
+    forms: OnceCell<Forms>,
+}
+
+/// The comparable forms of a name and its abbreviation.
+#[derive(Debug, PartialEq, Eq)]
+struct Forms {
+    name: String,
+    /// The words of the name, separated by blanks.
+    words: String,
+    abbv: Option<String>,
+}
+
+/// Identities are equal if their comparable forms are.
+impl PartialEq for Identity {
+    fn eq(&self, other: &Identity) -> bool {
+        self.issns == other.issns && self.forms() == other.forms()
+    }
 }
 
 impl Identity {
@@ -43,30 +60,37 @@ impl Identity {
     }
 
     pub fn new(name: &str, abbv: Option<&str>) -> Identity {
-        let abbv = abbv.map(comparable).filter(|abbv| abbv.len() > 2);
-        let words: Vec<String> = name
-            .split([' ', '-'])
-            .map(comparable)
-            .filter(|word| word.len() > 2)
-            .collect();
         Identity {
-            name: comparable(name),
-            words: words.join(" "),
-            abbv,
-            issns: Vec::new(),
+            name: name.into(),
+            abbv: abbv.map(Into::into),
+            ..Identity::default()
         }
+    }
+
+    fn forms(&self) -> &Forms {
+        let is_long = |word: &String| word.len() > 2;
+        self.forms.get_or_init(|| {
+            let words = self.name.split([' ', '-']).map(comparable);
+            let words: Vec<String> = words.filter(is_long).collect();
+            Forms {
+                name: comparable(&self.name),
+                words: words.join(" "),
+                abbv: self.abbv.as_deref().map(comparable).filter(is_long),
+            }
+        })
     }
 
     /// Returns true if the names are similar, the abbreviations are equal, or one name contains the other abbreviation.
     pub fn has_similar_name(&self, other: &Identity) -> bool {
-        let names = |of: &Identity, abbv: &Option<String>| {
+        let (one, other) = (self.forms(), other.forms());
+        let names = |of: &Forms, abbv: &Option<String>| {
             abbv.as_ref()
                 .is_some_and(|abbv| of.words.split(' ').any(|word| word == abbv))
         };
-        self.abbv.is_some() && self.abbv == other.abbv
-            || names(self, &other.abbv)
-            || names(other, &self.abbv)
-            || are_similar(&self.name, &other.name)
+        one.abbv.is_some() && one.abbv == other.abbv
+            || names(one, &other.abbv)
+            || names(other, &one.abbv)
+            || are_similar(&one.name, &other.name)
     }
 
     /// Returns true unless both have valid ISSNs, and none in common.

@@ -216,16 +216,14 @@ pub(in crate::import) fn is_placeholder(field: &str, text: &str) -> bool {
     const ERRORS: &[&str] = &[
         "#n/a", "#ref!", "#name?", "#value!", "#div/0!", "#null!", "#num!", "#error!",
     ];
-    // Longer texts, even with punctuation around a word, are not in the lists. Skip the folding.
-    const MAX_BYTES: usize = 40;
-    if text.trim().len() > MAX_BYTES {
-        return !text.chars().any(char::is_alphanumeric);
-    }
-    let folded = fold(text.trim());
-    let is_error = ERRORS.contains(&folded.as_str());
-    let may_be_word = field != "abbv" && !may_be_name(field, text.trim());
-    let is_word = may_be_word && WORDS.contains(&&*comparable(&folded));
-    is_word || is_error || is_filler(field, text) || !text.chars().any(char::is_alphanumeric)
+    // The letters of the longest word. Longer texts need not be folded.
+    const MOST_LETTERS: usize = "tobedetermined".len();
+    let letters = text.chars().filter(|sign| sign.is_alphanumeric()).count();
+    let is_error = || text.contains('#') && ERRORS.contains(&&*fold(text.trim()));
+    let may_be_word =
+        || letters <= MOST_LETTERS && field != "abbv" && !may_be_name(field, text.trim());
+    let is_word = || may_be_word() && WORDS.contains(&&*comparable(text));
+    letters == 0 || is_error() || is_filler(field, text) || is_word()
 }
 
 fn placeholder(field: &str, text: &str) -> Option<Message> {
@@ -271,7 +269,7 @@ fn formula(field: &str, text: &str) -> Option<Message> {
 fn no_address(field: &str, text: &str) -> Option<Message> {
     // Another rule is about blanks.
     let text = text.trim();
-    if field != "url" || is_placeholder(field, text) || is_website(text) {
+    if field != "url" || is_website(text) || is_placeholder(field, text) {
         return None;
     }
     let with_scheme = format!("https://{}", text.trim_start_matches('/'));
