@@ -5,10 +5,11 @@ use std::borrow::Cow;
 use jiff::civil::Date;
 use serde::Deserialize;
 
-use super::identity::{Identity, MatchKey, comparable};
+use super::identity::{Identity, MatchKey};
+use super::likeness::comparable;
 use super::row_rules::{CONFERENCE_RULES, JOURNAL_RULES};
 use super::rule::RowRule;
-use super::texts::{is_placeholder, normalized, valid_issn};
+use super::texts::{is_placeholder, normalized};
 use crate::model::message::{Message, message};
 use crate::model::reference::ReferenceFields;
 use crate::model::{ConferenceFields, Fields, JournalFields};
@@ -154,10 +155,7 @@ impl Lintable for JournalFields {
     }
 
     fn identity(row: &Compared<'_>) -> Identity {
-        let issns = row
-            .issns()
-            .filter_map(|(field, issn)| valid_issn(field, issn));
-        Identity::of_issns(issns.collect())
+        Identity::of_issns(row.issns())
     }
 
     fn match_keys<'a>(row: &'a Compared<'_>) -> Vec<MatchKey<'a>> {

@@ -3,7 +3,8 @@
 //! Each file has a table of rules:
 //! - [`texts`]: placeholders, damaged texts (with [`mojibake`]), addresses and ISSNs.
 //! - [`row_rules`]: values of a conference or a journal that contradict each other, or that no row has.
-//! - [`duplicates`]: rows that probably describe the same thing, by their [`identity`].
+//! - [`duplicates`]: rows that probably describe the same thing, by their [`identity`]
+//!   and the [`likeness`] of their names.
 //! - [`spellings`]: words that licenses compare exactly.
 //!
 //! [`rule`] defines rules, and [`lintable`] the values that they check. An import reports what `medfeed lint` finds
@@ -11,6 +12,7 @@
 
 mod duplicates;
 mod identity;
+mod likeness;
 mod lintable;
 mod mojibake;
 mod row_rules;

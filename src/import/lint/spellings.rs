@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::identity::{MAX_BYTES, comparable, distance};
+use super::likeness::{MAX_BYTES, comparable, distance};
 use super::lintable::Compared;
 use super::rule::{RowLocation, Uses};
 use super::texts::{is_placeholder, tidy};

@@ -141,3 +141,32 @@ impl ReadArgs {
         Ok((sources, options))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn assignments_are_read() {
+        let cases = [
+            ("Website=url", Some(("Website", "url"))),
+            (" a=b = url ", Some(("a=b", "url"))),
+            ("=D=url", Some(("=D", "url"))),
+            ("Website", None),
+            ("=url", None),
+            ("Website=", None),
+        ];
+        for (text, expected) in cases {
+            let read = assignment(text.rsplit_once('=')).ok();
+            assert_eq!(
+                read.as_ref().map(|(name, value)| (&**name, &**value)),
+                expected,
+                "{text:?}"
+            );
+        }
+        assert_eq!(
+            assignment("url=https://x.org/?a=b".split_once('=')),
+            Ok(("url".to_owned(), "https://x.org/?a=b".to_owned()))
+        );
+    }
+}
