@@ -23,8 +23,9 @@
 //! write leaves a new revision. A tab that finds a revision that it did not read or write itself leaves the rows
 //! alone. If nobody has written for three minutes, it writes all of them. No row is older than the token that is
 //! stored with it, and the feed repeats changes. So whichever tab writes, the copy becomes current from its token. The
-//! notes of old values in the `ChangeLog` (`model/changes.js`) are stored in the same transaction. *Forget* clears the
-//! rows, deletes the database, and tells other tabs by a `BroadcastChannel`. The service worker (`worker.js`) has the
+//! notes of old values in the `ChangeLog` (`model/changes.js`) are stored in the same transaction. Each key has a database
+//! of its own, with its lists. *Forget* clears the rows, deletes the databases, and tells other tabs by a
+//! `BroadcastChannel`. The service worker (`worker.js`) has the
 //! page's own files, and no response under `/v1`. It uses them only if the server does not respond. So they never hide
 //! a newer page or another program at the address. A worker that has its files only after *forget* finds no database,
 //! and removes them and itself.
