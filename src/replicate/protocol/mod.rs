@@ -1,6 +1,6 @@
 //! The protocol of the log, as one state machine for each publisher: no requests, files, clocks or messages.
 //!
-//! A publisher's loops send the requests that [`Knowledge::step`] asks for, and pass to it what they saw. `search`
+//! A publisher's loops send the requests that [`Knowledge::step`] asks for, and pass to it what they saw. `search_tests`
 //! drives the same machine through all orders of requests and faults.
 //!
 //! | question | observed | consequence |
@@ -22,7 +22,7 @@
 
 mod rules;
 #[cfg(test)]
-mod search;
+mod search_tests;
 
 use self::rules::{Rule, applies};
 use crate::model::Head;
