@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use crate::import::findings::shortened;
 use crate::import::read::cells::{Container, TableCell};
-use crate::import::read::options::{Given, ReadOptions, column_letters, columns_of, is_one_of};
+use crate::import::read::column_name::column_letters;
+use crate::import::read::options::{Given, ReadOptions, columns_of, is_one_of};
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::ADDED_TO_RECORDS;
 use crate::model::Fields;

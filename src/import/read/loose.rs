@@ -228,6 +228,15 @@ pub(super) fn issns(text: &str) -> Option<Vec<String>> {
     issns.collect()
 }
 
+/// Returns true for a text that fills the place of an ISSN: zeros.
+pub(super) fn is_zero(text: &str) -> bool {
+    let mut digits = text
+        .chars()
+        .filter(|sign| sign.is_alphanumeric())
+        .peekable();
+    digits.peek().is_some() && digits.all(|digit| digit == '0')
+}
+
 /// Returns true for an invisible mark, such as those of the direction of text.
 pub(super) fn is_mark(sign: char) -> bool {
     matches!(sign, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{ad}')

@@ -11,7 +11,7 @@ use crate::import::read::draft::currency::{currency_column, is_dollar, names_oth
 use crate::import::read::draft::names::{KnownName, known_name, price_name, year_of};
 use crate::import::read::options::{ISSN_COLUMNS, field_named};
 use crate::import::read::row_kind::RowKind;
-use crate::import::read::table_row::split_at_signs;
+use crate::import::read::shared_cells::split_at_signs;
 
 /// Fields that a column may contain.
 #[derive(Debug)]
