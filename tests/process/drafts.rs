@@ -593,7 +593,7 @@ const SECONDS: &[Second] = &[
         second: "Journal,ISSN,eISSN,Publisher,JIF\nLANDSCAPE NOTES,1865-1542,N/A,,2.1\nCARDIO LETTERS,0028-4793,N/A,N/A,3.2\n\
                  UNKNOWN LETTERS,1666-6046,N/A,Gamma Press,1.2\n",
         options: &[],
-        members: &["name", "issn_print", "issn_online", "publisher", "metrics.impact_factor"],
+        members: &["name", "issn_print", "issn_online", "publisher", "impact_factor"],
         stored: &[
             r#"["Landscape Notes",null,"1865-1542","Alpha Press",2.1]"#,
             r#"["Cardio Letters","0028-4793","1533-4406","Beta Press",3.2]"#,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 use url::Url;
 
-use crate::import::read::cells::TableCell;
+use super::cells::TableCell;
 use crate::model::field::Field;
 use crate::model::fold::is_blank;
 use crate::model::message::{Message, message};

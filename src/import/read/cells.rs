@@ -6,9 +6,9 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::dates::{DateOrder, normalize_date};
+use super::numbers::{normalize_integer, normalize_number};
 use crate::import::lint::{is_placeholder, valid_issn};
-use crate::import::read::dates::{DateOrder, normalize_date};
-use crate::import::read::numbers::{normalize_integer, normalize_number};
 use crate::model::fold::{comparable, fold, is_blank};
 use crate::model::message::Message;
 use crate::model::value::{JsonType, ValueKind};

@@ -1,8 +1,8 @@
 //! What a cell of a list of others may be, beside the values that an own file has. Each function recognizes one thing.
 
+use super::cells::normalize_issn;
+use super::dates::month_named;
 use crate::import::lint::is_placeholder;
-use crate::import::read::cells::normalize_issn;
-use crate::import::read::dates::month_named;
 use crate::model::country::{is_code, is_country, known_country};
 use crate::model::fold::{comparable, fold, is_blank};
 

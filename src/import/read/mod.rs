@@ -39,14 +39,14 @@ use std::io;
 use std::path::Path;
 
 use crate::import::findings::Finding;
-use crate::import::read::options::{InputError, ReadOptions, all_columns, columns_with_companions};
-use crate::import::read::parts::{Part, each_part};
-use crate::import::read::source::{RowKind, Source};
-use crate::import::read::tabular::TableReader;
 use crate::import::row_faults::UnknownNames;
 use crate::import::rows::{FileRows, ImportRows, ListOptions};
 use crate::model::Fields;
 use crate::model::message::message;
+use options::{InputError, ReadOptions, all_columns, columns_with_companions};
+use parts::{Part, each_part};
+use source::{RowKind, Source};
+use tabular::TableReader;
 
 /// Reads all sources. Bad rows are not an error here: [`merge`](crate::import::merge::merge) reports them together with
 /// its own.

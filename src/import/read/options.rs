@@ -6,12 +6,12 @@ use std::{fmt, io};
 
 use encoding_rs::Encoding;
 
+use super::cells::{DecimalSign, Notation, normalize};
+pub use super::column_name::ColumnName;
+use super::dates::DateOrder;
+use super::row_kind::RowKind;
 use crate::disk::describe_at;
 use crate::import::findings::Finding;
-use crate::import::read::cells::{DecimalSign, Notation, normalize};
-pub use crate::import::read::column_name::ColumnName;
-use crate::import::read::dates::DateOrder;
-use crate::import::read::row_kind::RowKind;
 use crate::model::country::{is_country, same_country};
 use crate::model::field::{Field, FieldTable};
 use crate::model::fold::{comparable, fold, nearest};

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use encoding_rs::Encoding;
 
-use crate::import::read::cells::{Container, Notation, TableCell};
-use crate::import::read::csv::CsvTable;
-use crate::import::read::json_rows::{read_json, read_jsonl};
-use crate::import::read::options::{Bounds, ReadOptions};
-use crate::import::read::row_kind::RowKind;
-use crate::import::read::source::{FileFormat, Source, SourceContent};
-use crate::import::read::workbook::{OpenSheet, Workbook};
+use super::cells::{Container, Notation, TableCell};
+use super::csv::CsvTable;
+use super::json_rows::{read_json, read_jsonl};
+use super::options::{Bounds, ReadOptions};
+use super::row_kind::RowKind;
+use super::source::{FileFormat, Source, SourceContent};
+use super::workbook::{OpenSheet, Workbook};
 use crate::model::Message;
 use crate::model::field::FieldTable;
 

@@ -5,14 +5,14 @@ use std::borrow::Cow;
 
 use jiff::civil::Date;
 
-use crate::import::read::cell_text::web_address;
-use crate::import::read::cells::{TableCell, normalize_issn};
-use crate::import::read::dates::date_range;
-use crate::import::read::loose::{
+use super::cell_text::web_address;
+use super::cells::{TableCell, normalize_issn};
+use super::dates::date_range;
+use super::loose::{
     PlaceEnd, is_mark, is_zero, issns, listed, open_date, place_end, without_mode, without_time,
 };
-use crate::import::read::options::{ISSN_COLUMNS, ReadOptions};
-use crate::import::read::table_row::RowReader;
+use super::options::{ISSN_COLUMNS, ReadOptions};
+use super::table_row::RowReader;
 use crate::model::Fields;
 use crate::model::country::is_country;
 use crate::model::field::Field;

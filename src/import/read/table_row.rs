@@ -5,13 +5,13 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::import::read::cell_text::{cell_text, type_fault};
-use crate::import::read::cells::{Container, Notation, TableCell, normalize, parse_flag};
-use crate::import::read::columns::{ColumnMeaning, Columns};
-use crate::import::read::loose::listed;
-use crate::import::read::options::ReadOptions;
-use crate::import::read::shared_cells::{is_issn, names_link};
-use crate::import::read::statement::Statement;
+use super::cell_text::{cell_text, type_fault};
+use super::cells::{Container, Notation, TableCell, normalize, parse_flag};
+use super::columns::{ColumnMeaning, Columns};
+use super::loose::listed;
+use super::options::ReadOptions;
+use super::shared_cells::{is_issn, names_link};
+use super::statement::Statement;
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::RowEdit;
 use crate::model::message::{Message, message};

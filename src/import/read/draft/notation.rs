@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use super::content::{
+    DraftColumn, are_taken, days_in, has_issn, is_absence, is_value, is_word_for_none,
+};
 use crate::import::lint::{is_area, may_be_name};
 use crate::import::read::cells::{DecimalSign, Notation};
 use crate::import::read::dates::DateOrder;
-use crate::import::read::draft::content::{
-    DraftColumn, are_taken, days_in, has_issn, is_absence, is_value, is_word_for_none,
-};
 use crate::import::read::loose::is_zero;
 use crate::import::read::options::{ISSN_COLUMNS, field_named};
 use crate::model::value::ValueKind;
