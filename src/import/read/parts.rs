@@ -67,7 +67,7 @@ pub(in crate::import) struct Part<'w> {
 enum PartContent<'w> {
     Jsonl(Box<dyn Read>),
     Json(Box<dyn Read>),
-    Csv(CsvTable<Box<dyn Read>>),
+    Csv(Box<CsvTable<Box<dyn Read>>>),
     Sheet(OpenSheet<'w>),
 }
 
@@ -98,7 +98,7 @@ impl Part<'_> {
         match self.content {
             PartContent::Jsonl(content) => read_jsonl(content, bounds, rows),
             PartContent::Json(content) => read_json(content, bounds, rows),
-            PartContent::Csv(table) => table.read(rows),
+            PartContent::Csv(table) => (*table).read(rows),
             PartContent::Sheet(sheet) => sheet.read(bounds, rows),
         }
     }
@@ -123,7 +123,7 @@ pub(in crate::import) fn each_part(
                 FileFormat::Jsonl => PartContent::Jsonl(content),
                 FileFormat::Json => PartContent::Json(content),
                 FileFormat::Csv | FileFormat::Xlsx => {
-                    PartContent::Csv(CsvTable::open(content, kind.table(), options)?)
+                    PartContent::Csv(Box::new(CsvTable::open(content, kind.table(), options)?))
                 }
             };
             take(Part {
