@@ -229,22 +229,21 @@ fn is_value(content: &str, kind: Option<&str>) -> bool {
 
 /// Returns the part of each sheet.
 fn sheet_parts(zip: &mut ZipArchive<impl Read + Seek>) -> io::Result<HashMap<String, String>> {
-    let (mut targets, mut parts) = (HashMap::new(), HashMap::new());
+    let mut targets = HashMap::new();
+    let mut parts = HashMap::new();
     // Other programs may use other names. Then no row counts as hidden.
-    let (list, relations) = ("xl/workbook.xml", "xl/_rels/workbook.xml.rels");
-    if let Ok(from) = zip.by_name(relations) {
-        each_tag(relations, from, |tag, _| {
-            targets.extend(attribute(tag, "Id").zip(attribute(tag, "Target")));
-            Ok(())
-        })?;
-    }
-    if let Ok(from) = zip.by_name(list) {
+    for list in ["xl/_rels/workbook.xml.rels", "xl/workbook.xml"] {
+        let Ok(from) = zip.by_name(list) else {
+            continue;
+        };
         each_tag(list, from, |tag, _| {
+            targets.extend(attribute(tag, "Id").zip(attribute(tag, "Target")));
             let target = attribute(tag, "id").and_then(|id| targets.get(&id));
             if let (Some(name), Some(target)) = (attribute(tag, "name"), target) {
-                let part = target
-                    .strip_prefix('/')
-                    .map_or_else(|| format!("xl/{target}"), str::to_owned);
+                let part = match target.strip_prefix('/') {
+                    Some(part) => part.to_owned(),
+                    None => format!("xl/{target}"),
+                };
                 parts.insert(name, part.to_ascii_lowercase());
             }
             Ok(())
