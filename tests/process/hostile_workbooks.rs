@@ -165,6 +165,16 @@ fn damaged() -> Vec<Case> {
             "the cell B2 has a value that cannot be read",
         ),
         (
+            "a format that is no number",
+            changed("r=\"B2\"", "r=\"B2\" s=\"bold\""),
+            "its `s` `bold` cannot be read",
+        ),
+        (
+            "a format with a blank",
+            changed("r=\"B2\"", "r=\"B2\" s=\" 1\""),
+            "its `s` ` 1` cannot be read",
+        ),
+        (
             "a number in two pieces",
             changed("<v>1</v>", "<v>1<!-- of -->2</v>"),
             "the cell A2 has a value that cannot be read",
@@ -188,6 +198,25 @@ fn damaged() -> Vec<Case> {
             "neither true nor false",
             changed(text, "t=\"b\"><v>perhaps</v>"),
             "Unrecognized",
+        ),
+        (
+            "another calendar",
+            good()
+                .changed("xl/workbook.xml", |text| {
+                    text.replace("<sheets>", "<workbookPr date1904=\"yes\"/><sheets>")
+                })
+                .pack(),
+            "its `date1904` `yes` cannot be read; save it again",
+        ),
+        (
+            "a number format without a number",
+            good()
+                .with(
+                    "xl/styles.xml",
+                    "<styleSheet><cellXfs><xf numFmtId=\"0x0e\"/></cellXfs></styleSheet>",
+                )
+                .pack(),
+            "its part `xl/styles.xml` is damaged: its `numFmtId` `0x0e` cannot be read; save it again",
         ),
         (
             "an unknown error",

@@ -128,7 +128,10 @@ fn check_part(part: &str, from: impl Read) -> io::Result<HashSet<u32>> {
                     let why = format_args!("its row {next_row} has a cell of row {row}");
                     return Err(damaged_part(part, why));
                 }
+                check_attribute(part, tag, "s", is_number)?;
             }
+            "numFmt" | "xf" => check_attribute(part, tag, "numFmtId", is_number)?,
+            "workbookPr" => check_attribute(part, tag, "date1904", is_flag)?,
             "v" if !is_value(content, attribute(&cell, "t").as_deref()) => {
                 let cell = match attribute(&cell, "r") {
                     Some(position) => format!("the cell {position}"),
@@ -145,6 +148,32 @@ fn check_part(part: &str, from: impl Read) -> io::Result<HashSet<u32>> {
         Ok(())
     })?;
     Ok(hidden)
+}
+
+/// Fails if a tag has an attribute that cannot be read. calamine would read another format or calendar.
+fn check_attribute(
+    part: &str,
+    tag: &BytesStart<'_>,
+    name: &str,
+    is_valid: fn(&str) -> bool,
+) -> io::Result<()> {
+    match attribute(tag, name).filter(|text| !is_valid(text)) {
+        Some(text) => Err(damaged_part(
+            part,
+            format_args!("its `{name}` `{text:.50}` cannot be read"),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Returns true for a number as workbooks write it.
+fn is_number(text: &str) -> bool {
+    text.parse()
+        .is_ok_and(|number: u32| number.to_string() == text)
+}
+
+fn is_flag(text: &str) -> bool {
+    ["", "0", "1", "false", "off", "true"].contains(&text)
 }
 
 /// Returns the first row of the range in an attribute, from 1. Fails if no sheet has the range.
@@ -181,10 +210,9 @@ fn row_and_column(cell: &str) -> Option<(u32, usize)> {
 
 /// Returns true if calamine reads the value of a cell as a whole. `kind` is the type of the cell.
 fn is_value(content: &str, kind: Option<&str>) -> bool {
-    let index: Option<u32> = content.parse().ok();
     match kind {
         _ if content.is_empty() => true,
-        Some("s") => index.is_some_and(|index| index.to_string() == content),
+        Some("s") => is_number(content),
         Some("inlineStr") => false,
         Some("str" | "d") => !content.contains('<'),
         _ => !content.contains(['<', '&']),
