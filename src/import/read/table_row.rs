@@ -81,7 +81,7 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
         }
         for (meaning, at_columns) in &columns.sources {
             if let ColumnMeaning::Fields(fields) = meaning {
-                let is_given = columns.pass_filters_of(fields[0], cells);
+                let is_given = columns.pass_filters(Some(fields[0]), cells);
                 let mut found: Vec<&TableCell<'_>> = filled_cells(cells, at_columns).collect();
                 if !is_given {
                     self.count_unmet(fields[0], &found);
@@ -92,12 +92,13 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
         }
         self.set_open_year();
         self.notation = self.options.notation();
-        for (index, constant) in &columns.constants {
-            let metric = columns.metric_of(*index);
+        for constant in &columns.constants {
+            let index = constant.index;
+            let metric = constant.metric;
             let lacks_metric = metric.is_some_and(|metric| self.statement.is_null(metric));
-            if self.statement.is_null(*index) && !lacks_metric {
-                self.statement.mark_constant(*index);
-                self.read_text(*index, constant);
+            if self.statement.is_null(index) && !lacks_metric {
+                self.statement.mark_constant(index);
+                self.read_text(index, constant.text);
             }
         }
         let edit = if is_deleted {
@@ -230,9 +231,8 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
 
     /// Sets the year of a start that is not fixed, if the row has no other.
     fn set_open_year(&mut self) {
-        let mut fields = F::table().fields.iter();
         if let Some(year) = self.open_year
-            && let Some(index) = fields.position(|field| field.column == "year")
+            && let Some(index) = F::table().index_of("year")
             && self.statement.is_null(index)
         {
             self.read_text(index, &year.to_string());

@@ -1,6 +1,6 @@
 //! The protocol of the log, as one state machine for each publisher: no requests, files, clocks or messages.
 //!
-//! A publisher's loops send the requests that [`Knowledge::step`] asks for, and pass to it what they saw. `search`
+//! A publisher's loops send the requests that [`Knowledge::step`] asks for, and pass to it what they saw. `search_tests`
 //! drives the same machine through all orders of requests and faults.
 //!
 //! | question | observed | consequence |
@@ -13,6 +13,7 @@
 //! | next entry | the database no longer contains the end, without a restore | ends: diverged |
 //! | next slot | empty | the log may be written to, and its heartbeat |
 //! | | an entry of an earlier run: same name, same parent, a commit from here, and none created yet | continues after it |
+//! | | an entry that follows another one than the last, which this run created | deletes its own; ends: fenced |
 //! | | any other entry | ends: fenced |
 //! | own entry created | the one before is the same as it was | it is published |
 //! | own entry created, or heartbeat | the end before it holds another entry | ends: fenced |
@@ -22,7 +23,7 @@
 
 mod rules;
 #[cfg(test)]
-mod search;
+mod search_tests;
 
 use self::rules::{Rule, applies};
 use crate::model::Head;
@@ -151,6 +152,8 @@ pub enum Action {
     WriteState,
     /// Write a whole state after all slots that are known, the greatest of which may be this one.
     StartOver(u64),
+    /// Delete the entry that this publisher created, unless its slot holds another one. Then end: fenced.
+    TakeBack(LastEntry),
     /// End.
     End(Refusal),
 }
@@ -238,7 +241,10 @@ impl Knowledge {
             }
             (_, Observation::Next(found)) => match self.refusal(&Evidence::Next(&found)) {
                 None => self.verify(found.entry),
-                Some(refusal) => Action::End(refusal),
+                Some(refusal) => match self.end.filter(|end| self.is_in_gap(*end, found.parent)) {
+                    Some(end) => Action::TakeBack(end),
+                    None => Action::End(refusal),
+                },
             },
             (_, Observation::Created(entry)) => {
                 self.has_created = true;
@@ -376,6 +382,13 @@ impl Knowledge {
     fn continues(&self, entry: LastEntry) -> bool {
         self.end
             .is_some_and(|end| end.slot + 1 == entry.slot && end.hash != Hash::default())
+    }
+
+    /// Whether this run created its last entry in a gap: the next entry follows another one of its slot, which was lost.
+    /// With an entry in the gap, nobody would notice that, and replicas could not get past it.
+    fn is_in_gap(&self, end: LastEntry, next_parent: Hash) -> bool {
+        let is_in_gap = next_parent != end.hash && next_parent != Hash::default();
+        self.has_created && is_in_gap && applies(Rule::TakeBack)
     }
 
     fn accept(&mut self, entry: LastEntry, is_previous_lost: bool) -> Action {

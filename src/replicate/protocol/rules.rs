@@ -29,6 +29,8 @@ pub enum Rule {
     Hash,
     /// The states are read if the last entry is missing.
     LastExists,
+    /// A publisher that wrote into a gap deletes its entry.
+    TakeBack,
 }
 
 /// Whether a rule applies. All do, but for a test.

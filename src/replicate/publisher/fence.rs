@@ -1,7 +1,9 @@
 //! Detecting that another publisher took over, and noting next to the database what is published.
 
-use super::Publisher;
+use std::time::Instant;
+
 use super::publish_error::PublishError;
+use super::{ONCE_TIMEOUT, Publisher};
 use crate::model::printable::Printable;
 use crate::model::time::now;
 use crate::replicate::entry::{self, EntryHeader};
@@ -54,6 +56,10 @@ impl Publisher {
         self.reader.refresh()?;
         let next = self.compare(&self.reader.origin()?, &header, found.hash)?;
         match self.observe(Observation::Next(next))? {
+            Action::TakeBack(own) => {
+                self.take_back(own);
+                Err(self.fenced_by(&header))
+            }
             Action::End(_) => Err(self.fenced_by(&header)),
             _ => {
                 tracing::info!(
@@ -65,6 +71,24 @@ impl Publisher {
                 self.note_accepted(&header);
                 Ok(())
             }
+        }
+    }
+
+    /// Deletes an entry from here that is in a gap of another publisher's log. That publisher then finds the gap, and
+    /// writes a whole state.
+    fn take_back(&self, own: LastEntry) {
+        let name = layout::log(own.slot);
+        let mut retry = self.retry.for_thread();
+        (retry.until, retry.retries_refusals) = (Some(Instant::now() + ONCE_TIMEOUT), false);
+        let taken_back = retry.read(|| match self.log.entry(own.slot)? {
+            Some(found) if found.hash == own.hash => Ok(self.log.bucket().delete(&name)?),
+            _ => Ok(()),
+        });
+        if let Err(error) = taken_back {
+            tracing::error!(
+                "`{name}` was published from here into a gap of another publisher's log, and cannot be deleted: {error}. \
+                 Delete it: replicas cannot get past it"
+            );
         }
     }
 

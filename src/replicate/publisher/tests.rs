@@ -539,6 +539,32 @@ fn of_two_copies_with_the_same_publisher_name_one_is_fenced() {
 }
 
 #[test]
+fn an_entry_in_a_gap_of_the_log_is_taken_back_and_a_state_follows() {
+    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
+    origin.publish(&log, once()).unwrap();
+    let copy = origin.copy();
+    let mut second = copy.start(&log, once()).unwrap();
+    let mut first = origin.start(&log, once()).unwrap();
+    for _ in 2..=4 {
+        origin.commit();
+        first.run(|| ()).unwrap();
+    }
+    log.remove(&layout::log(2));
+    copy.commit();
+    // The slot is free, and the entry before it is the same.
+    second.publish_next().unwrap();
+    second.heartbeat.make_due();
+    let fenced = second.heartbeat_if_due().unwrap_err();
+    assert!(fenced.is_fenced(), "{fenced}");
+    assert_eq!(slots(&log, layout::LOG), [1, 3, 4]);
+    first.heartbeat.count = 29;
+    first.heartbeat.make_due();
+    first.heartbeat_if_due().unwrap();
+    first.run(|| ()).unwrap();
+    assert_eq!(slots(&log, layout::STATES), [1, 5]);
+}
+
+#[test]
 fn a_published_database_is_published_on_while_a_command_writes_to_it() {
     let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
     origin.publish(&log, once()).unwrap();

@@ -9,7 +9,7 @@ use crate::import::read::draft::content::{
 };
 use crate::import::read::draft::currency::{currency_column, is_dollar, names_other_currency};
 use crate::import::read::draft::names::{KnownName, known_name, price_name, year_of};
-use crate::import::read::options::{ISSN_COLUMNS, fields_named};
+use crate::import::read::options::{ISSN_COLUMNS, field_named};
 use crate::import::read::row_kind::RowKind;
 use crate::import::read::table_row::split_at_signs;
 
@@ -228,7 +228,7 @@ fn sort(candidates: &mut [Candidate], columns: &[DraftColumn]) {
 impl Assigned {
     /// Gives a column its fields, unless other columns have them. Several columns may have one list.
     fn give(&mut self, candidate: Candidate) {
-        let is_list = fields_named(candidate.fields[0]).any(|field| field.kind.is_list());
+        let is_list = field_named(candidate.fields[0]).is_some_and(|field| field.kind.is_list());
         let other = candidate
             .fields
             .iter()

@@ -19,8 +19,7 @@ use std::io;
 use std::path::Path;
 
 use crate::import::findings::Findings;
-use crate::import::read::cells::{Container, DecimalSign};
-use crate::import::read::dates::DateOrder;
+use crate::import::read::cells::Container;
 use crate::import::read::draft::assign::{Assigned, assign};
 use crate::import::read::draft::header::{Header, columns};
 use crate::import::read::draft::notation::{
@@ -101,9 +100,9 @@ pub struct Draft {
     /// Whether the file has the columns of an export. Then its ids are those of the database.
     is_export: bool,
     assigned: Assigned,
-    decimal: Reading<DecimalSign>,
-    dates: Reading<DateOrder>,
-    separator: Reading<&'static str>,
+    decimal: Reading,
+    dates: Reading,
+    separator: Reading,
     empty: Vec<&'static str>,
     /// The texts that count as empty in a field, with the numbers of their cells.
     empty_in: Vec<(&'static str, Vec<(String, usize)>)>,
