@@ -2,12 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use crate::import::read::cells::{Container, Notation, TableCell};
-use crate::import::read::columns::{ColumnMeaning, Columns, identify_rows};
-use crate::import::read::loose::open_date;
-use crate::import::read::options::{ReadOptions, column_letters};
-use crate::import::read::parts::{MergedCells, RowSink, TableRow};
-use crate::import::read::table_row::RowReader;
+use super::cells::{Container, Notation, TableCell};
+use super::column_name::column_letters;
+use super::columns::{ColumnMeaning, Columns, identify_rows};
+use super::loose::open_date;
+use super::options::ReadOptions;
+use super::row_sink::{MergedCells, RowSink, TableRow};
+use super::table_row::RowReader;
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::FileRows;
 use crate::model::Fields;

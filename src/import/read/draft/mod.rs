@@ -20,17 +20,15 @@ use std::path::Path;
 
 use crate::import::findings::Findings;
 use crate::import::read::cells::Container;
-use crate::import::read::draft::assign::{Assigned, assign};
-use crate::import::read::draft::header::{Header, columns};
-use crate::import::read::draft::notation::{
-    Reading, date_order, decimal_sign, empty_in_field, empty_texts, list_separator,
-};
 use crate::import::read::options::{InputError, ReadOptions};
 use crate::import::read::sample::FileSample;
 use crate::import::read::source::{RowKind, Source, SourceContent};
 use crate::import::read::workbook::Workbook;
 use crate::model::flat;
 use crate::model::fold::comparable;
+use assign::{Assigned, assign};
+use header::{Header, columns};
+use notation::{Reading, date_order, decimal_sign, empty_in_field, empty_texts, list_separator};
 
 /// Drafts a recipe for a file. If no sheet of a workbook is chosen, it is for the one with most columns that are read.
 /// Returns `None` if no row is found, with the faults of reading.

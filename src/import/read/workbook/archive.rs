@@ -14,7 +14,7 @@ use zip::ZipArchive;
 use zip::result::ZipError;
 
 use crate::disk::Bounded;
-use crate::import::read::options::{column_letters, index_of_letters};
+use crate::import::read::column_name::{column_letters, index_of_letters};
 use crate::import::read::source::too_large;
 
 /// The maximum size of all parts together, inflated.
@@ -97,7 +97,8 @@ fn is_open_document(zip: &mut ZipArchive<impl Read + Seek>) -> io::Result<bool> 
     Err(unusable(NO_WORKBOOK))
 }
 
-/// Checks what calamine would read as something else: the positions and values of cells, and the number of texts.
+/// Checks what calamine would read as something else: the positions, values and formats of cells, the calendar, and the
+/// number of texts.
 /// Returns the hidden rows.
 fn check_part(part: &str, from: impl Read) -> io::Result<HashSet<u32>> {
     let mut hidden = HashSet::new();
@@ -128,17 +129,24 @@ fn check_part(part: &str, from: impl Read) -> io::Result<HashSet<u32>> {
                     let why = format_args!("its row {next_row} has a cell of row {row}");
                     return Err(damaged_part(part, why));
                 }
-                check_attribute(part, tag, "s", is_number)?;
+                if !has_valid(tag, "s", is_number) {
+                    return Err(damaged_cell(part, &cell, next_row));
+                }
             }
-            "numFmt" | "xf" => check_attribute(part, tag, "numFmtId", is_number)?,
-            "workbookPr" => check_attribute(part, tag, "date1904", is_flag)?,
             "v" if !is_value(content, attribute(&cell, "t").as_deref()) => {
-                let cell = match attribute(&cell, "r") {
-                    Some(position) => format!("the cell {position}"),
-                    None => format!("a cell of row {next_row}"),
-                };
-                let why = format_args!("{cell} has a value that cannot be read");
-                return Err(damaged_part(part, why));
+                return Err(damaged_cell(part, &cell, next_row));
+            }
+            name @ ("numFmt" | "xf") if !has_valid(tag, "numFmtId", is_number) => {
+                return Err(damaged_part(
+                    part,
+                    format_args!("its `{name}` cannot be read"),
+                ));
+            }
+            name @ "workbookPr" if !has_valid(tag, "date1904", is_flag) => {
+                return Err(damaged_part(
+                    part,
+                    format_args!("its `{name}` cannot be read"),
+                ));
             }
             "f" | "mergeCell" | "hyperlink" | "dimension" => {
                 first_row(part, tag, "ref")?;
@@ -150,26 +158,26 @@ fn check_part(part: &str, from: impl Read) -> io::Result<HashSet<u32>> {
     Ok(hidden)
 }
 
-/// Fails if a tag has an attribute that cannot be read. calamine would read another format or calendar.
-fn check_attribute(
-    part: &str,
-    tag: &BytesStart<'_>,
-    name: &str,
-    is_valid: fn(&str) -> bool,
-) -> io::Result<()> {
-    match attribute(tag, name).filter(|text| !is_valid(text)) {
-        Some(text) => Err(damaged_part(
-            part,
-            format_args!("its `{name}` `{text:.50}` cannot be read"),
-        )),
-        None => Ok(()),
-    }
+fn damaged_cell(part: &str, cell: &BytesStart<'_>, row: u32) -> io::Error {
+    let cell = match attribute(cell, "r") {
+        Some(position) => format!("the cell {position}"),
+        None => format!("a cell of row {row}"),
+    };
+    damaged_part(
+        part,
+        format_args!("{cell} has a value or format that cannot be read"),
+    )
+}
+
+/// Returns true if a tag lacks an attribute, or has a valid one.
+fn has_valid(tag: &BytesStart<'_>, name: &str, is_valid: fn(&str) -> bool) -> bool {
+    attribute(tag, name).is_none_or(|text| is_valid(&text))
 }
 
 /// Returns true for a number as workbooks write it.
 fn is_number(text: &str) -> bool {
-    text.parse()
-        .is_ok_and(|number: u32| number.to_string() == text)
+    let number: Option<u32> = text.parse().ok();
+    number.is_some_and(|number| number.to_string() == text)
 }
 
 fn is_flag(text: &str) -> bool {
