@@ -36,7 +36,7 @@ pub(super) fn open(profile: &Path, server: &Server, view: &str) -> Option<Browse
 pub(super) fn keep(browser: &Browser, key: &str, dataset: &str) {
     browser.wait_for("//label[contains(., 'Keep the key and the records on this computer')]/input");
     browser.js(
-        "const box = document.querySelectorAll('.check input')[1]; if (!box.checked) box.click()",
+        "const box = document.querySelectorAll('label.check input')[1]; if (!box.checked) box.click()",
         &[],
     );
     paste_key(browser, key);

@@ -28,7 +28,8 @@ const missingWords = (missing, all) => `${missing.toLocaleString('en')} of ${cou
 /** A record's next date and its place, or its publisher. */
 function Facts({dataset, record}) {
 	const day = todayOf(), due = dataset === 'conferences' && shownDeadline(record, day, {from: day});
-	return html`<span class="soft">${due ? html`due ${date(due.date)} <${Status} of=${due.confidence} />` : ''} <bdi>${[record.city, record.country, record.publisher].filter(Boolean).join(', ')}</bdi></span>`;
+	const place = [record.city, record.country, record.publisher].filter(Boolean).join(', ');
+	return html`<span class="soft">${due ? html`due ${date(due.date)} <${Status} of=${due.confidence} />` : ''}${due && place && ' · '}<bdi>${place}</bdi></span>`;
 }
 
 /** A record of the reader's list, with its note. */

@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 
 use super::cells::Container;
 use super::options::{InputError, ReadOptions};
-use super::parts::{RowSink, TableRow, each_part};
+use super::parts::each_part;
+use super::row_sink::{RowSink, TableRow};
 use super::source::Source;
 use crate::import::findings::{Finding, Findings};
 use crate::import::rows::{FAULT_COLUMN, ImportRows};

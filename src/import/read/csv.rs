@@ -8,7 +8,7 @@ use super::cells::TableCell;
 use super::columns::ColumnMeaning;
 use super::draft::names::is_known_name;
 use super::options::{Bounds, ReadOptions};
-use super::parts::{RowSink, TableRow};
+use super::row_sink::{RowSink, TableRow};
 use super::source::guess_encoding;
 use crate::model::Message;
 use crate::model::field::FieldTable;

@@ -9,7 +9,7 @@ use super::cells::TableCell;
 use super::columns::Columns;
 use super::json::{explain, leaves, members, parse};
 use super::options::{Bounds, ReadOptions, RowFilter, is_one_of};
-use super::parts::RowSink;
+use super::row_sink::RowSink;
 use super::table_row::RowReader;
 use super::tabular::{HeaderState, TableReader};
 use crate::import::row_faults::RowFaults;

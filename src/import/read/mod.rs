@@ -27,6 +27,7 @@ pub mod options;
 mod parts;
 pub mod recipe;
 pub mod row_kind;
+mod row_sink;
 pub mod sample;
 mod shared_cells;
 pub mod source;

@@ -7,7 +7,7 @@ use super::column_name::column_letters;
 use super::columns::{ColumnMeaning, Columns, identify_rows};
 use super::loose::open_date;
 use super::options::ReadOptions;
-use super::parts::{MergedCells, RowSink, TableRow};
+use super::row_sink::{MergedCells, RowSink, TableRow};
 use super::table_row::RowReader;
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::FileRows;
