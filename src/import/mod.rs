@@ -29,7 +29,6 @@ pub mod rows;
 pub use findings::{BadRows, FilePosition, Finding, FindingGroup, Findings};
 pub use merge::{FilledFields, ListCounts, MergeOptions, Merged, Refusal, merge};
 pub use read::bad_rows::SourceRows;
-pub use read::cells::DecimalSign;
 pub use read::dates::DateOrder;
 pub use read::draft::{Draft, draft_recipe};
 pub use read::options::{
@@ -38,4 +37,5 @@ pub use read::options::{
 pub use read::read_sources;
 pub use read::recipe::{parse_recipe, read_recipe};
 pub use read::source::{FileFormat, RowKind, Source, SourceOptions};
+pub use read::table_cell::DecimalSign;
 pub use rows::ImportRows;

@@ -8,11 +8,11 @@ use std::path::Path;
 use csv::WriterBuilder;
 use serde_json::{Map, Value};
 
-use super::cells::Container;
 use super::options::{InputError, ReadOptions};
 use super::parts::each_part;
 use super::row_sink::{RowSink, TableRow};
 use super::source::Source;
+use super::table_cell::Container;
 use crate::import::findings::{Finding, Findings};
 use crate::import::rows::{FAULT_COLUMN, ImportRows};
 use crate::model::field::FieldTable;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 use url::Url;
 
-use super::cells::TableCell;
+use super::table_cell::TableCell;
 use crate::model::field::Field;
 use crate::model::fold::is_blank;
 use crate::model::message::{Message, message};

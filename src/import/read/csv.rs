@@ -4,12 +4,12 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use csv::ByteRecord;
 
-use super::cells::TableCell;
 use super::columns::ColumnMeaning;
 use super::draft::names::is_known_name;
 use super::options::{Bounds, ReadOptions};
 use super::row_sink::{RowSink, TableRow};
 use super::source::guess_encoding;
+use super::table_cell::TableCell;
 use crate::model::Message;
 use crate::model::field::FieldTable;
 use crate::model::message::message;
@@ -319,9 +319,9 @@ mod tests {
 
     use super::*;
     use crate::import::findings::Findings;
-    use crate::import::read::cells::Notation;
     use crate::import::read::options::OptionEffects;
     use crate::import::read::options::samples::sample_options;
+    use crate::import::read::table_cell::Notation;
     use crate::import::read::tabular::TableReader;
     use crate::import::row_faults::UnknownNames;
     use crate::import::rows::{FileRows, ImportRow, RowEdit};

@@ -5,11 +5,11 @@ use std::io::{self, BufRead, BufReader, Read};
 use serde_json::value::RawValue;
 use serde_json::{Deserializer, Map, Value};
 
-use super::cells::TableCell;
 use super::columns::Columns;
 use super::json::{explain, leaves, members, parse};
 use super::options::{Bounds, ReadOptions, RowFilter, is_one_of};
 use super::row_sink::RowSink;
+use super::table_cell::TableCell;
 use super::table_row::RowReader;
 use super::tabular::{HeaderState, TableReader};
 use crate::import::row_faults::RowFaults;
@@ -333,9 +333,9 @@ fn line_ends(text: &[u8]) -> u64 {
 mod tests {
     use super::*;
     use crate::import::findings::Findings;
-    use crate::import::read::cells::{Container, Notation};
     use crate::import::read::options::OptionEffects;
     use crate::import::read::options::samples::sample_options;
+    use crate::import::read::table_cell::{Container, Notation};
     use crate::import::row_faults::UnknownNames;
     use crate::import::rows::{FileRows, ImportRow, RowEdit};
     use crate::model::{ConferenceFields, JournalFields, OrganizationFields, TagFields};

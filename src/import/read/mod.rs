@@ -32,6 +32,7 @@ pub mod sample;
 mod shared_cells;
 pub mod source;
 pub(in crate::import) mod statement;
+pub(in crate::import) mod table_cell;
 mod table_row;
 mod tabular;
 mod workbook;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::cells::{Container, DecimalSign, Notation};
+use super::table_cell::{Container, DecimalSign, Notation};
 use crate::model::fold::is_blank;
 use crate::model::message::{Message, message};
 

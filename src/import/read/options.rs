@@ -6,10 +6,11 @@ use std::{fmt, io};
 
 use encoding_rs::Encoding;
 
-use super::cells::{DecimalSign, Notation, normalize};
+use super::cells::normalize;
 pub use super::column_name::ColumnName;
 use super::dates::DateOrder;
 use super::row_kind::RowKind;
+use super::table_cell::{DecimalSign, Notation};
 use crate::disk::describe_at;
 use crate::import::findings::Finding;
 use crate::model::country::{is_country, same_country};

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use encoding_rs::Encoding;
 
-use super::cells::{Container, Notation};
 use super::csv::CsvTable;
 use super::json_rows::{read_json, read_jsonl};
 use super::options::{Bounds, ReadOptions};
 use super::row_kind::RowKind;
 use super::row_sink::RowSink;
 use super::source::{FileFormat, Source, SourceContent};
+use super::table_cell::{Container, Notation};
 use super::workbook::{OpenSheet, Workbook};
 
 /// A part of a source.

@@ -10,12 +10,12 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use toml::{Spanned, Value};
 
-use super::cells::DecimalSign;
 use super::dates::DateOrder;
 use super::options::{
     ColumnMapping, Given, InputError, ReadOptions, RowFilter, TextEncoding, Word, known_field,
 };
 use super::row_kind::RowKind;
+use super::table_cell::DecimalSign;
 use crate::model::message::{Message, message};
 use crate::model::value::text::ITEM_SEPARATOR;
 use crate::model::value::{JsonType, ValueKind};

@@ -2,7 +2,7 @@
 
 use std::ops::{ControlFlow, RangeInclusive};
 
-use super::cells::TableCell;
+use super::table_cell::TableCell;
 use crate::model::Message;
 use crate::model::field::FieldTable;
 

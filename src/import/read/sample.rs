@@ -5,13 +5,13 @@ use std::path::Path;
 
 use encoding_rs::Encoding;
 
-use super::cells::{Notation, TableCell};
 use super::json::leaves;
 use super::json_rows::{cell, parse_object};
 use super::options::{InputError, ReadOptions, TextEncoding};
 use super::parts::each_part;
 use super::row_sink::{RowSink, TableRow};
 use super::source::{RowKind, Source};
+use super::table_cell::{Notation, TableCell};
 use crate::import::findings::{FilePosition, Findings};
 use crate::import::row_faults::RowFaults;
 use crate::model::Message;

@@ -6,13 +6,14 @@ use std::borrow::Cow;
 use jiff::civil::Date;
 
 use super::cell_text::web_address;
-use super::cells::{TableCell, normalize_issn};
+use super::cells::normalize_issn;
 use super::dates::date_range;
 use super::loose::{
     PlaceEnd, is_mark, is_zero, issns, listed, open_date, place_end, without_mode, without_time,
 };
-use super::options::{ISSN_COLUMNS, ReadOptions};
-use super::table_row::RowReader;
+use super::options::ReadOptions;
+use super::table_cell::TableCell;
+use super::table_row::{RowReader, is_issn};
 use crate::model::Fields;
 use crate::model::country::is_country;
 use crate::model::field::Field;
@@ -184,16 +185,6 @@ impl<F: Fields> RowReader<'_, '_, F> {
 
 /// A range of dates, and the year, which may be known without a date.
 type DatesAndYear = (Option<(Date, Date)>, Option<i16>);
-
-pub(super) fn is_issn(column: &str) -> bool {
-    ISSN_COLUMNS.contains(&column)
-}
-
-/// Returns true if a column has a text and its link: `["name", "url"]`.
-pub(super) fn names_link<F: Fields>(fields: &[usize]) -> bool {
-    let last = fields.last().map(|index| &F::table().fields[*index]);
-    fields.len() == 2 && last.is_some_and(|field| field.column == "url")
-}
 
 /// The signs that separate the texts in a cell. The first that a cell contains is the one. `N/A` may be one of them.
 const SEPARATORS: [&str; 5] = [";", "\n", ",", " / ", "/"];

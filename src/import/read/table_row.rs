@@ -6,12 +6,12 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::cell_text::{cell_text, type_fault};
-use super::cells::{Container, Notation, TableCell, normalize, parse_flag};
+use super::cells::{normalize, parse_flag};
 use super::columns::{ColumnMeaning, Columns};
 use super::loose::listed;
-use super::options::ReadOptions;
-use super::shared_cells::{is_issn, names_link};
+use super::options::{ISSN_COLUMNS, ReadOptions};
 use super::statement::Statement;
+use super::table_cell::{Container, Notation, TableCell};
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::RowEdit;
 use crate::model::message::{Message, message};
@@ -342,6 +342,16 @@ fn filled_cells<'c, 'a>(
         .iter()
         .filter_map(|at| cells.get(*at))
         .filter(is_kept)
+}
+
+pub(super) fn is_issn(column: &str) -> bool {
+    ISSN_COLUMNS.contains(&column)
+}
+
+/// Returns true if a column has a text and its link: `["name", "url"]`.
+pub(super) fn names_link<F: Fields>(fields: &[usize]) -> bool {
+    let last = fields.last().map(|index| &F::table().fields[*index]);
+    fields.len() == 2 && last.is_some_and(|field| field.column == "url")
 }
 
 #[cfg(test)]

@@ -2,12 +2,12 @@
 
 use std::ops::ControlFlow;
 
-use super::cells::{Container, Notation, TableCell};
 use super::column_name::column_letters;
 use super::columns::{ColumnMeaning, Columns, identify_rows};
 use super::loose::open_date;
 use super::options::ReadOptions;
 use super::row_sink::{MergedCells, RowSink, TableRow};
+use super::table_cell::{Container, Notation, TableCell};
 use super::table_row::RowReader;
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::FileRows;

@@ -7,11 +7,11 @@ use super::content::{
 };
 use super::currency::{currency_column, is_dollar, names_other_currency};
 use super::names::{KnownName, known_name, price_name, year_of};
-use crate::import::read::cells::Notation;
 use crate::import::read::dates::DateOrder;
 use crate::import::read::options::{ISSN_COLUMNS, field_named};
 use crate::import::read::row_kind::RowKind;
 use crate::import::read::shared_cells::split_at_signs;
+use crate::import::read::table_cell::Notation;
 
 /// Fields that a column may contain.
 #[derive(Debug)]

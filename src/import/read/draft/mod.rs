@@ -19,10 +19,10 @@ use std::io;
 use std::path::Path;
 
 use crate::import::findings::Findings;
-use crate::import::read::cells::Container;
 use crate::import::read::options::{InputError, ReadOptions};
 use crate::import::read::sample::FileSample;
 use crate::import::read::source::{RowKind, Source, SourceContent};
+use crate::import::read::table_cell::Container;
 use crate::import::read::workbook::Workbook;
 use crate::model::flat;
 use crate::model::fold::comparable;

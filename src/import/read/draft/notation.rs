@@ -6,10 +6,10 @@ use super::content::{
     DraftColumn, are_taken, days_in, has_issn, is_absence, is_value, is_word_for_none,
 };
 use crate::import::lint::{is_area, may_be_name};
-use crate::import::read::cells::{DecimalSign, Notation};
 use crate::import::read::dates::DateOrder;
 use crate::import::read::loose::is_zero;
 use crate::import::read::options::{ISSN_COLUMNS, field_named};
+use crate::import::read::table_cell::{DecimalSign, Notation};
 use crate::model::value::ValueKind;
 use crate::model::value::text::ITEM_SEPARATOR;
 
@@ -219,7 +219,7 @@ pub(super) fn empty_in_field<'c>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::read::cells::TableCell;
+    use crate::import::read::table_cell::TableCell;
 
     fn column(field: &'static str, texts: &str) -> DraftColumn {
         let cells = texts

@@ -8,7 +8,7 @@ use jiff::civil::Date;
 use super::format::{
     CellFormat, DateParts, Meaning, OTHER_TEXT, PARTIAL_DATE, ROUNDED, Refusal, UNIT, UNSHOWN,
 };
-use crate::import::read::cells::TableCell;
+use crate::import::read::table_cell::TableCell;
 use crate::model::message::{Message, message};
 
 /// From here on, spreadsheets round integers: they keep 15 digits.

@@ -21,10 +21,10 @@ use std::ops::ControlFlow;
 
 use calamine::{Reader, Sheet, SheetType, SheetVisible, Xlsx, XlsxCellReader};
 
-use crate::import::read::cells::{Container, TableCell};
 use crate::import::read::options::Bounds;
 use crate::import::read::row_sink::{RowSink, TableRow};
 use crate::import::read::source::{RowKind, kind_from_name};
+use crate::import::read::table_cell::{Container, TableCell};
 use annotations::Annotations;
 use archive::{HiddenRows, Parts, cell_name, damaged, sheet_error, unreadable, unusable};
 use cell::CellStyles;

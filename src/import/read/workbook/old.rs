@@ -7,10 +7,10 @@ use calamine::{Data, DataRef, ExcelDateTime, Ods, Range, Reader, Sheet, Xls};
 
 use super::archive::{cell_name, unusable};
 use super::cell::CellStyles;
-use crate::import::read::cells::TableCell;
 use crate::import::read::options::Bounds;
 use crate::import::read::row_sink::{RowSink, TableRow};
 use crate::import::read::source::OLE_MAGIC;
+use crate::import::read::table_cell::TableCell;
 
 pub(in crate::import) enum OldBook {
     Xls(Box<Xls<BufReader<File>>>),

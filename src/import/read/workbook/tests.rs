@@ -7,8 +7,8 @@ use zip::write::SimpleFileOptions;
 
 use super::*;
 use crate::import::findings::Findings;
-use crate::import::read::cells::{Container, Notation};
 use crate::import::read::options::{OptionEffects, ReadOptions};
+use crate::import::read::table_cell::{Container, Notation};
 use crate::import::read::tabular::TableReader;
 use crate::import::row_faults::UnknownNames;
 use crate::import::rows::{FileRows, ImportRow, RowEdit};
