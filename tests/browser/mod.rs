@@ -2,7 +2,7 @@
 //!
 //! `chromium` drives it. There is one module for each use of the page: `demo` (the demo's keys), `explorer` (the
 //! reader's own key), `curl_lines` (lines that are pasted into a shell), `forms` (phones and desktops, light and dark,
-//! keyboard and screen reader), `kept` (the copy on the computer), `keys` (several keys on it), `look` (what stands where, paper, other colors), `picture` (the README's pictures), `planner` (the
+//! keyboard and screen reader), `kept` (the copy on the computer), `keys` (several keys on it), `large` (times with 50,000 records), `look` (what stands where, paper, other colors), `picture` (the README's pictures), `planner` (the
 //! shortlist, records side by side, the way back, paper), `redirects` (a server that redirects the page's requests).
 
 #![allow(
@@ -18,6 +18,7 @@ mod explorer;
 mod forms;
 mod kept;
 mod keys;
+mod large;
 mod look;
 mod picture;
 mod planner;

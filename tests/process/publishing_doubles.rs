@@ -6,11 +6,10 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use medfeed::replicate::layout;
-use medfeed::store::replication::PublishedNote;
 
 use super::published::{Place, note, rows_of};
 use super::publishing::{commit, copy_of, curated};
-use super::s3::{CALLERS, Fault, S3};
+use super::s3::S3;
 use super::site::{
     Process, Random, SOON, Site, cases_and_seed, conferences_of_version, wait_until,
 };
@@ -151,110 +150,5 @@ fn one_of_eight_simultaneous_starts_publishes() {
             }
             fs::copy(won[0].db(), site.db()).unwrap();
         }
-    }
-}
-
-/// Deletes everything before the newest two states, as a sweep does later.
-fn sweep(place: &Place) {
-    let states = place.slots(layout::STATES);
-    let kept = states[states.len() - 2];
-    for slot in states.into_iter().filter(|slot| *slot < kept) {
-        place.bucket.delete(&layout::state(slot)).unwrap();
-    }
-    for slot in place
-        .slots(layout::LOG)
-        .into_iter()
-        .filter(|slot| *slot < kept)
-    {
-        place.bucket.delete(&layout::log(slot)).unwrap();
-    }
-}
-
-#[test]
-fn a_publisher_that_was_stopped_during_a_sweep_is_fenced() {
-    let (rounds, seed) = cases_and_seed(2, 1);
-    let s3 = S3::start();
-    let folder = Site::new();
-    for place in [Place::folder(&folder), Place::s3(&s3)] {
-        let (site, mut random) = (curated(), Random::new(seed));
-        place.once(&site);
-        let mut strays = 0;
-        for round in 1..=rounds {
-            let told = || format!("{}, seed {seed}, round {round}", place.kind);
-            let version = 10 * round;
-            let other = copy_of(&site);
-            let mut command = place.command(&other, "--every 0s --heartbeat 1h --log warn");
-            command
-                .env("AWS_ACCESS_KEY_ID", CALLERS[0])
-                .stdout(Stdio::null())
-                .stderr(Stdio::null());
-            let mut stalled = Process::spawn(&mut command);
-            wait_until("a publisher", SOON, || {
-                PublishedNote::read(&other.db()).unwrap()
-            });
-            // It is stopped while it is idle, at a random moment of writing an entry, or with its put on the way.
-            let is_on_way = place.kind == "s3" && random.below(2) == 0;
-            if is_on_way {
-                s3.fail_for(CALLERS[0], "PUT", "/log/", Fault::Waiting, 0);
-                commit(&other, version);
-                s3.wait_for_held();
-            } else if random.below(2) == 0 {
-                commit(&other, version);
-                std::thread::sleep(random.part_of(Duration::from_millis(200)));
-            }
-            stalled.signal("STOP");
-            // Another copy continues, after the entries so far.
-            commit(&site, version + 1);
-            if place.run(&site, "--once --state-every 0s").code == Some(4) {
-                fs::copy(other.db(), site.db()).unwrap();
-                fs::remove_file(site.path("feed.redb.published")).unwrap();
-            }
-            for more in 2..=3 {
-                commit(&site, version + more);
-                assert_eq!(
-                    place.once_with(&site, "--state-every 0s"),
-                    2,
-                    "{}: a commit and a state",
-                    told()
-                );
-            }
-            let end = *place.slots(layout::LOG).last().unwrap();
-            sweep(&place);
-            if !is_on_way {
-                commit(&other, version + 5);
-            }
-            stalled.signal("CONT");
-            if is_on_way {
-                s3.release();
-            }
-            let ended = stalled.ended_within(SOON).and_then(|status| status.code());
-            assert_eq!(ended, Some(4), "{}", told());
-            let by = note(&other).fenced.expect("it is fenced");
-            assert!(by.contains(" published slot "), "{}: {by}", told());
-            let slots = place.slots(layout::LOG);
-            let is_stray = !slots.iter().copied().eq(end - 2..=end);
-            strays += u64::from(is_stray);
-            assert_eq!(
-                slots.len(),
-                3 + usize::from(is_stray),
-                "{}: {slots:?}",
-                told()
-            );
-            // A new reader does not read its entry.
-            assert_eq!(place.check(&site).slot, end, "{}", told());
-            assert_eq!(place.run(&other, "--once").code, Some(4), "{}", told());
-            commit(&site, version + 6);
-            assert_eq!(place.once(&site), 1, "{}", told());
-        }
-        place.check(&site);
-        println!(
-            "{}: {rounds} rounds, {strays} entries in swept slots",
-            place.kind
-        );
-        assert!(
-            strays > 0,
-            "{}, seed {seed}: no publisher wrote to a swept slot",
-            place.kind
-        );
     }
 }

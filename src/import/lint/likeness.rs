@@ -6,11 +6,16 @@ use crate::model::fold::fold;
 
 /// Returns a name without case, diacritics, blanks and punctuation. A plus counts: `HIV+` is not `HIV`.
 pub(super) fn comparable(name: &str) -> String {
-    fold(name)
-        .replace('&', "and")
-        .chars()
-        .filter(|letter| letter.is_alphanumeric() || is_combining_mark(*letter) || *letter == '+')
-        .collect()
+    let folded = fold(name);
+    let mut comparable = String::with_capacity(folded.len());
+    for letter in folded.chars() {
+        if letter == '&' {
+            comparable.push_str("and");
+        } else if letter.is_alphanumeric() || is_combining_mark(letter) || letter == '+' {
+            comparable.push(letter);
+        }
+    }
+    comparable
 }
 
 /// Returns true if two comparable names differ in a few letters at most.

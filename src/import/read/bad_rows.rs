@@ -8,11 +8,12 @@ use std::path::Path;
 use csv::WriterBuilder;
 use serde_json::{Map, Value};
 
+use super::cells::Container;
+use super::options::{InputError, ReadOptions};
+use super::parts::each_part;
+use super::row_sink::{RowSink, TableRow};
+use super::source::Source;
 use crate::import::findings::{Finding, Findings};
-use crate::import::read::cells::Container;
-use crate::import::read::options::{InputError, ReadOptions};
-use crate::import::read::parts::{RowSink, TableRow, each_part};
-use crate::import::read::source::Source;
 use crate::import::rows::{FAULT_COLUMN, ImportRows};
 use crate::model::field::FieldTable;
 

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
+use super::cells::{Container, TableCell};
+use super::column_name::column_letters;
+use super::options::{Given, ReadOptions, columns_of, is_one_of};
 use crate::import::findings::shortened;
-use crate::import::read::cells::{Container, TableCell};
-use crate::import::read::options::{Given, ReadOptions, column_letters, columns_of, is_one_of};
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::ADDED_TO_RECORDS;
 use crate::model::Fields;

@@ -4,12 +4,12 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use csv::ByteRecord;
 
-use crate::import::read::cells::TableCell;
-use crate::import::read::columns::ColumnMeaning;
-use crate::import::read::draft::names::is_known_name;
-use crate::import::read::options::{Bounds, ReadOptions};
-use crate::import::read::parts::{RowSink, TableRow};
-use crate::import::read::source::guess_encoding;
+use super::cells::TableCell;
+use super::columns::ColumnMeaning;
+use super::draft::names::is_known_name;
+use super::options::{Bounds, ReadOptions};
+use super::row_sink::{RowSink, TableRow};
+use super::source::guess_encoding;
 use crate::model::Message;
 use crate::model::field::FieldTable;
 use crate::model::message::message;

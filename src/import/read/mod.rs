@@ -8,10 +8,13 @@
 //!    all: `tabular` finds the header, and `columns` gives its names a meaning. The members of an object are read like
 //!    cells; their paths are the header.
 //! 3. The `RowReader` in `table_row` reads a row of cells as the values of a `statement`. [`cells`] brings each into the
-//!    form of its field, with `dates`. `loose` has what a cell of a list of others may be beside.
+//!    form of its field, with `dates`. `shared_cells` has the cells of several fields, and `loose` what a cell of a list
+//!    of others may be beside.
 
 pub mod bad_rows;
+mod cell_text;
 pub mod cells;
+pub(in crate::import) mod column_name;
 mod columns;
 mod csv;
 pub mod dates;
@@ -19,11 +22,14 @@ pub mod draft;
 mod json;
 mod json_rows;
 mod loose;
+mod numbers;
 pub mod options;
 mod parts;
 pub mod recipe;
 pub mod row_kind;
+mod row_sink;
 pub mod sample;
+mod shared_cells;
 pub mod source;
 pub(in crate::import) mod statement;
 mod table_row;
@@ -34,14 +40,14 @@ use std::io;
 use std::path::Path;
 
 use crate::import::findings::Finding;
-use crate::import::read::options::{InputError, ReadOptions, all_columns, columns_with_companions};
-use crate::import::read::parts::{Part, each_part};
-use crate::import::read::source::{RowKind, Source};
-use crate::import::read::tabular::TableReader;
 use crate::import::row_faults::UnknownNames;
 use crate::import::rows::{FileRows, ImportRows, ListOptions};
 use crate::model::Fields;
 use crate::model::message::message;
+use options::{InputError, ReadOptions, all_columns, columns_with_companions};
+use parts::{Part, each_part};
+use source::{RowKind, Source};
+use tabular::TableReader;
 
 /// Reads all sources. Bad rows are not an error here: [`merge`](crate::import::merge::merge) reports them together with
 /// its own.

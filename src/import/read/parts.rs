@@ -1,58 +1,18 @@
 //! The parts of a source, each with rows of one kind: a text, or the sheets of a workbook.
 
 use std::io::{self, Read};
-use std::ops::{ControlFlow, RangeInclusive};
 use std::sync::Arc;
 
 use encoding_rs::Encoding;
 
-use crate::import::read::cells::{Container, Notation, TableCell};
-use crate::import::read::csv::CsvTable;
-use crate::import::read::json_rows::{read_json, read_jsonl};
-use crate::import::read::options::{Bounds, ReadOptions};
-use crate::import::read::row_kind::RowKind;
-use crate::import::read::source::{FileFormat, Source, SourceContent};
-use crate::import::read::workbook::{OpenSheet, Workbook};
-use crate::model::Message;
-use crate::model::field::FieldTable;
-
-/// Takes the rows of a table, including the header, or the objects of a list.
-pub(in crate::import) trait RowSink {
-    /// The fields of the rows.
-    fn table(&self) -> &'static FieldTable;
-
-    /// Takes a row of a table. Returns `Break` if no more rows are needed.
-    fn add_row(&mut self, row: TableRow<'_>) -> ControlFlow<()>;
-
-    /// Takes the text of an object.
-    fn add_object(&mut self, line: u64, text: &[u8]);
-
-    /// Takes the reason why a row cannot be read.
-    fn add_fault(&mut self, _line: u64, _message: Message) {}
-
-    /// Takes a warning about the file.
-    fn warn(&mut self, _message: Message) {}
-}
-
-/// A row of a table.
-pub(in crate::import) struct TableRow<'a> {
-    /// The first line of the row, from 1.
-    pub line: u64,
-    pub cells: &'a [TableCell<'a>],
-    /// The merged cells of the row.
-    pub merged: Vec<MergedCells>,
-    /// A warning about the row.
-    pub warning: Option<&'static str>,
-}
-
-/// Merged cells of a row.
-pub(in crate::import) struct MergedCells {
-    pub columns: RangeInclusive<usize>,
-    /// Whether they are in several rows.
-    pub is_tall: bool,
-    /// The fault of a row that lacks their values.
-    pub fault: Message,
-}
+use super::cells::{Container, Notation};
+use super::csv::CsvTable;
+use super::json_rows::{read_json, read_jsonl};
+use super::options::{Bounds, ReadOptions};
+use super::row_kind::RowKind;
+use super::row_sink::RowSink;
+use super::source::{FileFormat, Source, SourceContent};
+use super::workbook::{OpenSheet, Workbook};
 
 /// A part of a source.
 pub(in crate::import) struct Part<'w> {
@@ -67,7 +27,7 @@ pub(in crate::import) struct Part<'w> {
 enum PartContent<'w> {
     Jsonl(Box<dyn Read>),
     Json(Box<dyn Read>),
-    Csv(CsvTable<Box<dyn Read>>),
+    Csv(Box<CsvTable<Box<dyn Read>>>),
     Sheet(OpenSheet<'w>),
 }
 
@@ -98,7 +58,7 @@ impl Part<'_> {
         match self.content {
             PartContent::Jsonl(content) => read_jsonl(content, bounds, rows),
             PartContent::Json(content) => read_json(content, bounds, rows),
-            PartContent::Csv(table) => table.read(rows),
+            PartContent::Csv(table) => (*table).read(rows),
             PartContent::Sheet(sheet) => sheet.read(bounds, rows),
         }
     }
@@ -123,7 +83,7 @@ pub(in crate::import) fn each_part(
                 FileFormat::Jsonl => PartContent::Jsonl(content),
                 FileFormat::Json => PartContent::Json(content),
                 FileFormat::Csv | FileFormat::Xlsx => {
-                    PartContent::Csv(CsvTable::open(content, kind.table(), options)?)
+                    PartContent::Csv(Box::new(CsvTable::open(content, kind.table(), options)?))
                 }
             };
             take(Part {

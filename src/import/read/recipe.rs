@@ -10,12 +10,12 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use toml::{Spanned, Value};
 
-use crate::import::read::cells::DecimalSign;
-use crate::import::read::dates::DateOrder;
-use crate::import::read::options::{
+use super::cells::DecimalSign;
+use super::dates::DateOrder;
+use super::options::{
     ColumnMapping, Given, InputError, ReadOptions, RowFilter, TextEncoding, Word, known_field,
 };
-use crate::import::read::row_kind::RowKind;
+use super::row_kind::RowKind;
 use crate::model::message::{Message, message};
 use crate::model::value::text::ITEM_SEPARATOR;
 use crate::model::value::{JsonType, ValueKind};

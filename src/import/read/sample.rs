@@ -5,13 +5,14 @@ use std::path::Path;
 
 use encoding_rs::Encoding;
 
+use super::cells::{Notation, TableCell};
+use super::json::leaves;
+use super::json_rows::{cell, parse_object};
+use super::options::{InputError, ReadOptions, TextEncoding};
+use super::parts::each_part;
+use super::row_sink::{RowSink, TableRow};
+use super::source::{RowKind, Source};
 use crate::import::findings::{FilePosition, Findings};
-use crate::import::read::cells::{Notation, TableCell};
-use crate::import::read::json::leaves;
-use crate::import::read::json_rows::{cell, parse_object};
-use crate::import::read::options::{InputError, ReadOptions, TextEncoding};
-use crate::import::read::parts::{RowSink, TableRow, each_part};
-use crate::import::read::source::{RowKind, Source};
 use crate::import::row_faults::RowFaults;
 use crate::model::Message;
 use crate::model::field::FieldTable;

@@ -2,12 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use crate::import::read::cells::{Container, Notation, TableCell};
-use crate::import::read::columns::{ColumnMeaning, Columns, identify_rows};
-use crate::import::read::loose::open_date;
-use crate::import::read::options::{ReadOptions, column_letters};
-use crate::import::read::parts::{MergedCells, RowSink, TableRow};
-use crate::import::read::table_row::RowReader;
+use super::cells::{Container, Notation, TableCell};
+use super::column_name::column_letters;
+use super::columns::{ColumnMeaning, Columns, identify_rows};
+use super::loose::open_date;
+use super::options::ReadOptions;
+use super::row_sink::{MergedCells, RowSink, TableRow};
+use super::table_row::RowReader;
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::FileRows;
 use crate::model::Fields;
@@ -332,16 +333,13 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
                 .map(|text| TableCell::text(text.as_str()))
                 .collect();
             if self.read_header(*line, &cells).is_continue() {
-                let names_letters = options.columns.iter();
-                let message = match names_letters
-                    .filter_map(|given| given.value.column.index)
-                    .next()
-                {
-                    Some(_) => {
+                let mut columns = options.columns.iter();
+                let message = match columns.any(|given| given.value.column.index.is_some()) {
+                    true => {
                         "no row has the name of a column, and letters such as `=A` fit any row; write in a recipe whether the \
                          file has a header: `header_rows = 0`, or `header_rows = 1`"
                     }
-                    None => "is not a header; the first row must name the columns, including `id`",
+                    false => "is not a header; the first row must name the columns, including `id`",
                 };
                 self.rows.add_file_fault(*line, message);
             }

@@ -15,6 +15,7 @@
 //! | | an entry of an earlier run: same name, same parent, a commit from here, and none created yet | continues after it |
 //! | | an entry that follows another one than the last, which this run created | deletes its own; ends: fenced |
 //! | | any other entry | ends: fenced |
+//! | heartbeat | it names a later slot | ends: fenced |
 //! | own entry created | the one before is the same as it was | it is published |
 //! | own entry created, or heartbeat | the end before it holds another entry | ends: fenced |
 //! | own entry created, or missing | no later state, and none of another entry of its slot | it is published, or lost |
@@ -112,6 +113,8 @@ pub enum Observation {
     Created(LastEntry),
     /// The slot that was asked for.
     Held(Held),
+    /// The slot in the heartbeat.
+    Heartbeat(u64),
     /// The states that were asked for: slot, and hash of the entry; `None` if the manifest is listed and not found.
     States(Vec<(u64, Option<Hash>)>),
 }
@@ -249,6 +252,9 @@ impl Knowledge {
             (_, Observation::Created(entry)) => {
                 self.has_created = true;
                 self.verify(entry)
+            }
+            (_, Observation::Heartbeat(slot)) if slot > self.slot() && applies(Rule::Announced) => {
+                Action::End(Refusal::Overtaken(slot))
             }
             (Question::End, Observation::Held(held)) => {
                 let end = self.end.unwrap_or_default();

@@ -1,4 +1,8 @@
 //! The rules of the protocol. Tests switch one off for their thread, to see that it is needed.
+//!
+//! `search_tests` has no counterexample for [`Rule::NoteSlot`], [`Rule::HeartbeatSlot`], [`Rule::Parent`], [`Rule::Name`],
+//! [`Rule::FirstEntry`] and [`Rule::LastExists`]: its worlds have no replica, and few faults. Tests of the publisher cover
+//! them.
 
 /// A rule of the protocol. Tests switch it off, to see that it is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +33,8 @@ pub enum Rule {
     Hash,
     /// The states are read if the last entry is missing.
     LastExists,
+    /// A heartbeat that names a later slot is another publisher's.
+    Announced,
     /// A publisher that wrote into a gap deletes its entry.
     TakeBack,
 }

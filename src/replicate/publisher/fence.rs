@@ -1,4 +1,9 @@
 //! Detecting that another publisher took over, and noting next to the database what is published.
+//!
+//! **The note** `NAME.published` says what is published, and who took over. Commands then empty the outbox, wait
+//! (`--publish-wait`), or refuse to write. The note may be lost or late; the log stays the truth. It counts only if it
+//! names this database and a commit of this very file. A server watches it too (`serve/watching/fence_watch.rs`). After
+//! another publisher took over, this machine no longer learns of revocations.
 
 use std::time::Instant;
 

@@ -10,67 +10,10 @@
 //! - [`progress`]: the state of a running publisher, for monitoring. [`publication_status`]: `medfeed publish
 //!   --status`.
 //!
-//! # Publishing
-//!
-//! `replicate/publisher` writes the outbox as the next entry of one log. An entry holds commits, or says that the log
-//! continues from the whole state of its slot. A whole state is a manifest and the parts that it names. All objects
-//! are one frame (`replicate/frame.rs`). A frame ends with a hash, names its database and slot, and has exactly one
-//! encoding. Each entry names the hash of the previous one. `LogReader` (`replicate/replica/log.rs`) reads and
-//! compares objects for everyone: replicas, the publisher, `check`, `backup` and `promote`.
-//!
 //! **Creating `log/N` is the commit point.** It alone orders publishers: the name can be created only once. A publisher
 //! that dies before the creation has published nothing. If it dies after it, the next start finds the entry and
-//! continues there. The bytes of an entry are built once, and sent until the store confirms them. After a refusal the
-//! publisher reads the object. It may be its own, from a request whose response was lost. Other bytes mean that another
-//! publisher was first. Then this one is *fenced* and ends. There is one exception: the bytes come from the same file's publisher, killed while
-//! its request was under way, and this one has created no entry yet. `NAME.publisher` holds a lock and a random name
-//! for this, and entries carry that name. A publisher that was suspended for weeks may find its name free again,
-//! because old entries were deleted. Deletion follows the order of slots. So after each entry the publisher checks that
-//! the previous one is still the same. If it is gone, it looks for later states.
-//!
-//! **A start** continues after the end of the log, if its database contains the commit of that end. So a killed
-//! publisher leaves nothing to repair. If the outbox does not reach from there to now, the next entry says that the
-//! log continues from a whole state. That happens at first, after `restore`, after a very large commit, and with a
-//! damaged outbox.
-//!
-//! **A state is also written** when much has changed since the last one, so that new replicas start from it. It is an
-//! entry too, with the head and digest of the entry before. Replicas that have these rows do not load it. Commits wait
-//! meanwhile: for a fraction of a second with 12,000 records, and longer with more. The heartbeat goes on. The parts
-//! are written before the entry, four at a time, and the manifest after it. If a publisher is killed in between, the
-//! next entry is another state, before any commits. Otherwise new replicas could not get past the one without a
-//! manifest.
-//!
-//! **Old objects** are deleted after that, by the clock of the store. Two whole states always stay. If an object cannot
-//! be deleted, the next state tries again.
-//!
-//! **The heartbeat** (`publisher/watch.rs`) overwrites the object `alive` every `--heartbeat`. Before that, also
-//! before it repeats a failed request, the publisher looks for another publisher's entry. It looks for its own last
-//! entry, and for the newest manifest or the last heartbeat in turn. From time to time it lists all parts and entries.
-//! If an object is missing, or that manifest is damaged, it counts that for monitoring, and writes a whole state. The
-//! time in a heartbeat always grows, whatever the clock does. So an old heartbeat that is put back is recognized:
-//! neither its slot nor its time is later. A replaced publisher's heartbeat that comes late, with a clock ahead, is
-//! overtaken by the next slot, or by the next heartbeat but one.
-//!
-//! **A start refuses** a log that is shorter than the note or the heartbeat says, or that has a gap after its newest
-//! state. With `--start-over` it writes a state into the slot after all known ones. If the log was incomplete, the
-//! state has no parent, and the log starts over there. `check` continues behind such a gap, and behind any
-//! other one that a state follows. A damaged manifest counts as lost. The test of the store comes last.
-//!
-//! **The note** `NAME.published` says what is published, and who took over. Commands then empty the outbox, wait
-//! (`--publish-wait`), or refuse to write. The note may be lost or late; the log stays the truth. It counts only if it
-//! names this database and a commit of this very file. A server watches it too (`serve/watching/fence_watch.rs`). After
-//! another publisher took over, this machine no longer learns of revocations.
-//!
-//! Monitoring (`serve/publishing.rs`) never calls the publisher. The publisher notes its status
-//! (`publisher/progress.rs`), and another handle reads the outbox. So a wait for the bucket does not block monitoring.
-//!
-//! # Restores
-//!
-//! A restore of a published database keeps the id, records the commit that it replaced, and takes 2^32 seqs. So every
-//! token of the lost time is behind the head. If the file is missing or damaged, its id comes from the note
-//! `NAME.published`. A note next to a missing file may be left from another database, so it does not count if the
-//! backup has another id. `promote` and `publish --start-over` also take 2^32 seqs. `promote --start-over` first
-//! decodes the newest readable object, and refuses a bucket of another database.
+//! continues there. Other bytes in the slot mean that another publisher was first. Then this one is *fenced* and ends.
+//! [`step`] tells the exception, and all other questions are in the table of the protocol.
 
 mod end;
 mod fence;

@@ -1,4 +1,7 @@
 //! The progress and failures of a running publisher, for monitoring.
+//!
+//! Monitoring (`serve/publishing.rs`) never calls the publisher. The publisher notes its status
+//! (`publisher/progress.rs`), and another handle reads the outbox. So a wait for the bucket does not block monitoring.
 
 use std::fmt::Display;
 use std::sync::Arc;

@@ -1,4 +1,22 @@
 //! Starting: whether this database may continue the log.
+//!
+//! **A start** continues after the end of the log, if its database contains the commit of that end. So a killed
+//! publisher leaves nothing to repair. If the outbox does not reach from there to now, the next entry says that the
+//! log continues from a whole state. That happens at first, after `restore`, after a very large commit, and with a
+//! damaged outbox.
+//!
+//! **A start refuses** a log that is shorter than the note or the heartbeat says, or that has a gap after its newest
+//! state. With `--start-over` it writes a state into the slot after all known ones. If the log was incomplete, the
+//! state has no parent, and the log starts over there. `check` continues behind such a gap, and behind any
+//! other one that a state follows. A damaged manifest counts as lost. The test of the store comes last.
+//!
+//! # Restores
+//!
+//! A restore of a published database keeps the id, records the commit that it replaced, and takes 2^32 seqs. So every
+//! token of the lost time is behind the head. If the file is missing or damaged, its id comes from the note
+//! `NAME.published`. A note next to a missing file may be left from another database, so it does not count if the
+//! backup has another id. `promote` and `publish --start-over` also take 2^32 seqs. `promote --start-over` first
+//! decodes the newest readable object, and refuses a bucket of another database.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -175,11 +193,16 @@ impl Publisher {
             return self.replace_by_state();
         };
         self.state = state;
-        // After an upgrade, replicas of this version start from a state of its format.
-        if action != Action::Continue || header.schema != SCHEMA || self.state.is_unfinished {
+        if action != Action::Continue {
             return self.replace_by_state();
         }
         self.note_end();
+        // After an upgrade, replicas of this version start from a state of its format.
+        self.state.is_unfinished |= header.schema != SCHEMA;
+        // A state is the next entry. By then, the file may have been replaced.
+        if self.state.is_unfinished {
+            return Ok(());
+        }
         if let Some(lost) = &self.state.lost {
             tracing::error!(
                 "{}: {lost} is missing or damaged; publishing a whole state now, from which replicas can start. Find \

@@ -1,4 +1,15 @@
 //! Writing the next entry of the log: pending commits, or a whole state.
+//!
+//! `replicate/publisher` writes the outbox as the next entry of one log. An entry holds commits, or says that the log
+//! continues from the whole state of its slot. A whole state is a manifest and the parts that it names. All objects
+//! are one frame (`replicate/frame.rs`). A frame ends with a hash, names its database and slot, and has exactly one
+//! encoding. Each entry names the hash of the previous one. `LogReader` (`replicate/replica/log.rs`) reads and
+//! compares objects for everyone: replicas, the publisher, `check`, `backup` and `promote`.
+//!
+//! The bytes of an entry are built once, and sent until the store confirms them. After a refusal the publisher reads the
+//! object. It may be its own, from a request whose response was lost. Other bytes fence this publisher, with one
+//! exception: they come from the same file's publisher, killed while its request was under way, and this one has
+//! created no entry yet. `NAME.publisher` holds a lock and a random name for this, and entries carry that name.
 
 use std::time::Instant;
 

@@ -1,6 +1,14 @@
 //! Writing the heartbeat. It names the last entry, because replicas take an empty slot for the end of the log only if
 //! the heartbeat agrees. Before each heartbeat the publisher looks for another publisher, and checks that the bucket
 //! still holds its last objects.
+//!
+//! **The heartbeat** (`publisher/watch.rs`) overwrites the object `alive` every `--heartbeat`. Before that, also
+//! before it repeats a failed request, the publisher looks for another publisher's entry. It looks for its own last
+//! entry, and for the newest manifest or the last heartbeat in turn. From time to time it lists all parts and entries.
+//! If an object is missing, or that manifest is damaged, it counts that for monitoring, and writes a whole state. The
+//! time in a heartbeat always grows, whatever the clock does. So an old heartbeat that is put back is recognized:
+//! neither its slot nor its time is later. A replaced publisher's heartbeat that comes late, with a clock ahead, is
+//! overtaken by the next slot, or by the next heartbeat but one.
 
 use std::time::{Duration, Instant};
 
@@ -79,11 +87,14 @@ impl Publisher {
         self.write_heartbeat(end)
     }
 
-    /// Reads the heartbeat. If it is ahead of this clock, as one that a replaced publisher wrote late, the next one is
+    /// Reads the heartbeat. Another publisher's may name a later slot. If it is ahead of this clock, as one that a replaced publisher wrote late, the next one is
     /// later.
     fn overtake_heartbeat(&mut self) -> Result<(), PublishError> {
         match self.retry.read(|| self.log.heartbeat()) {
-            Ok(Some(alive)) if alive.id == self.id => self.heartbeat.observe(alive.at),
+            Ok(Some(alive)) if alive.id == self.id => {
+                self.observe(Observation::Heartbeat(alive.slot))?;
+                self.heartbeat.observe(alive.at);
+            }
             Ok(_) | Err(ReplicaError::Object { .. }) => {}
             Err(error) => return Err(error.into()),
         }

@@ -1,4 +1,9 @@
 //! Loading a whole state and the entries after it into a draft. The draft gets its name only when it has caught up.
+//!
+//! **Formats.** Each entry and state names the format of its rows. An upgraded origin publishes a whole state of the
+//! new format as its next entry. A replica of the new release replaces its older file by it. It reads no entry or
+//! state of another format. So its replicas need the old release until the origin is upgraded. `check --from` begins
+//! at the first state of this format.
 
 use std::cell::Cell;
 use std::path::Path;

@@ -24,29 +24,6 @@
 //!
 //! One process follows with a replica's file. A second one is refused by the file's lock. A damaged file ends this:
 //! after a panic of redb the process can neither close the file nor open it again (`store/panics.rs`).
-//!
-//! **Formats.** Each entry and state names the format of its rows. An upgraded origin publishes a whole state of the
-//! new format as its next entry. A replica of the new release replaces its older file by it. It reads no entry or
-//! state of another format. So its replicas need the old release until the origin is upgraded. `check --from` begins
-//! at the first state of this format.
-//!
-//! # Differences from an origin
-//!
-//! A replica may be behind its origin. Three things differ for this reason (`api/source.rs`), and nothing else:
-//!
-//! - **Age.** If the end of the log was last seen too long ago, `/v1` is 503, keys included ([`replica_status`]). The
-//!   clock also runs while the machine sleeps. The end counts as seen once the server has loaded the
-//!   entries. So the replica responds again only with the newest keys. A change delay holds back records, and no keys.
-//! - **Tokens ahead.** A token ahead of the last commit may be valid. The thread polls the bucket at once, for all
-//!   waiting requests. A token that is still ahead gets 503. The heartbeat names the origin's last seq. If two later
-//!   heartbeats in a row do not reach the token's seq, the origin has lost it: 410 ([`replica_status`]).
-//! - **New keys.** They arrive by the bucket.
-//!
-//! An unknown key may be new, also at an origin. A request whose key has the right form waits for the next poll before
-//! it gets 401. At an origin that is the next poll of the file, within 100 ms. At a replica it is a poll of the bucket.
-//! If that fails, the request gets 503, because the key may be valid. Anybody can invent keys. So requests cause at
-//! most one poll of the bucket a second, and few requests may wait. Addresses over the limit for unusable keys share
-//! four other permits. So a valid key from there works, and other addresses lose no permit.
 
 pub mod audit;
 pub mod load;

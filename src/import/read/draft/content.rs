@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 
 use jiff::civil::Date;
 
+use super::names::year_of;
 use crate::import::lint::{is_area, is_placeholder, may_be_name};
+use crate::import::read::cell_text::web_address;
 use crate::import::read::cells::{DecimalSign, Notation, TableCell, normalize};
 use crate::import::read::dates::{DateOrder, date_range};
-use crate::import::read::draft::names::year_of;
 use crate::import::read::loose::{
     PlaceEnd, issns, open_date, place_end, without_mode, without_time,
 };
 use crate::import::read::options::{ISSN_COLUMNS, field_named};
-use crate::import::read::table_row::{split_at_signs, web_address};
+use crate::import::read::shared_cells::split_at_signs;
 use crate::model::country::is_country;
 use crate::model::field::Field;
 use crate::model::fold::{comparable, is_blank};

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use super::content::{
+    DraftColumn, are_taken, days_in, has_issn, is_absence, is_value, is_word_for_none,
+};
 use crate::import::lint::{is_area, may_be_name};
 use crate::import::read::cells::{DecimalSign, Notation};
 use crate::import::read::dates::DateOrder;
-use crate::import::read::draft::content::{
-    DraftColumn, are_taken, days_in, has_issn, is_absence, is_value, is_word_for_none,
-};
+use crate::import::read::loose::is_zero;
 use crate::import::read::options::{ISSN_COLUMNS, field_named};
 use crate::model::value::ValueKind;
 use crate::model::value::text::ITEM_SEPARATOR;
@@ -204,7 +205,7 @@ pub(super) fn empty_in_field<'c>(
             () if is_absence(field, text) => true,
             () if is_text => false,
             () if ISSN_COLUMNS.contains(&field) => {
-                is_filler(text) || *count > 1 && !has_issn(text) && !may_be_data
+                is_zero(text) || *count > 1 && !has_issn(text) && !may_be_data
             }
             () => {
                 let may_be_gap = *count > 1 || is_word_for_none(text);
@@ -213,11 +214,6 @@ pub(super) fn empty_in_field<'c>(
         }
     });
     found
-}
-
-/// Returns true for a text that fills the place of an ISSN: zeros.
-fn is_filler(text: &str) -> bool {
-    text.contains('0') && text.chars().all(|sign| matches!(sign, '0' | '-'))
 }
 
 #[cfg(test)]

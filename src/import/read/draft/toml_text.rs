@@ -1,10 +1,10 @@
 //! The text of a drafted recipe.
 
+use super::Draft;
+use super::content::{DraftColumn, kind_of_cells};
+use super::names::year_of;
+use super::notation::Reading;
 use crate::import::findings::cut;
-use crate::import::read::draft::Draft;
-use crate::import::read::draft::content::{DraftColumn, kind_of_cells};
-use crate::import::read::draft::names::year_of;
-use crate::import::read::draft::notation::Reading;
 use crate::import::read::options::ISSN_COLUMNS;
 use crate::import::read::row_kind::RowKind;
 use crate::model::fold::comparable;

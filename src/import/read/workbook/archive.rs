@@ -14,7 +14,7 @@ use zip::ZipArchive;
 use zip::result::ZipError;
 
 use crate::disk::Bounded;
-use crate::import::read::options::{column_letters, index_of_letters};
+use crate::import::read::column_name::{column_letters, index_of_letters};
 use crate::import::read::source::too_large;
 
 /// The maximum size of all parts together, inflated.
@@ -97,7 +97,8 @@ fn is_open_document(zip: &mut ZipArchive<impl Read + Seek>) -> io::Result<bool> 
     Err(unusable(NO_WORKBOOK))
 }
 
-/// Checks what calamine would read as something else: the positions and values of cells, and the number of texts.
+/// Checks what calamine would read as something else: the positions, values and formats of cells, the calendar, and the
+/// number of texts.
 /// Returns the hidden rows.
 fn check_part(part: &str, from: impl Read) -> io::Result<HashSet<u32>> {
     let mut hidden = HashSet::new();
@@ -128,14 +129,24 @@ fn check_part(part: &str, from: impl Read) -> io::Result<HashSet<u32>> {
                     let why = format_args!("its row {next_row} has a cell of row {row}");
                     return Err(damaged_part(part, why));
                 }
+                if !has_valid(tag, "s", is_number) {
+                    return Err(damaged_cell(part, &cell, next_row));
+                }
             }
             "v" if !is_value(content, attribute(&cell, "t").as_deref()) => {
-                let cell = match attribute(&cell, "r") {
-                    Some(position) => format!("the cell {position}"),
-                    None => format!("a cell of row {next_row}"),
-                };
-                let why = format_args!("{cell} has a value that cannot be read");
-                return Err(damaged_part(part, why));
+                return Err(damaged_cell(part, &cell, next_row));
+            }
+            name @ ("numFmt" | "xf") if !has_valid(tag, "numFmtId", is_number) => {
+                return Err(damaged_part(
+                    part,
+                    format_args!("its `{name}` cannot be read"),
+                ));
+            }
+            name @ "workbookPr" if !has_valid(tag, "date1904", is_flag) => {
+                return Err(damaged_part(
+                    part,
+                    format_args!("its `{name}` cannot be read"),
+                ));
             }
             "f" | "mergeCell" | "hyperlink" | "dimension" => {
                 first_row(part, tag, "ref")?;
@@ -145,6 +156,32 @@ fn check_part(part: &str, from: impl Read) -> io::Result<HashSet<u32>> {
         Ok(())
     })?;
     Ok(hidden)
+}
+
+fn damaged_cell(part: &str, cell: &BytesStart<'_>, row: u32) -> io::Error {
+    let cell = match attribute(cell, "r") {
+        Some(position) => format!("the cell {position}"),
+        None => format!("a cell of row {row}"),
+    };
+    damaged_part(
+        part,
+        format_args!("{cell} has a value or format that cannot be read"),
+    )
+}
+
+/// Returns true if a tag lacks an attribute, or has a valid one.
+fn has_valid(tag: &BytesStart<'_>, name: &str, is_valid: fn(&str) -> bool) -> bool {
+    attribute(tag, name).is_none_or(|text| is_valid(&text))
+}
+
+/// Returns true for a number as workbooks write it.
+fn is_number(text: &str) -> bool {
+    let number: Option<u32> = text.parse().ok();
+    number.is_some_and(|number| number.to_string() == text)
+}
+
+fn is_flag(text: &str) -> bool {
+    ["", "0", "1", "false", "off", "true"].contains(&text)
 }
 
 /// Returns the first row of the range in an attribute, from 1. Fails if no sheet has the range.
@@ -181,10 +218,9 @@ fn row_and_column(cell: &str) -> Option<(u32, usize)> {
 
 /// Returns true if calamine reads the value of a cell as a whole. `kind` is the type of the cell.
 fn is_value(content: &str, kind: Option<&str>) -> bool {
-    let index: Option<u32> = content.parse().ok();
     match kind {
         _ if content.is_empty() => true,
-        Some("s") => index.is_some_and(|index| index.to_string() == content),
+        Some("s") => is_number(content),
         Some("inlineStr") => false,
         Some("str" | "d") => !content.contains('<'),
         _ => !content.contains(['<', '&']),
@@ -193,22 +229,21 @@ fn is_value(content: &str, kind: Option<&str>) -> bool {
 
 /// Returns the part of each sheet.
 fn sheet_parts(zip: &mut ZipArchive<impl Read + Seek>) -> io::Result<HashMap<String, String>> {
-    let (mut targets, mut parts) = (HashMap::new(), HashMap::new());
+    let mut targets = HashMap::new();
+    let mut parts = HashMap::new();
     // Other programs may use other names. Then no row counts as hidden.
-    let (list, relations) = ("xl/workbook.xml", "xl/_rels/workbook.xml.rels");
-    if let Ok(from) = zip.by_name(relations) {
-        each_tag(relations, from, |tag, _| {
-            targets.extend(attribute(tag, "Id").zip(attribute(tag, "Target")));
-            Ok(())
-        })?;
-    }
-    if let Ok(from) = zip.by_name(list) {
+    for list in ["xl/_rels/workbook.xml.rels", "xl/workbook.xml"] {
+        let Ok(from) = zip.by_name(list) else {
+            continue;
+        };
         each_tag(list, from, |tag, _| {
+            targets.extend(attribute(tag, "Id").zip(attribute(tag, "Target")));
             let target = attribute(tag, "id").and_then(|id| targets.get(&id));
             if let (Some(name), Some(target)) = (attribute(tag, "name"), target) {
-                let part = target
-                    .strip_prefix('/')
-                    .map_or_else(|| format!("xl/{target}"), str::to_owned);
+                let part = match target.strip_prefix('/') {
+                    Some(part) => part.to_owned(),
+                    None => format!("xl/{target}"),
+                };
                 parts.insert(name, part.to_ascii_lowercase());
             }
             Ok(())

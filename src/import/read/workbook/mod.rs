@@ -23,7 +23,7 @@ use calamine::{Reader, Sheet, SheetType, SheetVisible, Xlsx, XlsxCellReader};
 
 use crate::import::read::cells::{Container, TableCell};
 use crate::import::read::options::Bounds;
-use crate::import::read::parts::{RowSink, TableRow};
+use crate::import::read::row_sink::{RowSink, TableRow};
 use crate::import::read::source::{RowKind, kind_from_name};
 use annotations::Annotations;
 use archive::{HiddenRows, Parts, cell_name, damaged, sheet_error, unreadable, unusable};

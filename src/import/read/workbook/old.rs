@@ -9,7 +9,7 @@ use super::archive::{cell_name, unusable};
 use super::cell::CellStyles;
 use crate::import::read::cells::TableCell;
 use crate::import::read::options::Bounds;
-use crate::import::read::parts::{RowSink, TableRow};
+use crate::import::read::row_sink::{RowSink, TableRow};
 use crate::import::read::source::OLE_MAGIC;
 
 pub(in crate::import) enum OldBook {
