@@ -631,12 +631,11 @@ fn all_pages_have_one_header_and_pass_axe() {
         format!("http://{}/", admin.address()),
     ];
     let axe = find_axe();
-    for (width, colors) in [
-        (1440, "light"),
-        (768, "dark"),
-        (390, "forced"),
-        (320, "light"),
-    ] {
+    let colors = ["light", "dark", "forced"];
+    for (width, colors) in [1440, 768, 390, 320]
+        .into_iter()
+        .flat_map(|width| colors.map(|colors| (width, colors)))
+    {
         browser.set_screen((width, 844), colors);
         let mut headers = Vec::new();
         for page in &pages {

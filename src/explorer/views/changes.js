@@ -24,7 +24,7 @@ const dateOrText = text => isDay(text) ? date(text) : text;
 const Figure = ({of: {what, from: old, to, days, was, confidence}}) => html`<div><dt>${what}</dt><dd>${old !== to && (old ? from(dateOrText(old)) : html`<span class="soft">new: </span>`)}
 	${to ? html`<ins><span class="hidden">is now </span>${dateOrText(to)}</ins>` : html`<span class="soft">removed</span>`}
 	${days !== 0 && html` ${count(Math.abs(days), 'day')} ${days > 0 ? 'later' : 'earlier'}`}
-	${confidence && html` <${Status} of=${confidence} />`}${was && was !== confidence && html`<span class="soft">was <${Status} of=${was} /></span>`}</dd></div>`;
+	${confidence && html` <${Status} of=${confidence} />`}${was && was !== confidence && html`<span class="soft">, was <${Status} of=${was} /></span>`}</dd></div>`;
 
 function Changed({dataset, before, after}) {
 	const {figures, fields} = told(dataset, before, after);
