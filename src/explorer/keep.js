@@ -2,9 +2,12 @@
 import {root} from './api.js';
 import {sleep} from './model/follower.js';
 import {Chunks, FORMAT, fromRows} from './model/kept.js';
+import {DATASETS} from './model/lists.js';
 
-/** The name of the database, of the channel between tabs, and the beginning of the worker's caches: one for each address. */
+/** The name of the first database, of the channel between tabs, and the beginning of the worker's caches: one for each address. */
 const NAME = `medfeed ${new URL(root).pathname}`;
+/** Each key has a database of its own, with its copies, lists and small values. */
+const NAMES = Array.from({length: 20}, (_, at) => at ? `${NAME} ${at + 1}` : NAME);
 const STORE = 'rows';
 /** Changes of this time are written together. */
 const GATHER_MS = 500;
@@ -26,18 +29,24 @@ const done = request => new Promise((resolve, reject) => {
 });
 const range = (...key) => IDBKeyRange.bound(key, [...key, []]);
 
-/** Opens the database; without `create` it is null if there is none. */
-function connect(create) {
-	const request = indexedDB.open(NAME, 1);
+/** Opens a database; without `create` it is undefined if there is none. */
+function connect(name, create) {
+	const request = indexedDB.open(name, 1);
 	request.onupgradeneeded = () => create ? request.result.createObjectStore(STORE) : request.transaction.abort();
 	return done(request).catch(error => {
 		if (error.name !== 'AbortError') throw error;
 	});
 }
 
+/** The names of the databases that are here. Firefox before 126 has no list of them. */
+async function namesHere() {
+	const all = await indexedDB.databases?.();
+	return all ? NAMES.filter(name => all.some(one => one.name === name)) : NAMES;
+}
+
 /** Asks for the response that clears the browser's own files too: deleted rows stay in them for a while. Data of other services of the host is left alone. */
 async function wipe() {
-	const others = (await indexedDB.databases?.() ?? []).filter(({name}) => name !== NAME), caches = await globalThis.caches?.keys() ?? [];
+	const others = (await indexedDB.databases?.() ?? []).filter(({name}) => !NAMES.includes(name)), caches = await globalThis.caches?.keys() ?? [];
 	if (others.length || caches.some(name => !name.startsWith(`${NAME} `))) return;
 	await fetch(`${root}forget`, {method: 'POST', redirect: 'error'});
 }
@@ -47,12 +56,24 @@ export async function wipeUnlessKept() {
 	if (canKeep() && !(await indexedDB.databases?.() ?? [{}]).length) await Promise.race([wipe(), sleep(OPEN_MS)]).catch(() => {});
 }
 
-/** Removes the database, the worker and its files. A tab that does not close its connection at once delays this, and has empty rows. */
+/** Removes all databases, the worker and its files. A tab that does not close its connection at once delays this, and has empty rows. */
 export async function removeAll() {
-	for (const remove of [removeDatabase, removeFiles, wipe]) await Promise.race([remove(), sleep(OPEN_MS)]).catch(() => {});
+	for (const remove of [removeDatabases, removeFiles, wipe]) await Promise.race([remove(), sleep(OPEN_MS)]).catch(() => {});
 }
 
-const removeDatabase = async () => done(indexedDB.deleteDatabase(NAME));
+const removeDatabases = async () => Promise.all((await namesHere()).map(name => done(indexedDB.deleteDatabase(name))));
+
+/** Removes the database of one key. After the last one, everything else goes too. */
+export async function removeKept(name) {
+	await Promise.race([done(indexedDB.deleteDatabase(name)), sleep(OPEN_MS)]).catch(() => {});
+	if (!(await keptKeys()).length) await removeAll();
+}
+
+/** Forgets all keys with their lists, here and in other tabs. */
+export async function forgetAll() {
+	for (const keep of await openAll()) await keep?.clear();
+	await removeAll();
+}
 
 async function removeFiles() {
 	const names = await globalThis.caches?.keys() ?? [];
@@ -66,8 +87,8 @@ let channel;
 const tabs = () => channel ??= new BroadcastChannel(NAME);
 
 /**
- * Calls a function with what other tabs do: {forgotten: key, isEnded}, or {of: key, name, value} for a small value that was put. Returns a
- * function that ends this.
+ * Calls a function with what other tabs do: {forgotten: key, isEnded}, {replaced: key, key: the new one, isSame}, or {of: key, name, value} for
+ * a small value that was put. Returns a function that ends this.
  */
 export function onOtherTabs(listener) {
 	if (!canKeep()) return () => {};
@@ -75,51 +96,72 @@ export function onOtherTabs(listener) {
 	return () => { tabs().onmessage = null; };
 }
 
-/** What is kept on this computer; null if there is nothing. What has an unexpected form is removed. After another failure it stays. */
-export async function openKeep() {
-	if (!canKeep()) return null;
+/** Opens what is kept in a database. Undefined if there is nothing, null if it cannot be read. What has an unexpected form is removed. */
+async function open(name) {
 	let keep, isUnusable = true;
 	try {
 		// A browser may hold a database back, such as while other tabs close it. The page opens without it.
-		const opening = connect(false), db = await Promise.race([opening, sleep(OPEN_MS).then(() => 'late')]);
+		const opening = connect(name, false), db = await Promise.race([opening, sleep(OPEN_MS).then(() => 'late')]);
 		if (db === 'late') {
 			opening.then(db => db?.close()).catch(() => {});
 			return null;
 		}
-		if (!db) {
-			// The worker may have been installed after the reader said *forget*.
-			removeFiles().catch(() => {});
-			return null;
-		}
-		keep = new Keep(db);
-		await keep.begin();
+		if (!db) return;
+		keep = new Keep(name, db);
+		await keep.transact('readonly', store => keep.load(store));
 		// The lists of a key that ended wait for the next one.
 		if (keep.key || keep.get('lists')) return keep;
-	} catch ({name}) {
+	} catch (error) {
 		// A newer page's database, or one without rows. Other errors may pass: the browser may be busy, or the disk full.
-		isUnusable = ['VersionError', 'NotFoundError'].includes(name);
+		isUnusable = ['VersionError', 'NotFoundError'].includes(error.name);
 	}
 	keep?.close();
-	if (isUnusable) await removeAll();
-	return null;
+	if (isUnusable) await Promise.race([done(indexedDB.deleteDatabase(name)), sleep(OPEN_MS)]).catch(() => {});
+	return isUnusable ? undefined : null;
 }
 
-/** Keeps a key and the reader's lists on this computer, in place of another key and its copies. Null if this browser keeps nothing. */
-export async function createKeep(key, lists) {
+async function openAll() {
+	return canKeep() ? Promise.all((await namesHere()).map(open)) : [];
+}
+
+/** The keys that this computer keeps, and those that ended while their lists wait. */
+export async function keptKeys() {
+	const all = (await openAll()).filter(Boolean);
+	for (const keep of all) keep.close();
+	return all;
+}
+
+/** Opens a kept key: this one, else that of a name, else the one that was used last. Null if there is none. */
+export async function openKeep(key, name) {
+	const opened = await openAll(), all = opened.filter(Boolean), latest = [...all].sort((one, other) => (other.get('used') ?? 0) - (one.get('used') ?? 0))[0];
+	// The worker may have been installed after the reader said *forget*.
+	if (opened.every(one => one === undefined)) removeFiles().catch(() => {});
+	const chosen = key ? all.find(keep => keep.key === key) : all.find(keep => keep.name === name) ?? latest;
+	for (const keep of all) if (keep !== chosen) keep.close();
+	chosen?.use();
+	return chosen ?? null;
+}
+
+/**
+ * Keeps a key on this computer. `into` is the name of a kept key whose place it takes, with its lists. `isSame`: the copies stay too, as
+ * both keys are of one license. Null if this browser keeps nothing.
+ */
+export async function createKeep(key, into, isSame) {
 	if (!canKeep()) return null;
 	try {
-		const keep = new Keep(await connect(true));
-		await keep.begin(key, lists);
-		return keep;
-	} catch {
-		return null;
-	}
+		for (const name of into ? [into] : NAMES) {
+			const keep = new Keep(name, await connect(name, true));
+			if (await keep.begin(key, into, isSame)) return keep;
+			keep.close();
+		}
+	} catch {}
+	return null;
 }
 
 /** A kept key, with its copies and small values. */
 class Keep {
-	constructor(db) {
-		Object.assign(this, {key: '', values: {}, isGone: false, isClosed: false, onLost: () => {}});
+	constructor(name, db) {
+		Object.assign(this, {name, key: '', values: {}, isGone: false, isClosed: false, onLost: () => {}});
 		this.attach(db);
 	}
 
@@ -132,21 +174,37 @@ class Keep {
 		};
 	}
 
-	/** Reads what is kept, or keeps a key with lists: the rows of another key go in the same transaction. */
-	async begin(key, lists) {
-		await this.transact('readwrite', async store => {
-			const found = await done(store.get(['key']));
-			if (key && found !== key) {
-				store.clear();
-				if (lists) store.put(this.values.lists = lists, ['value', 'lists']);
-				await done(store.put(key, ['key']));
-			} else {
-				const [keys, values] = await Promise.all([done(store.getAllKeys()), done(store.getAll(range('value')))]);
-				this.values = Object.fromEntries(keys.filter(([kind]) => kind === 'value').map(([, name], at) => [name, values[at]]));
-			}
-			this.key = key ?? (typeof found === 'string' ? found : '');
+	/** Reads the key, its small values, and the tokens by which a key of the same license is known. */
+	async load(store) {
+		const [key, keys, values, ...heads] = await Promise.all([done(store.get(['key'])), done(store.getAllKeys(range('value'))), done(store.getAll(range('value'))), ...DATASETS.map(dataset => done(store.get([dataset, 'head'])))]);
+		this.key = typeof key === 'string' ? key : '';
+		this.values = Object.fromEntries(keys.map(([, name], at) => [name, values[at]]));
+		this.tokens = this.get('tokens') ?? Object.fromEntries(DATASETS.map((dataset, at) => [dataset, heads[at]?.token]).filter(([, token]) => token));
+	}
+
+	/** Puts a key here, unless something else is kept here. `takes`: it takes the place of that. */
+	async begin(key, takes, isSame) {
+		let before;
+		const isBegun = await this.transact('readwrite', async store => {
+			await this.load(store);
+			before = this.key;
+			if (before === key) return true;
+			if (!takes && (before || this.get('lists'))) return false;
+			if (!isSame) for (const dataset of DATASETS) store.delete(range(dataset));
+			store.delete(['value', 'tokens']);
+			await done(store.put(this.key = key, ['key']));
+			return true;
 		});
-		if (this.key) navigator.serviceWorker?.register(`${root}worker.js`).then(({active}) => active?.postMessage('fill')).catch(() => {});
+		if (isBegun && before && before !== key) tabs().postMessage({replaced: before, key, isSame});
+		if (isBegun) this.use();
+		return isBegun;
+	}
+
+	/** Uses the key in this tab. */
+	use() {
+		if (!this.key) return;
+		this.put('used', Date.now());
+		navigator.serviceWorker?.register(`${root}worker.js`).then(({active}) => active?.postMessage('fill')).catch(() => {});
 	}
 
 	/**
@@ -160,7 +218,7 @@ class Keep {
 		} catch (error) {
 			if (this.isClosed || !['InvalidStateError', 'AbortError', 'UnknownError'].includes(error?.name)) throw error;
 			// Another write may have opened it again.
-			const again = this.db === db ? await connect(false) : null;
+			const again = this.db === db ? await connect(this.name, false) : null;
 			if (again) this.attach(again);
 			if (this.db === db) throw error;
 			return this.attempt(mode, use);
@@ -223,6 +281,7 @@ class Keep {
 	/** Takes another key of the same license: its copies and lists stay. */
 	async replaceKey(key) {
 		await this.own('readwrite', store => done(store.put(key, ['key'])));
+		tabs().postMessage({replaced: this.key, key, isSame: true});
 		this.key = key;
 	}
 
@@ -231,21 +290,23 @@ class Keep {
 		tabs().postMessage({forgotten: this.key, isEnded: true});
 		await this.own('readwrite', async store => {
 			store.clear();
-			store.put(lists, ['value', 'lists']);
-			await done(store.put(tokens, ['value', 'tokens']));
+			await Promise.all(Object.entries({...this.values, lists, tokens}).map(([name, value]) => done(store.put(value, ['value', name]))));
 		}).catch(() => {});
 		this.close();
-		await removeFiles().catch(() => {});
+		if (!(await keptKeys()).some(({key}) => key)) await removeFiles().catch(() => {});
 	}
 
-	/** Removes everything from this computer, here and in other tabs. */
-	async forget() {
-		const {key} = this;
-		tabs().postMessage({forgotten: key});
+	/** Removes all rows, here and in other tabs. */
+	async clear() {
+		tabs().postMessage({forgotten: this.key});
 		await this.transact('readwrite', store => done(store.clear())).catch(() => {});
 		this.close();
-		// The key and the records are gone. A browser may take its time with the rest.
-		await removeAll();
+	}
+
+	/** Removes the key with its copies and lists, and nothing of other keys. A browser may take its time after the rows are gone. */
+	async removeKey() {
+		await this.clear();
+		await removeKept(this.name);
 	}
 
 	/** Keeps nothing more, without removing anything. */

@@ -23,8 +23,9 @@
 //! write leaves a new revision. A tab that finds a revision that it did not read or write itself leaves the rows
 //! alone. If nobody has written for three minutes, it writes all of them. No row is older than the token that is
 //! stored with it, and the feed repeats changes. So whichever tab writes, the copy becomes current from its token. The
-//! notes of old values in the `ChangeLog` (`model/changes.js`) are stored in the same transaction. *Forget* clears the
-//! rows, deletes the database, and tells other tabs by a `BroadcastChannel`. The service worker (`worker.js`) has the
+//! notes of old values in the `ChangeLog` (`model/changes.js`) are stored in the same transaction. Each key has a database
+//! of its own, with its lists. *Forget* clears the rows, deletes the databases, and tells other tabs by a
+//! `BroadcastChannel`. The service worker (`worker.js`) has the
 //! page's own files, and no response under `/v1`. It uses them only if the server does not respond. So they never hide
 //! a newer page or another program at the address. A worker that has its files only after *forget* finds no database,
 //! and removes them and itself.
@@ -54,7 +55,15 @@ pub const FORGET_PATH: &str = "/forget";
 const WORKER_PATH: &str = "/worker.js";
 
 /// The paths of the files that are generated.
-const GENERATED: [&str; 3] = ["/", "/explorer/filters.js", "/explorer/regions.js"];
+const GENERATED: [&str; 4] = [
+    "/",
+    STYLE_PATH,
+    "/explorer/filters.js",
+    "/explorer/regions.js",
+];
+
+/// The path of the style of the page.
+const STYLE_PATH: &str = "/explorer/style.css";
 
 const PAGE: &str = include_str!("page.html");
 const ICON: &[u8] = include_bytes!("favicon.svg");
@@ -120,14 +129,9 @@ const SCRIPTS: &[(&str, &str)] = scripts![
 ];
 
 /// The other files that the page loads, by path.
-const ASSETS: [(&str, &str, &[u8]); 4] = [
+const ASSETS: [(&str, &str, &[u8]); 3] = [
     ("/favicon.ico", SVG, ICON),
     ("/favicon.svg", SVG, ICON),
-    (
-        "/explorer/style.css",
-        STYLE,
-        concat!(include_str!("../look.css"), include_str!("style.css")).as_bytes(),
-    ),
     (
         "/explorer/preact.js",
         SCRIPT,
@@ -153,6 +157,7 @@ pub fn find(path: &str, in_demo: bool) -> Option<Asset> {
     }
     let (content_type, text) = match path {
         "/" => return Some(page(in_demo, None)),
+        STYLE_PATH => (STYLE, style()),
         "/explorer/filters.js" => (SCRIPT, filters()),
         "/explorer/regions.js" => (SCRIPT, regions()),
         WORKER_PATH => (SCRIPT, worker()),
@@ -197,6 +202,15 @@ fn served(script: &str) -> String {
         text.push('\n');
     }
     text
+}
+
+/// The style of the page, without comments and without line breaks.
+fn style() -> String {
+    let lines = concat!(include_str!("../look.css"), include_str!("style.css")).lines();
+    lines
+        .map(str::trim)
+        .filter(|line| !line.starts_with("/*"))
+        .collect()
 }
 
 /// A script with the filter boxes of each dataset: `q`, and the filters of its fields.

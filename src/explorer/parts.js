@@ -91,7 +91,7 @@ export const Segments = ({label, options, value, onChange}) => html`<div class="
 	html`<${Choice} key=${own} on=${own === value} isStop=${own === value} onChoose=${() => onChange(own)}>${text}<//>`)}</div>`;
 
 /** A button that opens a sheet below it. The sheet closes when the focus leaves it, or by the Escape key. */
-export function Menu({name, children}) {
+export function Menu({name, onOpen, children}) {
 	const [open, setOpen] = useState(false), button = useRef();
 	const leave = ({currentTarget, relatedTarget}) => currentTarget.contains(relatedTarget) || setOpen(false);
 	const close = ({key}) => {
@@ -99,7 +99,7 @@ export function Menu({name, children}) {
 		button.current.focus();
 		setOpen(false);
 	};
-	return html`<div class="menu" onFocusOut=${leave} onKeyDown=${close}><button type="button" class="ghost" ref=${button} aria-expanded=${open} onClick=${() => setOpen(!open)}>${name}</button>
+	return html`<div class="menu" onFocusOut=${leave} onKeyDown=${close}><button type="button" class="ghost" ref=${button} aria-expanded=${open} onClick=${() => { if (!open) onOpen?.(); setOpen(!open); }}>${name}</button>
 		${open && html`<div class="sheet" tabindex="-1">${children}</div>`}</div>`;
 }
 

@@ -37,5 +37,9 @@ export const keepKey = key => inTab(storage => storage.setItem(NAME, key));
 /** Removes the key from this tab. */
 export const dropKey = () => inTab(storage => storage.removeItem(NAME));
 
+/** The name of the kept key that this tab shows, so that a reload shows it again. */
+export const keptName = () => inTab(storage => storage.getItem('medfeed-kept'));
+export const keepName = name => inTab(storage => name ? storage.setItem('medfeed-kept', name) : storage.removeItem('medfeed-kept'));
+
 /** Removes whatever the page has stored in this tab. */
 export const clearTab = () => inTab(storage => Object.keys(storage).filter(name => name.startsWith('medfeed-')).forEach(name => storage.removeItem(name)));

@@ -1,5 +1,5 @@
 // The reader's lists, kept in the tab, or on this computer if the key is. Stars are the records of the current list.
-import {DATASETS, areEmpty, joined, listsOf, withIds} from './model/lists.js';
+import {DATASETS, areEmpty, joined, listsOf, notesIn, withIds} from './model/lists.js';
 import {inTab} from './session.js';
 
 const NAME = 'medfeed-lists';
@@ -27,13 +27,18 @@ export function loadLists() {
 /** Takes the lists that another tab kept. */
 export const takeLists = kept => change(listsOf(kept));
 
-/** Keeps the lists on this computer from now on, or no longer. The tab's own ones are added to those that are there already. */
+/** Shows the lists of a kept key, and keeps them with it. Without one, those of the tab. */
 export function keepLists(next) {
+	if (!next && keep) loadLists();
 	keep = next;
-	if (!keep) return;
-	const own = state;
 	// The first release kept one list, without a name.
-	change(listsOf(keep.get('lists') ?? keep.get('shortlist')));
+	if (keep) change(listsOf(keep.get('lists') ?? keep.get('shortlist')));
+}
+
+/** Moves the lists of the tab to a kept key, which may have some. */
+export function moveLists(next) {
+	const own = state;
+	keepLists(next);
 	if (!areEmpty(own)) setLists(joined(state, own));
 	writeInTab(null);
 }
@@ -57,8 +62,11 @@ export const starsOf = dataset => [...stars[dataset]];
 
 export const isStarred = (dataset, id) => stars[dataset].has(id);
 
-/** Sets the ids of a dataset's starred records. */
-export const setStars = (dataset, ids) => setLists(withIds(state, dataset, [...new Set(ids)]));
+/** Sets the ids of a dataset's starred records. Notes of others are removed only if the reader says so. */
+export function setStars(dataset, ids) {
+	const next = withIds(state, dataset, [...new Set(ids)]), lost = notesIn(state) - notesIn(next);
+	if (lost <= 0 || confirm(lost === 1 ? 'Your note on this record is removed too.' : `Your notes on ${lost} records are removed too.`)) setLists(next);
+}
 
 /** Calls a listener with each change. Returns a function that ends this. */
 export function subscribe(listener) {

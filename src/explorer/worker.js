@@ -13,7 +13,7 @@ async function fill() {
 	// The reader may have said *forget* meanwhile. The page removes the database first, then the files that it finds. Firefox
 	// before 126 has no list of databases. There the page removes late files when it is opened again.
 	const databases = await indexedDB.databases?.() ?? [{name: database}];
-	if (databases.some(({name}) => name === database)) return;
+	if (databases.some(({name}) => name === database || name.startsWith(prefix))) return;
 	await caches.delete(prefix + VERSION);
 	// This waits for the end of the installation, so the installation must not wait for it.
 	self.registration.unregister();

@@ -18,6 +18,14 @@ pub struct FieldTable {
     pub json_after: String,
 }
 
+impl FieldTable {
+    /// Returns the index of the field with this CSV column.
+    pub fn index_of(&self, column: &str) -> Option<usize> {
+        let mut fields = self.fields.iter();
+        fields.position(|field| field.column == column)
+    }
+}
+
 /// A field.
 #[derive(Debug)]
 pub struct Field {

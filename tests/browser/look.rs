@@ -234,6 +234,47 @@ fn a_bar_of_the_year_shows_the_deadlines_of_its_month() {
 }
 
 #[test]
+fn months_have_their_columns_in_line_and_marks_are_drawn_in_their_line() {
+    let meets = |id: u64, days: i64, status: &str| {
+        let mut fields = due(days);
+        fields["start_date"] = json!(now().plus_s((days + 90) * 86_400).date());
+        fields["start_date_status"] = json!(status);
+        conference(id, fields)
+    };
+    let records = [
+        meets(1, 3, "check"),
+        meets(2, 50, "confirmed"),
+        meets(3, 90, "copied"),
+    ];
+    let Some((browser, _site, _server, key)) =
+        open_page(&[("conferences.jsonl", records.concat())])
+    else {
+        return;
+    };
+    paste_key(&browser, &key);
+    browser.set_screen((1440, 900), "light");
+    browser.view("#/conferences?view=deadlines");
+    browser.wait_for("//h2[@class='results' and normalize-space(.)='3 deadlines']");
+    let lefts = browser.js(
+        "return [...document.querySelectorAll('.month tbody tr')].map(row => [...row.cells].map(cell => Math.round(cell.getBoundingClientRect().left)).join())",
+        &[],
+    );
+    let lefts = lefts.as_array().unwrap();
+    assert!(
+        lefts.len() == 3 && lefts.iter().all(|one| *one == lefts[0]),
+        "{lefts:?}"
+    );
+    browser.view("#/conferences/1");
+    browser.wait_for("//h1[.='C1 2097']");
+    let mark = browser.js(
+        "const mark = document.querySelector('.facts .mark.check'), {width, height} = getComputedStyle(mark, '::before'); return [getComputedStyle(mark).display, width, height]",
+        &[],
+    );
+    assert_eq!(mark, json!(["inline", "10px", "10px"]));
+    browser.expect_quiet_console(&[]);
+}
+
+#[test]
 fn rows_do_not_move_under_the_pointer() {
     let records: String = (1..=5)
         .map(|id| conference(id, due(20 * id.cast_signed())))

@@ -2,7 +2,7 @@
 //!
 //! `chromium` drives it. There is one module for each use of the page: `demo` (the demo's keys), `explorer` (the
 //! reader's own key), `curl_lines` (lines that are pasted into a shell), `forms` (phones and desktops, light and dark,
-//! keyboard and screen reader), `kept` (the copy on the computer), `look` (what stands where, paper, other colors), `picture` (the README's pictures), `planner` (the
+//! keyboard and screen reader), `kept` (the copy on the computer), `keys` (several keys on it), `large` (times with 50,000 records), `look` (what stands where, paper, other colors), `picture` (the README's pictures), `planner` (the
 //! shortlist, records side by side, the way back, paper), `redirects` (a server that redirects the page's requests).
 
 #![allow(
@@ -17,6 +17,8 @@ mod demo;
 mod explorer;
 mod forms;
 mod kept;
+mod keys;
+mod large;
 mod look;
 mod picture;
 mod planner;
@@ -108,8 +110,19 @@ fn in_own_menu(browser: &Browser, name: &str) -> String {
     button
 }
 
-/// Clicks the button that forgets the key.
+/// Answers the page's questions before it removes something, as a reader would.
+fn answer_questions(browser: &Browser, yes: bool) {
+    browser.js(
+        "window.confirm = text => { window.question = text; return arguments[0]; }"
+            .replace("arguments[0]", &yes.to_string())
+            .as_str(),
+        &[],
+    );
+}
+
+/// Clicks the button that forgets the key, and says yes.
 fn forget(browser: &Browser, words: &str) {
+    answer_questions(browser, true);
     browser.click(&in_own_menu(browser, words));
 }
 

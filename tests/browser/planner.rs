@@ -167,6 +167,8 @@ fn a_shortlist_is_kept_updated_and_shared() {
         "Conference 2 2096,Conference 6 2096"
     );
     assert_eq!(chips(&browser), "3 starred");
+    // Records that the license does not show lead nowhere.
+    browser.wait_for("//a[.='Compare side by side' and @href='#/compare/conferences?ids=2,6']");
     browser.click("//button[.='Star 2 of these too']");
     browser.wait_for("//button[.='Only starred (2)']");
     expect_results_focused("starred too");
@@ -256,6 +258,15 @@ fn two_to_four_records_are_compared_side_by_side() {
     for id in [3, 4, 5] {
         star(&browser, &format!("Meeting {id} "));
     }
+    // Those in the list come first, in its order.
+    browser.wait_for(
+        "//a[.='Compare 4 of 5 side by side' and @href='#/compare/conferences?ids=1,2,3,4']",
+    );
+    browser.view("#/conferences?sort=name&order=desc");
+    browser.wait_for(
+        "//a[.='Compare 4 of 5 side by side' and @href='#/compare/conferences?ids=5,4,3,2']",
+    );
+    browser.view("#/conferences");
     browser.click("//a[.='Compare 4 of 5 side by side']");
     browser.wait_for("//div[@aria-label='Starred records']/button[.='M5 2097' and @disabled]");
     browser

@@ -629,14 +629,14 @@ test('the shortlist is in the tab, and in memory where there is no storage', asy
 const idsOf = ([name, {lists: [list]}]) => [name, {conferences: list.conferences.map(({id}) => id), journals: list.journals.map(({id}) => id)}];
 
 test('a shortlist that is kept on the computer has the stars of the tab too, and leaves the tab', async () => {
-	const {clearLists, keepLists, setStars, starsOf, takeLists} = await load('shortlist.js'), stored = new Map();
+	const {clearLists, keepLists, moveLists, setStars, starsOf, takeLists} = await load('shortlist.js'), stored = new Map();
 	Object.defineProperty(globalThis, 'sessionStorage', {configurable: true, value: {getItem: name => stored.get(name) ?? null, setItem: (name, value) => stored.set(name, value), removeItem: name => stored.delete(name)}});
 	for (const [kept, own, expected] of [
 		[undefined, [], []], [undefined, [7, 8], [7, 8]], [[1, 2], [], [1, 2]], [[1, 2], [2, 7], [1, 2, 7]], [[], [7], [7]],
 	]) {
 		setStars('conferences', own);
 		const puts = [], keep = {get: () => kept && {conferences: kept, journals: [5]}, put: (name, value) => puts.push([name, value])};
-		keepLists(keep);
+		moveLists(keep);
 		assert.deepEqual([starsOf('conferences'), starsOf('journals'), stored.size], [expected, kept ? [5] : [], 0], JSON.stringify([kept, own]));
 		assert.deepEqual(puts.map(idsOf), own.length ? [['lists', {conferences: expected, journals: kept ? [5] : []}]] : [], 'nothing new is not written');
 		takeLists({conferences: [3], journals: []});

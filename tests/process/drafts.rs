@@ -535,3 +535,133 @@ fn lists_of_many_shapes_are_loaded_by_their_drafts() {
         .count();
     assert_eq!(failed, 0, "of {} shapes", TABLES.len());
 }
+
+#[test]
+fn a_row_without_a_name_is_the_only_bad_one() {
+    let site = Site::new();
+    let list = "Event;Start;City\n;2026-01-15;Graz\nHeart Days;2026-02-15;Wien\nLung Days;2026-03-15;Linz\n";
+    site.write("list.csv", list);
+    let recipe = draft(&site, "conferences", "list.csv");
+    assert!(!recipe.contains("header_rows"), "{recipe}");
+    assert!(
+        recipe.contains("1 fault would refuse the import"),
+        "{recipe}"
+    );
+    site.write("list.toml", &recipe);
+    let mut args = vec!["import", "list.csv", "--recipe", "list.toml", "--create"];
+    let refused = site.run(&args);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(
+        refused
+            .stderr
+            .starts_with("list.csv:2: name: is required; give a text\n"),
+        "{refused:?}"
+    );
+    args.extend(["--allow-faults", "1"]);
+    assert_eq!(site.run(&args).code, Some(0));
+    let rows = stored(&site, "conferences");
+    let shown = |row: &Value| format!("{} {} {}", row["name"], row["start_date"], row["city"]);
+    let shown: Vec<String> = rows.iter().map(shown).collect();
+    let expected = [
+        r#""Heart Days" "2026-02-15" "Wien""#,
+        r#""Lung Days" "2026-03-15" "Linz""#,
+    ];
+    assert_eq!(shown, expected);
+}
+
+/// A list that is imported after another one, in two commands each.
+struct Second {
+    kind: &'static str,
+    /// A file with ids, or a list of others, whose recipe is drafted.
+    first: (&'static str, &'static str),
+    second: &'static str,
+    options: &'static [&'static str],
+    /// Values of the stored rows.
+    members: &'static [&'static str],
+    stored: &'static [&'static str],
+}
+
+const MEETINGS: &str = "Meeting;Dates;Place\nHeart Days;3-5 May 2026;Graz, Austria\n";
+
+#[rustfmt::skip]
+const SECONDS: &[Second] = &[
+    // A citation report keeps what it does not know. An ISSN stays in its field.
+    Second {
+        kind: "journals",
+        first: ("journals.csv", "id,name,issn_print,issn_online,publisher\n1,Landscape Notes,,1865-1542,Alpha Press\n\
+                 2,Cardio Letters,0028-4793,1533-4406,Beta Press\n"),
+        second: "Journal,ISSN,eISSN,Publisher,JIF\nLANDSCAPE NOTES,1865-1542,N/A,,2.1\nCARDIO LETTERS,0028-4793,N/A,N/A,3.2\n\
+                 UNKNOWN LETTERS,1666-6046,N/A,Gamma Press,1.2\n",
+        options: &[],
+        members: &["name", "issn_print", "issn_online", "publisher", "impact_factor"],
+        stored: &[
+            r#"["Landscape Notes",null,"1865-1542","Alpha Press",2.1]"#,
+            r#"["Cardio Letters","0028-4793","1533-4406","Beta Press",3.2]"#,
+            r#"["UNKNOWN LETTERS","1666-6046",null,"Gamma Press",1.2]"#,
+        ],
+    },
+    // A meeting whose dates moved is the same one.
+    Second {
+        kind: "conferences",
+        first: ("first.csv", "Meeting;Dates;Place\nSpring Lung Meeting;12-15 June 2026;Lyon, France\nHeart Days;3-5 May 2026;Graz, Austria\n"),
+        second: "Meeting;Dates;Place\nSpring Lung Meeting;19-22 June 2026;Lyon, France\nHeart Days;3-5 May 2026;Graz, Austria\n",
+        options: &[],
+        members: &["id", "name", "start_date", "end_date"],
+        stored: &[
+            r#"[1,"Spring Lung Meeting","2026-06-19","2026-06-22"]"#,
+            r#"[2,"Heart Days","2026-05-03","2026-05-05"]"#,
+        ],
+    },
+    // Codes are countries, also in a new kind of rows.
+    Second {
+        kind: "conferences",
+        first: ("first.csv", MEETINGS),
+        second: "Event,City,Country,Start\nAlpha Days,Graz,AUT,2026-03-01\nBeta Days,Bonn,DEU,2026-03-08\n\
+                 Gamma Days,Split,HRV,2026-03-15\nDelta Days,Leeds,GBR,2026-03-22\nEpsilon Days,Izmir,TUR,2026-04-01\n",
+        options: &["--fix"],
+        members: &["name", "country"],
+        stored: &[
+            r#"["Heart Days","Austria"]"#, r#"["Alpha Days","Austria"]"#, r#"["Beta Days","Germany"]"#, r#"["Gamma Days","Croatia"]"#,
+            r#"["Delta Days","United Kingdom"]"#, r#"["Epsilon Days","Turkey"]"#,
+        ],
+    },
+];
+
+/// Imports a file. A list of others is imported by its drafted recipe.
+fn import_drafted(site: &Site, kind: &str, name: &str, options: &[&str]) -> Value {
+    let mut args = vec!["import", name, "--create"];
+    args.extend(options);
+    if name != "journals.csv" {
+        let recipe = draft(site, kind, name);
+        site.write("list.toml", recipe);
+        args.extend(["--recipe", "list.toml"]);
+    }
+    site.json(args)
+}
+
+#[test]
+fn a_second_list_adds_to_the_first() {
+    for second in SECONDS {
+        let site = Site::new();
+        let (name, content) = second.first;
+        site.write(name, content);
+        import_drafted(&site, second.kind, name, &[]);
+        site.write("second.csv", second.second);
+        import_drafted(&site, second.kind, "second.csv", second.options);
+        let rows = stored(&site, second.kind);
+        let members = |row: &Value| -> Value {
+            let member = |name: &&str| row.pointer(&format!("/{}", name.replace('.', "/")));
+            let members = second.members.iter().map(member);
+            members
+                .map(|member| member.cloned().unwrap_or_default())
+                .collect()
+        };
+        let shown: Vec<String> = rows.iter().map(|row| members(row).to_string()).collect();
+        assert_eq!(shown, second.stored, "{}", second.second);
+        let again = import_drafted(&site, second.kind, "second.csv", second.options);
+        let counts = &again["datasets"][second.kind];
+        for change in ["added", "changed", "removed"] {
+            assert_eq!(counts[change].as_u64().unwrap_or(0), 0, "{again}");
+        }
+    }
+}

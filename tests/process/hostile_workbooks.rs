@@ -157,7 +157,7 @@ fn damaged() -> Vec<Case> {
                 "r=\"B2\" t=\"inlineStr\"><is><t>ESMO</t></is>",
                 "t=\"s\"><v>first</v>",
             ),
-            "its `v` cannot be read",
+            "a cell of row 2 has a value or format that cannot be read",
         ),
         (
             "a text beyond all numbers",

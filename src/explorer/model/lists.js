@@ -39,6 +39,9 @@ export const isEmpty = list => DATASETS.every(dataset => !list[dataset].length);
 /** Whether lists hold nothing of the reader's. */
 export const areEmpty = ({lists}) => lists.length === 1 && isEmpty(lists[0]) && lists[0].name === FIRST && !lists[0].owner;
 
+/** The number of notes in lists. */
+export const notesIn = ({lists}) => lists.reduce((sum, list) => sum + DATASETS.reduce((sum, dataset) => sum + list[dataset].filter(({note}) => note).length, 0), 0);
+
 /** The lists with another state of one of them. */
 const change = (state, at, next) => ({...state, lists: state.lists.map((list, own) => own === at ? listOf(next(list)) : list)});
 

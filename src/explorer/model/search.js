@@ -3,7 +3,7 @@ import {deadlinesOf, untilOf} from './deadlines.js';
 import {namesOfCity} from './cities.js';
 import {spelledOut, wordsOf} from './fold.js';
 import {FACETS, FORMATS, NONE, namesOf, regionOf} from './facets.js';
-import {fitOf, monthsOf, namesForFit, statusesOf, termsOf} from './words.js';
+import {SMALL, fitOf, monthsOf, namesForFit, statusesOf, termsOf} from './words.js';
 import {COLUMNS, Order} from './order.js';
 
 /** The texts in which words are found, and the links in whose names. */
@@ -56,9 +56,9 @@ export class Index {
 
 	/** Forgets all records. */
 	clear() {
-		[this.records, this.due, this.lastDays, this.fits] = [[], [], [], []];
+		[this.records, this.due, this.lastDays, this.names] = [[], [], [], []];
 		this.slots = new Map();
-		[this.words, this.values] = [new Lists(), new Lists()];
+		[this.words, this.values, this.firsts] = [new Lists(), new Lists(), new Lists()];
 		this.vocabulary = [];
 		this.numbers = new Map();
 		this.texts = new Map();
@@ -81,6 +81,7 @@ export class Index {
 			this.lastDays.push(null);
 			this.slots.set(record.id, slot);
 			this.words.push(this.wordsOf(record));
+			this.firsts.push(this.firstsOf(record));
 			const values = [];
 			this.facets.forEach((facet, at) => {
 				const own = facet.valuesOf(record);
@@ -146,9 +147,22 @@ export class Index {
 		return (record, slot) => record && isMatch?.(slot);
 	}
 
-	/** How well a slot's name fits a text: 0 for its short name or whole name, 1 for each word's beginning, 2 for the beginning, 3 for others. */
-	fit(slot, wanted) {
-		return fitOf(this.fits[slot] ??= namesForFit(this.records[slot]), wanted);
+	/** The words with which the names of a record begin. A fitting name begins with one, so that few names are compared. */
+	firstsOf({name, abbv}) {
+		const whole = this.numbersOfText(name ?? ''), short = this.numbersOfText(abbv ?? '');
+		return [whole[0], short[0], whole.find(number => !SMALL.has(this.vocabulary[number]))].filter(number => number !== undefined);
+	}
+
+	/** How well the names of some slots fit a text, as `fitOf` says, by slot. */
+	fitting(slots, wanted) {
+		const [first] = wanted.text.split(' '), [{word, also}] = wanted.words, fits = new Uint8Array(this.records.length).fill(3);
+		const begins = Uint8Array.from(this.vocabulary, known => known.startsWith(first) || known.startsWith(word) || known === also), {data, ends} = this.firsts;
+		for (const slot of slots) {
+			let isLike = 0;
+			for (let at = slot && ends[slot - 1]; at < ends[slot]; at++) isLike |= begins[data[at]];
+			if (isLike) fits[slot] = fitOf(this.names[slot] ??= namesForFit(this.records[slot]), wanted);
+		}
+		return fits;
 	}
 
 	/** A word of the index as a record spells it; null if no record has it. */

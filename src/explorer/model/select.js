@@ -91,26 +91,27 @@ export function select(index, question, today) {
 	const slots = [];
 	for (const slot of index.order(question.sort, question.descending, today)) if (found[slot]) slots.push(slot);
 	const deadlines = period ? byDate(slots, due, question.facets.confidence) : null;
-	let sorted = slots.map(slot => records[slot]);
+	const asked = wantedOf(question.words ?? ''), fits = asked && index.fitting(slots, asked);
+	let sorted = byFit(slots, fits).map(slot => records[slot]);
 	// By the deadlines that are asked for.
 	if (question.sort === 'deadline') if (period) {
 		sorted = [...new Set(deadlines.map(({record}) => record))];
 		if (question.descending) sorted.reverse();
+		sorted = byFit(sorted.map(({id}) => index.slots.get(id)), fits).map(slot => records[slot]);
 	} else if (question.facets.confidence) {
 		const keyOf = record => deadlinesOf(record, periodOf(question, today))[0]?.date;
-		sorted = new Order(keyOf, today, sorted).list(question.descending).map(at => sorted[at]);
+		const own = slots.map(slot => records[slot]), order = new Order(keyOf, today, own).list(question.descending);
+		sorted = byFit(order.map(at => slots[at]), fits).map(slot => records[slot]);
 	}
-	sorted = byFit(index, sorted, question.words);
 	return {total: slots.length, records: sorted, deadlines, past, unknown, missing: question.ids?.filter(id => !index.slots.has(id)) ?? [],
 		facets: facets.map(facet => ({name: facet.name, label: facet.label, values: listValues(facet, counts, question.facets[facet.name])}))};
 }
 
-/** Records in their order, but those whose names fit a text best come first. */
-function byFit(index, records, text) {
-	const wanted = wantedOf(text ?? '');
-	if (!wanted) return records;
+/** Slots in their order, but those whose names fit best come first. */
+function byFit(slots, fits) {
+	if (!fits) return slots;
 	const groups = [[], [], [], []];
-	for (const record of records) groups[index.fit(index.slots.get(record.id), wanted)].push(record);
+	for (const slot of slots) groups[fits[slot]].push(slot);
 	return groups.flat();
 }
 

@@ -7,7 +7,7 @@ const MONTHS = ['january', 'february', 'march', 'april', 'may', 'june', 'july', 
 const SAME = {virtual: 'online', online: 'virtual', natl: 'national', intl: 'international', assn: 'association', jpn: 'japanese', haematol: 'hematology', hematol: 'haematology', paediatr: 'pediatrics', pediatr: 'paediatrics',
 	oncol: 'oncology', dtsch: 'deutsches', govt: 'government', qtly: 'quarterly'};
 /** Words that abbreviations of names leave out. */
-const SMALL = new Set(['of', 'the', 'and', 'for', 'in', 'on', 'a']);
+export const SMALL = new Set(['of', 'the', 'and', 'for', 'in', 'on', 'a']);
 
 const two = number => String(number).padStart(2, '0');
 /** The number of a month by its name or the first three letters or more of it; 0 if it is none. */

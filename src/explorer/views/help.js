@@ -20,4 +20,4 @@ export const Help = () => html`<div class="help"><${Title}>Help<//>
 	<h2>What changed</h2>
 	<p>The list is always current: changes arrive by themselves. <em>Changes</em> tells them with their old values, since your last visit if this computer keeps the records.</p>
 	<h2>A new key</h2>
-	<p>Choose <em>Use another key</em> in the menu of your key. A key of the same license keeps your lists and records. Lists stay when a key ends, and wait for the next one.</p></div>`;
+	<p>Choose <em>Use another key</em> in the menu of your key. A key of the same license keeps your lists and records. Lists stay when a key ends, and wait for the next one. A key of another client is kept apart, with lists of its own: give each key a name, and change between them in the same menu.</p></div>`;

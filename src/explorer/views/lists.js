@@ -3,10 +3,10 @@ import {html, useEffect, useRef, useState} from '../preact.js';
 import {shownDeadline, todayOf} from '../model/deadlines.js';
 import {isUnlicensed} from '../model/follower.js';
 import {Failure} from '../model/load.js';
-import {DATASETS, MAX_FILE, added, fileOf, fromFile, fromLink, isEmpty, linkOf, listOf, moved, named, removed, withIds, withNote} from '../model/lists.js';
+import {DATASETS, MAX_FILE, added, fileOf, fromFile, fromLink, isEmpty, linkOf, listOf, moved, named, removed, withNote} from '../model/lists.js';
 import {Copy, DATASETS as NAMES, Status, Title, count, date, link, save, useWindowTitle} from '../parts.js';
 import {useCopy} from '../session.js';
-import {allLists, setLists, subscribe} from '../shortlist.js';
+import {allLists, setLists, setStars, starsOf, subscribe} from '../shortlist.js';
 import {shortName} from './columns.js';
 import {Print} from './files.js';
 
@@ -28,13 +28,14 @@ const missingWords = (missing, all) => `${missing.toLocaleString('en')} of ${cou
 /** A record's next date and its place, or its publisher. */
 function Facts({dataset, record}) {
 	const day = todayOf(), due = dataset === 'conferences' && shownDeadline(record, day, {from: day});
-	return html`<span class="soft">${due ? html`due ${date(due.date)} <${Status} of=${due.confidence} />` : ''} <bdi>${[record.city, record.country, record.publisher].filter(Boolean).join(', ')}</bdi></span>`;
+	const place = [record.city, record.country, record.publisher].filter(Boolean).join(', ');
+	return html`<span class="soft">${due ? html`due ${date(due.date)} <${Status} of=${due.confidence} />` : ''}${due && place && ' · '}<bdi>${place}</bdi></span>`;
 }
 
 /** A record of the reader's list, with its note. */
 function Entry({dataset, record, note, at, last}) {
 	const {id} = record, name = shortName(record), move = step => setLists(moved(allLists(), dataset, id, step));
-	const drop = () => setLists(withIds(allLists(), dataset, allLists().lists[allLists().current][dataset].map(one => one.id).filter(one => one !== id)));
+	const drop = () => setStars(dataset, starsOf(dataset).filter(one => one !== id));
 	return html`<li class="entry listed"><p><a href=${link(`${dataset}/${id}`)}><bdi>${name}</bdi></a> <${Facts} dataset=${dataset} record=${record} /></p>
 		<textarea rows="1" aria-label=${`Note on ${name}`} placeholder="Note" value=${note} onChange=${({target}) => setLists(withNote(allLists(), dataset, id, target.value))} />${note && html`<p class="paper note">${note}</p>`}
 		<div class="buttons"><button class="quiet" aria-label=${`Move ${name} up`} disabled=${!at} onClick=${() => move(-1)}>↑</button><button class="quiet" aria-label=${`Move ${name} down`} disabled=${last} onClick=${() => move(1)}>↓</button><button class="quiet" aria-label=${`Remove ${name}`} onClick=${drop}>Remove</button></div></li>`;
@@ -70,13 +71,14 @@ const fileName = list => `${list.name.replace(/[^\p{L}\p{N}]+/gu, '-')}.json`;
 export function Lists() {
 	const state = useLists(), {lists, current} = state, list = lists[current], [error, setError] = useState('');
 	useWindowTitle('Lists');
+	const remove = () => (isEmpty(list) || confirm(`“${list.name}” is removed, with its records and notes. Save it as a file to keep it.`)) && setLists(removed(allLists()));
 	const rename = names => setLists(named(allLists(), names));
 	return html`<div class="lists"><div class="toolbar"><label for="list">List</label><select id="list" value=${current} onChange=${({target}) => setLists({...allLists(), current: +target.value})}>
 			${lists.map(({name}, at) => html`<option value=${at}>${name}</option>`)}</select>
 			<button class="quiet" onClick=${() => setLists(added(allLists(), listOf({}, 'New list')))}>New list</button><${Open} onError=${setError} />
 			<button class="quiet" disabled=${isEmpty(list)} onClick=${() => save(fileName(list), new Blob([fileOf(list)], {type: 'application/json'}))}>Save as a file</button>
 			<${Copy} text=${new URL(link('list', linkOf(list)), location.href).href}>Copy link<//><${Print} />
-			<button class="quiet" onClick=${() => setLists(removed(allLists()))}>Delete this list</button></div>
+			<button class="quiet" onClick=${remove}>Delete this list</button></div>
 		${error && html`<p class="problem" role="alert">${error}</p>`}
 		<p class="paper"><strong><bdi>${list.name}</bdi></strong>${list.owner && html`, <bdi>${list.owner}</bdi>`}</p>
 		<div class="row screen"><label for="list-name">Name</label><input id="list-name" maxlength="100" value=${list.name} onChange=${({target}) => rename({name: target.value})} />

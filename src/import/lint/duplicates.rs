@@ -1,13 +1,14 @@
 //! Rows that probably describe the same thing.
 
 use std::cell::OnceCell;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 
 use super::identity::{Identity, MatchKey};
-use super::lintable::Lintable;
+use super::lintable::{Compared, Lintable};
 use super::rule::RowLocation;
 use crate::import::findings::Finding;
-use crate::model::Curated;
+use crate::model::Id;
 
 /// A row that has a certain match key.
 #[derive(Debug)]
@@ -26,9 +27,16 @@ struct KeyHolder {
 #[derive(Debug, Default)]
 pub(super) struct Duplicates {
     /// The rows with a key, by their kind, the rule and the key.
-    holders: HashMap<(&'static str, &'static str, String), Vec<KeyHolder>>,
+    holders: HashMap<(&'static str, &'static str, String), Holders>,
     /// The kinds of rows to which the import brings a key.
     pub brought: BTreeSet<&'static str>,
+}
+
+/// The rows with a key. Most keys have one.
+#[derive(Debug)]
+struct Holders {
+    first: KeyHolder,
+    others: Vec<KeyHolder>,
 }
 
 /// The maximum number of rows per key whose identities are compared.
@@ -49,14 +57,15 @@ impl Duplicates {
     pub fn compare<F: Lintable>(
         &mut self,
         location: &RowLocation,
-        row: &Curated<F>,
-        before: Option<&F>,
+        id: Id,
+        row: &Compared<'_>,
+        before: Option<&Compared<'_>>,
         is_imported: bool,
     ) -> Option<Finding> {
-        let (fields, id) = (row.fields(), row.id().get());
-        let is_unchanged = before == Some(fields);
+        let id = id.get();
+        let is_unchanged = before == Some(row);
         let own_identity = OnceCell::new();
-        let identity = || own_identity.get_or_init(|| fields.identity());
+        let identity = || own_identity.get_or_init(|| F::identity(row));
         let known = before
             .filter(|_| !is_unchanged)
             .map(F::match_keys)
@@ -69,20 +78,21 @@ impl Duplicates {
             key,
             also,
             message,
-        } in fields.match_keys()
+        } in F::match_keys(row)
         {
             let is_known = || {
                 known
                     .iter()
                     .any(|known| known.rule == rule && known.key == key)
                     && (also.is_none()
-                        || before.is_some_and(|before| before.identity() == *identity()))
+                        || before.is_some_and(|before| F::identity(before) == *identity()))
             };
             let is_brought = is_imported && !is_unchanged && !is_known();
             if is_brought {
                 self.brought.insert(F::STEM);
             }
-            let others = self.holders.entry((F::STEM, rule, key)).or_default();
+            let key = (F::STEM, rule, key);
+            let holders = self.holders.get(&key);
             let is_duplicate = |other: &&KeyHolder| {
                 let holds = |condition: fn(&Identity, &Identity) -> bool| {
                     other
@@ -93,7 +103,7 @@ impl Duplicates {
                 (is_brought || other.is_brought) && also.is_none_or(holds)
             };
             if found.is_none()
-                && let Some(other) = others.iter().find(is_duplicate)
+                && let Some(other) = holders.and_then(|holders| holders.iter().find(is_duplicate))
             {
                 // Report the row to which the import brings the key, since the curator can correct it.
                 let finding = |at: &RowLocation, field, value: &str, twin: String| {
@@ -115,19 +125,35 @@ impl Duplicates {
                     )
                 });
             }
-            if is_imported && others.len() < if also.is_some() { MAX_COMPARED } else { 1 } {
-                let identity = also.map(|_| Box::new(fields.identity()));
-                let (location, value) = (location.clone(), value.into());
-                others.push(KeyHolder {
-                    location,
+            let max = if also.is_some() { MAX_COMPARED } else { 1 };
+            if is_imported && holders.is_none_or(|holders| holders.iter().count() < max) {
+                let holder = KeyHolder {
+                    location: location.clone(),
                     id,
                     field,
-                    value,
-                    identity,
+                    value: value.into(),
+                    identity: also.map(|_| Box::new(F::identity(row))),
                     is_brought,
-                });
+                };
+                self.add(key, holder);
             }
         }
         found
+    }
+
+    fn add(&mut self, key: (&'static str, &'static str, String), holder: KeyHolder) {
+        match self.holders.entry(key) {
+            Entry::Occupied(mut known) => known.get_mut().others.push(holder),
+            Entry::Vacant(place) => drop(place.insert(Holders {
+                first: holder,
+                others: Vec::new(),
+            })),
+        }
+    }
+}
+
+impl Holders {
+    fn iter(&self) -> impl Iterator<Item = &KeyHolder> {
+        std::iter::once(&self.first).chain(&self.others)
     }
 }

@@ -1,11 +1,11 @@
-//! The values by which rows are told apart, and the edit distance of texts.
+//! The values by which rows are told apart.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 
-use unicode_normalization::char::is_combining_mark;
-
+use super::likeness::{are_similar, comparable};
+use super::texts::valid_issn;
 use crate::model::Message;
-use crate::model::fold::fold;
 
 /// A value that should differ between rows. Rows with equal match keys are probable duplicates.
 #[derive(Clone, Debug)]
@@ -24,96 +24,85 @@ pub(in crate::import) struct MatchKey<'a> {
 }
 
 /// The names and numbers that identify a row, apart from its match keys.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub(in crate::import) struct Identity {
+    name: Box<str>,
+    abbv: Option<Box<str>>,
+    /// The fields with ISSNs, and their texts.
+    issns: Vec<(&'static str, Box<str>)>,
+    /// The comparable forms. Few rows share a match key, so few identities are compared.
+    forms: OnceCell<Forms>,
+}
+
+/// The comparable forms of an identity.
+#[derive(Debug, PartialEq, Eq)]
+struct Forms {
     name: String,
-    /// The comparable words of the name, separated by blanks.
+    /// The words of the name, separated by blanks.
     words: String,
     abbv: Option<String>,
     /// The valid ISSNs.
     issns: Vec<String>,
 }
 
+/// Identities are equal if their comparable forms are.
+impl PartialEq for Identity {
+    fn eq(&self, other: &Identity) -> bool {
+        self.forms() == other.forms()
+    }
+}
+
 impl Identity {
-    pub fn of_issns(issns: Vec<String>) -> Identity {
+    pub fn of_issns<'a>(issns: impl Iterator<Item = (&'static str, &'a str)>) -> Identity {
         Identity {
-            issns,
+            issns: issns.map(|(field, issn)| (field, issn.into())).collect(),
             ..Identity::default()
         }
     }
 
     pub fn new(name: &str, abbv: Option<&str>) -> Identity {
-        let abbv = abbv.map(comparable).filter(|abbv| abbv.len() > 2);
-        let words: Vec<String> = name
-            .split([' ', '-'])
-            .map(comparable)
-            .filter(|word| word.len() > 2)
-            .collect();
         Identity {
-            name: comparable(name),
-            words: words.join(" "),
-            abbv,
-            issns: Vec::new(),
+            name: name.into(),
+            abbv: abbv.map(Into::into),
+            ..Identity::default()
         }
+    }
+
+    fn forms(&self) -> &Forms {
+        self.forms.get_or_init(|| {
+            let is_long = |word: &String| word.len() > 2;
+            let words = self.name.split([' ', '-']).map(comparable);
+            let words: Vec<String> = words.filter(is_long).collect();
+            let issns = self.issns.iter();
+            Forms {
+                name: comparable(&self.name),
+                words: words.join(" "),
+                abbv: self.abbv.as_deref().map(comparable).filter(is_long),
+                issns: issns
+                    .filter_map(|(field, issn)| valid_issn(field, issn))
+                    .collect(),
+            }
+        })
     }
 
     /// Returns true if the names are similar, the abbreviations are equal, or one name contains the other abbreviation.
     pub fn has_similar_name(&self, other: &Identity) -> bool {
-        let names = |of: &Identity, abbv: &Option<String>| {
+        let (one, other) = (self.forms(), other.forms());
+        let names = |of: &Forms, abbv: &Option<String>| {
             abbv.as_ref()
                 .is_some_and(|abbv| of.words.split(' ').any(|word| word == abbv))
         };
-        self.abbv.is_some() && self.abbv == other.abbv
-            || names(self, &other.abbv)
-            || names(other, &self.abbv)
-            || are_similar(&self.name, &other.name)
+        one.abbv.is_some() && one.abbv == other.abbv
+            || names(one, &other.abbv)
+            || names(other, &one.abbv)
+            || are_similar(&one.name, &other.name)
     }
 
     /// Returns true unless both have valid ISSNs, and none in common.
     pub fn may_be_one_journal(&self, other: &Identity) -> bool {
-        let (ours, others) = (&self.issns, &other.issns);
+        let (ours, others) = (&self.forms().issns, &other.forms().issns);
         ours.is_empty() || others.is_empty() || ours.iter().any(|issn| others.contains(issn))
     }
-}
-
-/// Returns a name without case, diacritics, blanks and punctuation. A plus counts: `HIV+` is not `HIV`.
-pub(super) fn comparable(name: &str) -> String {
-    fold(name)
-        .replace('&', "and")
-        .chars()
-        .filter(|letter| letter.is_alphanumeric() || is_combining_mark(*letter) || *letter == '+')
-        .collect()
-}
-
-/// Returns true if two comparable names differ in a few letters at most.
-fn are_similar(one: &str, other: &str) -> bool {
-    one == other
-        || distance(
-            one,
-            other,
-            one.chars().count().max(other.chars().count()) / 10,
-        )
-        .is_some()
-}
-
-/// The maximum length, in bytes, of texts that are compared.
-pub(super) const MAX_BYTES: usize = 200;
-
-/// Returns the edit distance of two texts, if it is at most `max` and the digits are equal. A swap of two neighbours
-/// counts as one edit.
-pub(super) fn distance(one: &str, other: &str, max: usize) -> Option<usize> {
-    // The difference of the lengths is a cheap lower bound.
-    let is_far = one.chars().count().abs_diff(other.chars().count()) > max
-        || one.len().max(other.len()) > MAX_BYTES;
-    if is_far
-        || !one
-            .bytes()
-            .filter(u8::is_ascii_digit)
-            .eq(other.bytes().filter(u8::is_ascii_digit))
-    {
-        return None;
-    }
-    Some(strsim::damerau_levenshtein(one, other)).filter(|distance| *distance <= max)
 }
 
 #[cfg(test)]
@@ -147,87 +136,6 @@ mod tests {
                 expected,
                 "{other:?} {one:?}"
             );
-        }
-    }
-
-    #[test]
-    fn names_that_differ_by_a_slip_are_alike() {
-        let cases = [
-            (
-                "European Society of Cardiology Congress",
-                "Europaen Society of Cardiology Congress",
-                true,
-            ),
-            (
-                "European Society of Cardiology Congress",
-                "EUROPEAN SOCIETY OF CARDIOLOGY - CONGRESS",
-                true,
-            ),
-            ("Heart & Lung Congress", "Heart and Lung Congress", true),
-            (
-                "ASCO Annual Meeting 2026",
-                "ASCO Annual Meeting 2025",
-                false,
-            ),
-            ("ESMO Breast Cancer", "ESMO Lung Cancer", false),
-            ("Asia Pacific Forum 1", "Asia Pacific Forum 2", false),
-            ("", "A", false),
-            // One letter in ten may differ, counted by the longer name.
-            ("abcdefghijklmnopqrst", "abcdefghijklmnopqrxx", true),
-            ("abcdefghijklmnopqrst", "abcdefghijklmnopqxxx", false),
-            ("abcdefghijklmnopqrst", "abcdefghijklmnopqrx", true),
-            ("abcdefghijklmnopqrs", "abcdefghijklmnopqxx", false),
-            ("abcdefghij", "abcdefghix", true),
-            ("abcdefghi", "abcdefghx", false),
-            ("Patients' Day", "Patients’ Day", true),
-        ];
-        for (one, other, expected) in cases {
-            let [first, second] = [one, other].map(comparable);
-            assert_eq!(
-                are_similar(&first, &second),
-                expected,
-                "{one:?} and {other:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn near_texts_are_found() {
-        let cases = [
-            ("cardiology", "cardiology", 1, Some(0)),
-            ("cardiology", "cadriology", 1, Some(1)),
-            ("cardiology", "cardiolgy", 1, Some(1)),
-            ("cardiology", "cardiologyy", 1, Some(1)),
-            ("cardiology", "kardiology", 1, Some(1)),
-            ("cardiology", "kardiologi", 2, Some(2)),
-            ("cardiology", "kardiologi", 1, None),
-            ("cardiology", "kardiologie", 2, None),
-            // The same letters in another order.
-            ("cardiology", "golocardiy", 2, None),
-            ("ab", "ba", 1, Some(1)),
-            ("a", "", 1, Some(1)),
-            ("a", "", 0, None),
-            ("forum1", "forum2", 2, None),
-            ("", "", 0, Some(0)),
-            ("", "ab", 1, None),
-        ];
-        for (one, other, max, expected) in cases {
-            assert_eq!(distance(one, other, max), expected, "{one:?} {other:?}");
-            assert_eq!(distance(other, one, max), expected, "{one:?} {other:?}");
-        }
-    }
-
-    #[test]
-    fn texts_are_compared_up_to_their_longest_length() {
-        for (bytes, expected) in [
-            (MAX_BYTES - 1, Some(1)),
-            (MAX_BYTES, Some(1)),
-            (MAX_BYTES + 1, None),
-        ] {
-            let long = "x".repeat(bytes);
-            let shorter = "x".repeat(bytes - 1);
-            assert_eq!(distance(&long, &shorter, 1), expected, "{bytes}");
-            assert_eq!(distance(&shorter, &long, 1), expected, "{bytes}");
         }
     }
 }

@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 
 use jiff::civil::Date;
+use serde::Deserialize;
 
-use super::identity::{Identity, MatchKey, comparable};
+use super::identity::{Identity, MatchKey};
+use super::likeness::comparable;
 use super::row_rules::{CONFERENCE_RULES, JOURNAL_RULES};
 use super::rule::RowRule;
-use super::spellings::Vocabulary;
-use super::texts::{is_placeholder, normalized, valid_issn};
+use super::texts::{is_placeholder, normalized};
 use crate::model::message::{Message, message};
 use crate::model::reference::ReferenceFields;
 use crate::model::{ConferenceFields, Fields, JournalFields};
@@ -17,31 +18,49 @@ use crate::model::{ConferenceFields, Fields, JournalFields};
 pub(in crate::import) trait Lintable: Fields {
     const RULES: &[RowRule<Self>] = &[];
 
-    /// Returns the identity of the row, for rows that share a match key.
-    fn identity(&self) -> Identity {
-        Identity::new(self.name(), None)
-    }
+    /// Returns the values that are compared with those of other rows.
+    fn compared(&self) -> Compared<'_>;
 
-    /// The first day of a conference.
-    fn start(&self) -> Option<Date> {
-        None
+    /// Returns the identity of a row, for rows that share a match key.
+    fn identity(row: &Compared<'_>) -> Identity {
+        Identity::new(&row.name, None)
     }
 
     /// The keys that should be unique among rows of this kind.
-    fn match_keys(&self) -> Vec<MatchKey<'_>>;
+    fn match_keys<'a>(row: &'a Compared<'_>) -> Vec<MatchKey<'a>>;
+}
 
-    /// Returns the words of a vocabulary. Licenses and filters compare them exactly.
-    fn words_of(&self, vocabulary: &Vocabulary) -> Vec<&str> {
-        let field = Self::table()
-            .fields
-            .iter()
-            .position(|field| field.name == vocabulary.field);
-        field
-            .map_or(&[][..], |field| self.values()[field].texts())
-            .iter()
-            .map(String::as_str)
-            .collect()
+/// The values of a row that lint compares with those of other rows. Each kind has some of them.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(in crate::import) struct Compared<'a> {
+    pub name: Cow<'a, str>,
+    pub abbv: Option<Cow<'a, str>>,
+    pub year: Option<i32>,
+    pub start_date: Option<Date>,
+    pub city: Option<Cow<'a, str>>,
+    pub country: Option<Cow<'a, str>>,
+    pub therapy_areas: Vec<Cow<'a, str>>,
+    pub issn_print: Option<Cow<'a, str>>,
+    pub issn_online: Option<Cow<'a, str>>,
+}
+
+impl Compared<'_> {
+    /// Returns the fields with an ISSN, and their texts.
+    fn issns(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let fields = [
+            ("issn_print", &self.issn_print),
+            ("issn_online", &self.issn_online),
+        ];
+        fields
+            .into_iter()
+            .filter_map(|(field, issn)| Some((field, issn.as_deref()?)))
     }
+}
+
+/// Returns a text of a row to compare.
+fn text(value: &Option<String>) -> Option<Cow<'_, str>> {
+    value.as_deref().map(Cow::from)
 }
 
 /// Returns the match key of a name, unless the name is a placeholder.
@@ -65,27 +84,36 @@ fn name_key<'a>(
 impl Lintable for ConferenceFields {
     const RULES: &[RowRule<Self>] = CONFERENCE_RULES;
 
-    fn identity(&self) -> Identity {
-        Identity::new(self.name(), self.abbv.as_deref())
+    fn compared(&self) -> Compared<'_> {
+        Compared {
+            name: self.name().into(),
+            abbv: text(&self.abbv),
+            year: self.year.map(i32::from),
+            start_date: self.start_date,
+            city: text(&self.city),
+            country: text(&self.country),
+            therapy_areas: self.therapy_areas.iter().map(Cow::from).collect(),
+            ..Compared::default()
+        }
     }
 
-    fn start(&self) -> Option<Date> {
-        self.start_date
+    fn identity(row: &Compared<'_>) -> Identity {
+        Identity::new(&row.name, row.abbv.as_deref())
     }
 
-    fn match_keys(&self) -> Vec<MatchKey<'_>> {
-        let year = self
+    fn match_keys<'a>(row: &'a Compared<'_>) -> Vec<MatchKey<'a>> {
+        let year = row
             .year
             .map_or("without a year".to_owned(), |year| year.to_string());
         // Editions without a year have equal keys only if they start on the same day.
-        let start = if self.year.is_none() {
-            self.start_date.map(|date| date.to_string())
+        let start = if row.year.is_none() {
+            row.start_date.map(|date| date.to_string())
         } else {
             None
         };
         let name = name_key(
             "same_name_and_year",
-            self.name().into(),
+            Cow::from(&*row.name),
             &format!("{year} {}", start.unwrap_or_default()),
             |other| {
                 message!(
@@ -94,12 +122,12 @@ impl Lintable for ConferenceFields {
             },
         );
         let mut match_keys: Vec<MatchKey<'_>> = name.into_iter().collect();
-        if let Some(start) = self.start_date {
-            let city = self.city.as_deref().map(comparable).unwrap_or_default();
+        if let Some(start) = row.start_date {
+            let city = row.city.as_deref().map(comparable).unwrap_or_default();
             match_keys.push(MatchKey {
                 rule: "same_meeting",
                 field: "name",
-                value: self.name().into(),
+                value: Cow::from(&*row.name),
                 key: format!("{start} {city}"),
                 also: Some(Identity::has_similar_name),
                 message: |other| {
@@ -117,16 +145,22 @@ impl Lintable for ConferenceFields {
 impl Lintable for JournalFields {
     const RULES: &[RowRule<Self>] = JOURNAL_RULES;
 
-    fn identity(&self) -> Identity {
-        let issns = self
-            .issns()
-            .filter_map(|(field, issn)| valid_issn(field, issn));
-        Identity::of_issns(issns.collect())
+    fn compared(&self) -> Compared<'_> {
+        Compared {
+            name: self.name().into(),
+            issn_print: text(&self.issn_print),
+            issn_online: text(&self.issn_online),
+            ..Compared::default()
+        }
     }
 
-    fn match_keys(&self) -> Vec<MatchKey<'_>> {
+    fn identity(row: &Compared<'_>) -> Identity {
+        Identity::of_issns(row.issns())
+    }
+
+    fn match_keys<'a>(row: &'a Compared<'_>) -> Vec<MatchKey<'a>> {
         let mut match_keys: Vec<MatchKey<'_>> = Vec::with_capacity(3);
-        for (field, issn) in self
+        for (field, issn) in row
             .issns()
             .filter(|(field, issn)| !is_placeholder(field, issn))
         {
@@ -147,7 +181,7 @@ impl Lintable for JournalFields {
                 },
             });
         }
-        let name = name_key("same_name", self.name().into(), "", |other| {
+        let name = name_key("same_name", Cow::from(&*row.name), "", |other| {
             message!(
                 "is also the name of {other}; write the ISSNs of both, or keep one id if they are one journal"
             )
@@ -160,23 +194,17 @@ impl Lintable for JournalFields {
     }
 }
 
-impl JournalFields {
-    /// Returns the fields with an ISSN, and their texts.
-    fn issns(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let fields = [
-            ("issn_print", &self.issn_print),
-            ("issn_online", &self.issn_online),
-        ];
-        fields
-            .into_iter()
-            .filter_map(|(field, issn)| Some((field, issn.as_deref()?)))
-    }
-}
-
 /// Labels are unique when compared exactly. Their keys ignore case, diacritics, blanks and punctuation.
 impl<F: ReferenceFields> Lintable for F {
-    fn match_keys(&self) -> Vec<MatchKey<'_>> {
-        let name = name_key("same_name", self.label().into(), "", |other| {
+    fn compared(&self) -> Compared<'_> {
+        Compared {
+            name: self.label().into(),
+            ..Compared::default()
+        }
+    }
+
+    fn match_keys<'a>(row: &'a Compared<'_>) -> Vec<MatchKey<'a>> {
+        let name = name_key("same_name", Cow::from(&*row.name), "", |other| {
             message!(
                 "differs only in case, diacritics, blanks or punctuation from the name of {other}; link one of them, and \
                  remove the other"

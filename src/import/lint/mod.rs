@@ -3,7 +3,8 @@
 //! Each file has a table of rules:
 //! - [`texts`]: placeholders, damaged texts (with [`mojibake`]), addresses and ISSNs.
 //! - [`row_rules`]: values of a conference or a journal that contradict each other, or that no row has.
-//! - [`duplicates`]: rows that probably describe the same thing, by their [`identity`].
+//! - [`duplicates`]: rows that probably describe the same thing, by their [`identity`]
+//!   and the [`likeness`] of their names.
 //! - [`spellings`]: words that licenses compare exactly.
 //!
 //! [`rule`] defines rules, and [`lintable`] the values that they check. An import reports what `medfeed lint` finds
@@ -11,6 +12,7 @@
 
 mod duplicates;
 mod identity;
+mod likeness;
 mod lintable;
 mod mojibake;
 mod row_rules;
@@ -24,6 +26,7 @@ use std::sync::Arc;
 use jiff::civil::Date;
 
 use self::duplicates::Duplicates;
+use self::lintable::Compared;
 pub(in crate::import) use self::lintable::Lintable;
 use self::row_rules::crowded_days;
 pub use self::rule::RowLocation;
@@ -89,35 +92,51 @@ impl Lint {
             }
         }
         self.findings.extend(hits);
-        self.findings
-            .extend(self.duplicates.compare(location, after, before, true));
+        self.compare::<F>(
+            location,
+            after.id(),
+            &fields.compared(),
+            before.map(F::compared).as_ref(),
+        );
+    }
+
+    /// Notes the values of an imported row for comparing them.
+    fn compare<F: Lintable>(
+        &mut self,
+        location: &RowLocation,
+        id: Id,
+        row: &Compared<'_>,
+        before: Option<&Compared<'_>>,
+    ) {
+        let twin = self
+            .duplicates
+            .compare::<F>(location, id, row, before, true);
+        self.findings.extend(twin);
         for spellings in &mut self.spellings {
-            let known = before
-                .map(|row| row.words_of(spellings.vocabulary))
-                .unwrap_or_default();
-            let words = fields.words_of(spellings.vocabulary);
+            let of_row = spellings.vocabulary.of_row;
+            let known = before.map(of_row).unwrap_or_default();
+            let words = of_row(row);
             if words.iter().any(|word| !known.contains(word)) {
                 self.brought.insert(F::STEM);
             }
-            spellings.add_row(location, after.id(), &words, &known);
+            spellings.add_row(location, id, words, known);
         }
-        if let Some(day) = fields.start() {
-            let is_brought = before.and_then(F::start) != Some(day);
-            if is_brought {
-                self.brought.insert(F::STEM);
-            }
-            self.days
-                .entry(day)
-                .or_default()
-                .add(location, after.id(), is_brought);
+        let Some(day) = row.start_date else { return };
+        let is_brought = before.and_then(|before| before.start_date) != Some(day);
+        if is_brought {
+            self.brought.insert(F::STEM);
         }
+        let uses = self.days.entry(day).or_default();
+        uses.add(location, id, is_brought);
     }
 
     /// Compares a stored row that is not in the import with the imported rows, after all of them were checked.
-    pub(in crate::import) fn compare_stored<F: Lintable>(&mut self, row: &Curated<F>) {
-        let location = RowLocation::Database(F::STEM, row.id());
-        self.findings
-            .extend(self.duplicates.compare(&location, row, None, false));
+    pub(in crate::import) fn compare_stored<F: Lintable>(&mut self, id: Id, row: &Compared<'_>) {
+        let location = RowLocation::Database(F::STEM, id);
+        let twin = self
+            .duplicates
+            .compare::<F>(&location, id, row, None, false);
+        self.findings.extend(twin);
     }
 
     /// Compares the imported rows of a dataset with the stored records. If the import brings no name, number, word or day,
@@ -130,18 +149,17 @@ impl Lint {
         if !self.brought.contains(F::STEM) && !self.duplicates.brought.contains(F::STEM) {
             return Ok(());
         }
-        state.for_each_record::<F, StoreError>(|record, _, _| {
-            let is_kept = !is_imported(record.id());
+        state.for_each_part::<F, Compared<'static>>(|id, row| {
+            let is_kept = !is_imported(id);
             for spellings in &mut self.spellings {
-                spellings.add_stored(&record.fields().words_of(spellings.vocabulary), is_kept);
+                spellings.add_stored((spellings.vocabulary.of_row)(&row), is_kept);
             }
             if is_kept {
-                self.compare_stored(&record);
-                if let Some(day) = record.fields().start() {
+                self.compare_stored::<F>(id, &row);
+                if let Some(day) = row.start_date {
                     self.days.entry(day).or_default().add_stored(true);
                 }
             }
-            Ok(())
         })
     }
 

@@ -4,11 +4,13 @@
 //! ones, it prefers the one that it knows, then lower case. It corrects a word only if the other spelling is surely the
 //! same word. A word that is only similar is a question.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::identity::{MAX_BYTES, comparable, distance};
+use super::likeness::{MAX_BYTES, comparable, distance};
+use super::lintable::Compared;
 use super::rule::{RowLocation, Uses};
 use super::texts::{is_placeholder, tidy};
 use crate::import::findings::Finding;
@@ -34,6 +36,8 @@ pub(in crate::import) struct Vocabulary {
     pub known: &'static [&'static [&'static str]],
     /// The separators of words in the field, including wrong ones. Empty if the field has a single word.
     pub separators: &'static [&'static str],
+    /// Returns the words of this kind in a row.
+    pub of_row: for<'a> fn(&'a Compared<'_>) -> &'a [Cow<'a, str>],
     /// Returns the words of this kind in the scope of a license.
     pub of_scope: fn(&Scope) -> Option<&BTreeSet<String>>,
 }
@@ -87,21 +91,30 @@ impl Spellings {
     }
 
     /// Adds the words of a row of the import. `known` are those that are not reported.
-    pub fn add_row(&mut self, location: &RowLocation, id: Id, words: &[&str], known: &[&str]) {
+    pub fn add_row(
+        &mut self,
+        location: &RowLocation,
+        id: Id,
+        words: &[Cow<'_, str>],
+        known: &[Cow<'_, str>],
+    ) {
         for word in words {
             self.uses(word).add(location, id, !known.contains(word));
         }
     }
 
     /// Adds the words of a record of the database. `is_kept` says that the import neither sets nor removes it.
-    pub fn add_stored(&mut self, words: &[&str], is_kept: bool) {
+    pub fn add_stored(&mut self, words: &[Cow<'_, str>], is_kept: bool) {
         words
             .iter()
             .for_each(|word| self.uses(word).add_stored(is_kept));
     }
 
     fn uses(&mut self, word: &str) -> &mut Uses {
-        self.seen.entry(word.to_owned()).or_default()
+        if !self.seen.contains_key(word) {
+            self.seen.insert(word.to_owned(), Uses::default());
+        }
+        self.seen.get_mut(word).expect("just added")
     }
 
     /// Checks the words that the import brings. Each finding has the location of the first row with the word. Words
@@ -466,6 +479,7 @@ pub(super) static AREAS: Vocabulary = Vocabulary {
     is_code: |_| false,
     known: &[KNOWN_AREAS],
     separators: &[";", "|", "\n", "\t", ",", "/", "+", " & ", " and "],
+    of_row: |row| &row.therapy_areas,
     of_scope: |scope| scope.therapy_areas.as_ref(),
 };
 
@@ -603,6 +617,7 @@ pub(super) static COUNTRIES: Vocabulary = Vocabulary {
     is_code: country::is_code,
     known: &country::COUNTRIES,
     separators: &[],
+    of_row: |row| row.country.as_slice(),
     of_scope: |scope| scope.countries.as_ref(),
 };
 
@@ -625,7 +640,7 @@ mod tests {
                 } else {
                     format!("{at:04}")
                 };
-                spellings.add_row(&location, Id::MIN, &[&word], &[]);
+                spellings.add_row(&location, Id::MIN, &[word.into()], &[]);
             }
             let found = spellings.check(&[], None);
             let rules: Vec<&str> = found.iter().filter_map(|found| found.rule).collect();

@@ -2,7 +2,7 @@
 
 use url::{Host, Url};
 
-use super::identity::comparable;
+use super::likeness::comparable;
 use super::mojibake;
 use super::rule::TextRule;
 use crate::model::flat::looks_like_formula;
@@ -164,15 +164,13 @@ fn numeric_escape(text: &str) -> Option<(&str, String)> {
 
 /// Returns true for numbers that stand for an unknown ISSN, such as 0000-0000.
 fn is_filler(field: &str, text: &str) -> bool {
-    let digits = || {
-        text.chars()
-            .filter(|sign| sign.is_ascii_digit())
-            .collect::<String>()
-    };
-    field.starts_with("issn_")
-        && ["0000000", "9999999"]
-            .iter()
-            .any(|filler| digits().starts_with(filler))
+    if !field.starts_with("issn_") {
+        return false;
+    }
+    let digits: String = text.chars().filter(char::is_ascii_digit).collect();
+    ["0000000", "9999999"]
+        .iter()
+        .any(|filler| digits.starts_with(filler))
 }
 
 /// Returns true for words of absence that are values of this field: abbreviations, the cities Na, Nan, Nil and None, and
@@ -216,16 +214,18 @@ pub(in crate::import) fn is_placeholder(field: &str, text: &str) -> bool {
     const ERRORS: &[&str] = &[
         "#n/a", "#ref!", "#name?", "#value!", "#div/0!", "#null!", "#num!", "#error!",
     ];
-    // Longer texts, even with punctuation around a word, are not in the lists. Skip the folding.
-    const MAX_BYTES: usize = 40;
-    if text.trim().len() > MAX_BYTES {
-        return !text.chars().any(char::is_alphanumeric);
-    }
-    let folded = fold(text.trim());
-    let is_error = ERRORS.contains(&folded.as_str());
-    let may_be_word = field != "abbv" && !may_be_name(field, text.trim());
-    let is_word = may_be_word && WORDS.contains(&&*comparable(&folded));
-    is_word || is_error || is_filler(field, text) || !text.chars().any(char::is_alphanumeric)
+    // No word has a digit or more letters. Other texts need not be folded.
+    const MOST_LETTERS: usize = "tobedetermined".len();
+    let letters = text.chars().filter(|sign| sign.is_alphanumeric()).count();
+    let is_error = || text.contains('#') && ERRORS.contains(&&*fold(text.trim()));
+    let may_be_word = || {
+        letters <= MOST_LETTERS
+            && !text.contains(|sign: char| sign.is_ascii_digit())
+            && field != "abbv"
+            && !may_be_name(field, text.trim())
+    };
+    let is_word = || may_be_word() && WORDS.contains(&&*comparable(text));
+    letters == 0 || is_error() || is_filler(field, text) || is_word()
 }
 
 fn placeholder(field: &str, text: &str) -> Option<Message> {
@@ -271,7 +271,7 @@ fn formula(field: &str, text: &str) -> Option<Message> {
 fn no_address(field: &str, text: &str) -> Option<Message> {
     // Another rule is about blanks.
     let text = text.trim();
-    if field != "url" || is_placeholder(field, text) || is_website(text) {
+    if field != "url" || is_website(text) || is_placeholder(field, text) {
         return None;
     }
     let with_scheme = format!("https://{}", text.trim_start_matches('/'));
@@ -322,7 +322,7 @@ fn is_issn_field(field: &str, text: &str) -> bool {
 pub(super) fn normalized(text: &str) -> Option<String> {
     let bare: String = text
         .chars()
-        .filter(|sign| !sign.is_whitespace() && !"-‐‑–—".contains(*sign))
+        .filter(|sign| !sign.is_whitespace() && !matches!(sign, '-' | '‐' | '‑' | '–' | '—'))
         .collect();
     let bare = bare.to_ascii_uppercase();
     let (digits, last) = bare.split_at_checked(7)?;

@@ -405,7 +405,11 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
 
     /// Gives the next free id to a row, unless it means the same record as another new row.
     fn number(&mut self, at: usize, newcomers: &mut Newcomers<'_>) {
-        let choices = self.choices.get(at).cloned().unwrap_or_default();
+        let statement = self.rows[at].edit.statement();
+        let has_name = statement.is_some_and(|values| !values.fields().name().is_empty());
+        // A row without a name is bad, whatever it means, so no other row is compared with it.
+        let choices = self.choices.get(at).filter(|_| has_name);
+        let choices = choices.cloned().unwrap_or_default();
         for set in 0..choices.len() {
             if let Some(other) = newcomers.find_same(&choices, set, &self.choices) {
                 self.refuse_same(other, at, set);

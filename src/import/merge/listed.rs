@@ -77,8 +77,7 @@ impl<F: ListedFields> ListedRow<F> {
         list: &ListOptions,
         found_by: Option<usize>,
     ) -> ListedRow<F> {
-        let contents = 0..F::table().fields.len();
-        let contents = contents.map(|at| statement.content(at)).collect();
+        let contents = statement.contents().collect();
         let mut row = ListedRow::of_contents(statement.fields().clone(), contents, list);
         row.found_by = found_by;
         let has_issn = |set: &usize| {

@@ -24,6 +24,7 @@ mod tests;
 mod together;
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use self::identify::identify;
@@ -40,7 +41,7 @@ use crate::model::field::RowMember;
 use crate::model::message::{first_of, message};
 use crate::model::reference::ReferenceFields;
 use crate::model::{
-    ConferenceFields, Curated, Dataset, Fields, JournalFields, OrganizationFields, TagFields,
+    ConferenceFields, Curated, Dataset, Fields, Id, JournalFields, OrganizationFields, TagFields,
 };
 use crate::store::write::edit::Batch;
 use crate::store::{Snapshot, StoreError};
@@ -332,35 +333,44 @@ fn drop_equal_rows<F: Fields>(rows: Vec<ImportRow<F>>, report: &mut Report) -> V
         report.counts.rows += rows.len() as u64;
         report.filled.push(FilledFields::of(&rows));
     }
-    // Only rows that share their id and their digest are equal.
-    let mut first: HashMap<blake3::Hash, FilePosition> = HashMap::with_capacity(rows.len());
-    let mut content = Vec::new();
+    let mut rows_of_id: HashMap<Option<Id>, usize> = HashMap::with_capacity(rows.len());
+    for row in &rows {
+        *rows_of_id.entry(row.id).or_default() += 1;
+    }
+    let is_only = |row: &ImportRow<F>| row.id.is_some() && rows_of_id[&row.id] == 1;
+    let mut first: HashMap<blake3::Hash, FilePosition> = HashMap::new();
     let mut kept = Vec::with_capacity(rows.len());
     for row in rows {
-        content.clear();
-        content.extend_from_slice(&row.id.map_or(0, |id| id.get()).to_be_bytes());
-        match &row.edit {
-            RowEdit::Set(statement) => statement.write(&mut content),
-            RowEdit::Remove => content.push(b'-'),
-            RowEdit::RemoveMatch(statement) => {
-                content.push(b'-');
-                statement.write(&mut content);
-            }
+        if is_only(&row) {
+            kept.push(row);
+            continue;
         }
-        let digest = blake3::hash(&content);
-        match first.get(&digest) {
-            Some(position) if !row.is_bad => {
+        match first.entry(digest(&row)) {
+            Entry::Occupied(equal) if !row.is_bad => {
+                let position = equal.get();
                 let message = message!("equals the row at {position}, so it counts once");
                 let warnings = &mut report.lint.findings;
                 warnings.push(&row.position, None, None, message);
                 continue;
             }
-            Some(_) => {}
-            None => drop(first.insert(digest, row.position.clone())),
+            Entry::Occupied(_) => {}
+            Entry::Vacant(place) => drop(place.insert(row.position.clone())),
         }
         kept.push(row);
     }
     kept
+}
+
+/// Returns the same digest for rows that have the same id and the same content.
+fn digest<F: Fields>(row: &ImportRow<F>) -> blake3::Hash {
+    let mut content = row.id.map_or(0, |id| id.get()).to_be_bytes().to_vec();
+    if !matches!(row.edit, RowEdit::Set(_)) {
+        content.push(b'-');
+    }
+    if let Some(statement) = row.edit.statement() {
+        statement.write(&mut content);
+    }
+    blake3::hash(&content)
 }
 
 /// The links of the records in the files.

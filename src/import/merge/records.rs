@@ -7,7 +7,7 @@ use super::references::Resolved;
 use super::report::{Report, report_double};
 use crate::import::findings::FilePosition;
 use crate::import::lint::{Lintable, RowLocation};
-use crate::import::read::statement::{CellContent, Statement};
+use crate::import::read::statement::Statement;
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::{ImportRow, ListOptions, RowEdit};
 use crate::model::{
@@ -129,7 +129,7 @@ impl RecordMerger<'_> {
                 let mut fields = stored.clone().unwrap_or_default();
                 statement.apply_to(&mut fields);
                 if self.list.is_list {
-                    fields.settle_new(&|at| statement.content(at) == CellContent::Constant);
+                    fields.settle_new(&|at| statement.is_constant(at));
                 }
                 fields
             }

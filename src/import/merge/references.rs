@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::listed::{ListedFields, ListedRow};
 use super::report::{Report, report_double};
 use crate::import::findings::{FilePosition, Finding, Findings};
-use crate::import::lint::{Lint, RowLocation};
+use crate::import::lint::{Lint, Lintable, RowLocation};
 use crate::import::read::statement::{RecordLink, Statement};
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::{ImportRow, ListOptions, MAY_BE_NOTE, RowEdit};
@@ -65,7 +65,7 @@ impl Resolver<'_> {
         report: &mut Report,
     ) -> Resolved<'a, F> {
         let objects = links.iter().filter_map(|(position, link)| match link {
-            RecordLink::Object(object) => Some((*position, object)),
+            RecordLink::Object(object) => Some((*position, &**object)),
             _ => None,
         });
         let ids = rows
@@ -185,7 +185,8 @@ impl<F: ReferenceFields + ListedFields> Resolved<'_, F> {
             .stored
             .iter()
             .filter(|(id, _)| !self.imported.contains_key(id));
-        untouched.for_each(|(_, found)| lint.compare_stored(&found.row));
+        untouched
+            .for_each(|(id, found)| lint.compare_stored::<F>(*id, &found.row.fields().compared()));
     }
 
     fn in_order(&self) -> impl Iterator<Item = (Id, &ImportedReference<F>)> {

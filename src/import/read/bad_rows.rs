@@ -1,6 +1,6 @@
 //! The bad rows of a file as they are in it, each with its fault. The file is read a second time.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -8,23 +8,19 @@ use std::path::Path;
 use csv::WriterBuilder;
 use serde_json::{Map, Value};
 
+use super::cells::Container;
+use super::options::{InputError, ReadOptions};
+use super::parts::each_part;
+use super::row_sink::{RowSink, TableRow};
+use super::source::Source;
 use crate::import::findings::{Finding, Findings};
-use crate::import::read::csv::CsvTable;
-use crate::import::read::json_rows::{ObjectSink, read_json, read_jsonl};
-use crate::import::read::options::{InputError, ReadOptions};
-use crate::import::read::source::{FileFormat, RowKind, Source, SourceContent};
-use crate::import::read::tabular::{TableRow, TableSink};
-use crate::import::read::workbook::Workbook;
 use crate::import::rows::{FAULT_COLUMN, ImportRows};
-use crate::model::Message;
 use crate::model::field::FieldTable;
 
 /// The bad rows of a run.
-pub struct SourceRows<'a> {
-    bad: &'a Findings,
-    rows: &'a ImportRows,
-    options: &'a ReadOptions,
-    /// The separator, the header rows and the bad rows of the first table with one.
+#[derive(Default)]
+pub struct SourceRows {
+    /// The first table with bad rows.
     table: Option<BadTable>,
     /// The bad objects.
     lines: Vec<String>,
@@ -36,71 +32,49 @@ pub struct SourceRows<'a> {
 struct BadTable {
     separator: u8,
     header: Vec<Vec<String>>,
+    /// The cells of each row, and its faults.
     rows: Vec<(Vec<String>, String)>,
 }
 
-impl<'a> SourceRows<'a> {
+impl SourceRows {
     /// Reads the bad rows of the sources again.
     pub fn read(
         sources: &[Source],
-        options: &'a ReadOptions,
-        rows: &'a ImportRows,
-        bad: &'a Findings,
-    ) -> Result<SourceRows<'a>, InputError> {
-        let mut found = SourceRows {
-            bad,
-            rows,
-            options,
-            table: None,
-            lines: Vec::new(),
-            left_out: 0,
-        };
+        options: &ReadOptions,
+        rows: &ImportRows,
+        bad: &Findings,
+    ) -> Result<SourceRows, InputError> {
+        let mut found = SourceRows::default();
+        let header_rows = options.header_rows.unwrap_or(1);
         for source in sources.iter().filter(|source| !source.is_skipped) {
-            found
-                .read_source(source)
-                .map_err(|error| InputError::unreadable(Path::new(&*source.name), &error))?;
+            let read = each_part(source, options, |part| {
+                let is_list = part.notation(options).container == Container::Json;
+                let header_line = rows.header_line(&part.name).filter(|_| header_rows > 0);
+                let mut sink = BadRowSink {
+                    fields: part.kind.table(),
+                    header_line,
+                    header_rows,
+                    table: BadTable {
+                        separator: part.separator(),
+                        header: Vec::new(),
+                        rows: Vec::new(),
+                    },
+                    lines: Vec::new(),
+                    objects: 0,
+                    faults: faults_of(&part.name, bad, is_list),
+                };
+                part.read(&options.bounds, &mut sink)?;
+                found.lines.append(&mut sink.lines);
+                found.add_table(sink.table.without_faults());
+                Ok(())
+            });
+            read.map_err(|error| InputError::unreadable(Path::new(&*source.name), &error))?;
         }
         if found.table.is_some() {
             // Objects do not fit into a table.
             found.left_out += found.lines.len();
         }
         Ok(found)
-    }
-
-    fn read_source(&mut self, source: &Source) -> io::Result<()> {
-        let options = self.options;
-        let bounds = &options.bounds;
-        let kind = source.kind.unwrap_or(RowKind::Conferences);
-        let mut sink = BadRowSink::new(kind, &source.name, self);
-        match source.open(options)? {
-            SourceContent::Text {
-                format, content, ..
-            } => match format {
-                FileFormat::Jsonl => read_jsonl(content, bounds, &mut sink)?,
-                FileFormat::Json => read_json(content, bounds, &mut sink)?,
-                FileFormat::Csv | FileFormat::Xlsx => {
-                    let csv = CsvTable::open(content, kind.table(), options)?;
-                    sink.separator = csv.separator();
-                    csv.read(&mut sink)?;
-                }
-            },
-            SourceContent::Workbook(file) => {
-                let mut workbook = Workbook::open(file, bounds)?;
-                let chosen = workbook.choose(source.kind, &options.sheets)?;
-                for (kind, sheet) in chosen.sheets {
-                    let name = format!("{}[{}]", source.name, sheet.trim());
-                    let mut sink = BadRowSink::new(kind, &name, self);
-                    workbook.sheet(&sheet)?.read(bounds, &mut sink)?;
-                    let table = sink.into_table();
-                    self.add_table(table);
-                }
-                return Ok(());
-            }
-        }
-        self.lines.append(&mut sink.lines);
-        let table = sink.into_table();
-        self.add_table(table);
-        Ok(())
     }
 
     fn add_table(&mut self, table: BadTable) {
@@ -113,25 +87,21 @@ impl<'a> SourceRows<'a> {
     }
 
     /// Returns the text of a file with the rows: JSON lines, or a table with the header rows of the source.
-    pub fn text(mut self) -> io::Result<Vec<u8>> {
-        let Some(table) = self.table.take() else {
+    pub fn text(self) -> io::Result<Vec<u8>> {
+        let Some(table) = self.table else {
             return Ok(self.lines.concat().into_bytes());
         };
-        let widths = table
-            .header
-            .iter()
-            .chain(table.rows.iter().map(|(cells, _)| cells));
-        let width = widths.map(Vec::len).max().unwrap_or_default();
         let mut writer = WriterBuilder::new()
             .delimiter(table.separator)
             .terminator(csv::Terminator::CRLF)
             .flexible(true)
             .from_writer(Vec::new());
-        let header = table.header.into_iter().enumerate();
-        let header =
-            header.map(|(at, cells)| (cells, if at == 0 { FAULT_COLUMN } else { "" }.to_owned()));
-        for (mut cells, fault) in header.chain(table.rows) {
-            cells.resize(width, String::new());
+        let names = std::iter::once(FAULT_COLUMN).chain(std::iter::repeat(""));
+        let header = table.header.into_iter().zip(names.map(str::to_owned));
+        let rows: Vec<_> = header.chain(table.rows).collect();
+        let width = rows.iter().map(|(cells, _)| cells.len()).max();
+        for (mut cells, fault) in rows {
+            cells.resize(width.unwrap_or_default(), String::new());
             cells.push(fault);
             writer.write_record(&cells)?;
         }
@@ -141,126 +111,82 @@ impl<'a> SourceRows<'a> {
     }
 }
 
+/// Returns the faults of the rows of a file: by the numbers of objects in a list, or by the lines of rows.
+fn faults_of(file: &str, bad: &Findings, is_list: bool) -> HashMap<u64, String> {
+    let mut faults: HashMap<u64, String> = HashMap::new();
+    for found in bad.kept() {
+        let Some(line) = found.line.filter(|_| found.file.as_deref() == Some(file)) else {
+            continue;
+        };
+        let text = Finding {
+            file: None,
+            line: None,
+            ..found.clone()
+        };
+        let key = if is_list { found.number } else { line };
+        let texts = faults.entry(key).or_default();
+        let joint = if texts.is_empty() { "" } else { "; " };
+        *texts += &format!("{joint}{text}");
+    }
+    faults
+}
+
+impl BadTable {
+    /// Removes a column of faults that the source has already.
+    fn without_faults(mut self) -> BadTable {
+        if let Some(first) = self.header.first()
+            && let Some(at) = first.iter().rposition(|cell| !cell.is_empty())
+            && first[at].eq_ignore_ascii_case(FAULT_COLUMN)
+        {
+            let rows = self.rows.iter_mut().map(|(cells, _)| cells);
+            let rows = self.header.iter_mut().chain(rows);
+            rows.for_each(|cells| cells.truncate(at));
+        }
+        self
+    }
+}
+
 /// Takes the bad rows of one table or list of objects.
 struct BadRowSink {
-    kind: RowKind,
-    separator: u8,
+    fields: &'static FieldTable,
     header_line: Option<u64>,
     header_rows: usize,
-    /// The last rows up to the header.
-    header: VecDeque<Vec<String>>,
-    rows: Vec<(Vec<String>, String)>,
+    table: BadTable,
     lines: Vec<String>,
     /// The number of objects so far.
     objects: u64,
-    faults: Faults,
+    faults: HashMap<u64, String>,
 }
 
-/// The faults by line and row.
-struct Faults {
-    by_line: HashMap<u64, Vec<String>>,
-    /// By the number of the row in the file.
-    by_number: HashMap<u64, Vec<String>>,
-}
-
-impl Faults {
-    fn of(file: &str, bad: &Findings) -> Faults {
-        let mut faults = Faults {
-            by_line: HashMap::new(),
-            by_number: HashMap::new(),
-        };
-        let of_file = bad
-            .kept()
-            .iter()
-            .filter(|found| found.file.as_deref() == Some(file));
-        for found in of_file {
-            let Some(line) = found.line else { continue };
-            let text = Finding {
-                file: None,
-                line: None,
-                ..found.clone()
-            };
-            let text = text.to_string();
-            faults
-                .by_number
-                .entry(found.number)
-                .or_default()
-                .push(text.clone());
-            faults.by_line.entry(line).or_default().push(text);
-        }
-        faults
-    }
-}
-
-impl BadRowSink {
-    fn new(kind: RowKind, file: &str, of: &SourceRows<'_>) -> BadRowSink {
-        let header_rows = of.options.header_rows.unwrap_or(1);
-        BadRowSink {
-            kind,
-            separator: b',',
-            header_line: of.rows.header_line(file).filter(|_| header_rows > 0),
-            header_rows,
-            header: VecDeque::new(),
-            rows: Vec::new(),
-            lines: Vec::new(),
-            objects: 0,
-            faults: Faults::of(file, of.bad),
-        }
+impl RowSink for BadRowSink {
+    fn table(&self) -> &'static FieldTable {
+        self.fields
     }
 
-    /// Returns the rows. A column of faults that the source has already is left out.
-    fn into_table(self) -> BadTable {
-        let mut header: Vec<Vec<String>> = self.header.into();
-        let mut rows = self.rows;
-        let first = header
-            .first()
-            .and_then(|cells| cells.iter().rposition(|cell| !cell.is_empty()));
-        let is_fault = |at: &usize| header[0][*at].eq_ignore_ascii_case(FAULT_COLUMN);
-        if let Some(at) = first.filter(is_fault) {
-            header.iter_mut().for_each(|cells| cells.truncate(at));
-            rows.iter_mut().for_each(|(cells, _)| cells.truncate(at));
-        }
-        BadTable {
-            separator: self.separator,
-            header,
-            rows,
-        }
-    }
-}
-
-impl TableSink for BadRowSink {
     fn add_row(&mut self, row: TableRow<'_>) -> ControlFlow<()> {
         let texts = || row.cells.iter().map(|cell| cell.text.to_string()).collect();
-        if self.header_line.is_some_and(|header| row.line <= header) {
+        let header = &mut self.table.header;
+        if self.header_line.is_some_and(|line| row.line <= line) {
             if row.cells.iter().any(|cell| !cell.is_blank()) {
-                self.header.push_back(texts());
+                header.push(texts());
             }
-            if self.header.len() > self.header_rows {
-                self.header.pop_front();
-            }
-        } else if let Some(faults) = self.faults.by_line.get(&row.line) {
-            self.rows.push((texts(), faults.join("; ")));
+            // The last rows are the header.
+            header.drain(..header.len().saturating_sub(self.header_rows));
+        } else if let Some(faults) = self.faults.get(&row.line) {
+            self.table.rows.push((texts(), faults.clone()));
         }
         ControlFlow::Continue(())
     }
 
-    fn add_fault(&mut self, _line: u64, _message: Message) {}
-}
-
-impl ObjectSink for BadRowSink {
-    fn table(&self) -> &'static FieldTable {
-        self.kind.table()
-    }
-
     fn add_object(&mut self, _line: u64, text: &[u8]) {
         self.objects += 1;
-        let Some(faults) = self.faults.by_number.get(&self.objects) else {
+        let Some(faults) = self.faults.get(&self.objects) else {
             return;
         };
         let line = match serde_json::from_slice::<Map<String, Value>>(text) {
             Ok(mut members) => {
                 members.shift_remove(FAULT_COLUMN);
-                members.insert(FAULT_COLUMN.to_owned(), faults.join("; ").into());
+                members.insert(FAULT_COLUMN.to_owned(), faults.as_str().into());
                 Value::from(members).to_string()
             }
             // The line as it is.
@@ -268,8 +194,4 @@ impl ObjectSink for BadRowSink {
         };
         self.lines.push(line + "\n");
     }
-
-    fn add_fault(&mut self, _line: u64, _message: Message) {}
-
-    fn warn(&mut self, _message: Message) {}
 }

@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 
+use super::cells::{Container, TableCell};
+use super::column_name::column_letters;
+use super::options::{Given, ReadOptions, columns_of, is_one_of};
 use crate::import::findings::shortened;
-use crate::import::read::cells::{Container, TableCell};
-use crate::import::read::options::{
-    FieldFilter, Given, ReadOptions, column_letters, columns_of, is_one_of,
-};
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::ADDED_TO_RECORDS;
 use crate::model::Fields;
@@ -76,10 +75,7 @@ impl ColumnMeaning {
 
 /// Returns the indexes of the fields with these names, if the table has all.
 pub(in crate::import) fn field_indexes(table: &FieldTable, names: &[String]) -> Option<Vec<usize>> {
-    names
-        .iter()
-        .map(|name| table.fields.iter().position(|field| field.column == *name))
-        .collect()
+    names.iter().map(|name| table.index_of(name)).collect()
 }
 
 /// Returns true if the columns identify rows: one is the id, or a column of a match set.
@@ -102,6 +98,25 @@ pub(in crate::import) fn identify_rows<F: Fields>(
     })
 }
 
+/// The values that a row must have in a column to be read, or to have a field.
+struct ColumnFilter<'o> {
+    /// The index of the field.
+    field: Option<usize>,
+    /// The index of the column. In an object it may be absent.
+    column: Option<usize>,
+    values: &'o [String],
+}
+
+/// A constant for a field.
+pub(in crate::import) struct ColumnConstant<'o> {
+    /// The index of the field.
+    pub index: usize,
+    pub text: &'o str,
+    /// The index of the metric whose year the field is, if the recipe or the header name the metric. Without the metric,
+    /// its year says nothing.
+    pub metric: Option<usize>,
+}
+
 /// The columns of a table.
 pub(in crate::import) struct Columns<'o> {
     /// The meaning of each column.
@@ -109,20 +124,15 @@ pub(in crate::import) struct Columns<'o> {
     /// The number of columns up to the last one with a header.
     pub named_width: usize,
     /// The headers.
-    names: Vec<String>,
+    pub names: Vec<String>,
     /// The comparable form of each header, and the number of columns with it so far.
     numbered: Vec<(String, usize)>,
     /// The meanings with a value, and the indexes of the columns that have it.
     pub sources: Vec<(ColumnMeaning, Vec<usize>)>,
-    /// The indexes of columns, and the values that a row must have to be read.
-    pub filters: Vec<(usize, &'o [String])>,
-    /// The indexes of fields, those of columns, and the values that a row must have for the field. In an object the
-    /// column may be absent.
-    pub field_filters: Vec<(usize, Option<usize>, &'o [String])>,
-    /// The indexes of the year of a metric and of the metric, if the recipe or the header name the metric.
-    metric: Option<(usize, usize)>,
-    /// The constants for fields without a value in a row, by the index of the field.
-    pub constants: Vec<(usize, &'o str)>,
+    /// The values that a row must have.
+    filters: Vec<ColumnFilter<'o>>,
+    /// The constants for fields without a value in a row.
+    pub constants: Vec<ColumnConstant<'o>>,
 }
 
 impl<'o> Columns<'o> {
@@ -144,14 +154,8 @@ impl<'o> Columns<'o> {
         }
         columns.find_meanings(F::table(), options, container, faults);
         columns.find_sources(F::table(), faults);
-        columns.find_field_filters(F::table(), options, container, faults);
-        columns.find_metric(F::table(), options);
-        for given in &options.constants {
-            let mut fields = F::table().fields.iter();
-            let index = fields.position(|field| field.column == given.value.0);
-            let constant = index.map(|index| (index, given.value.1.as_str()));
-            columns.constants.extend(constant);
-        }
+        columns.find_filters(F::table(), options, container, faults);
+        columns.find_constants(F::table(), options);
         if identify_rows::<F>(options, &columns.meanings) {
             return Some(columns);
         }
@@ -166,11 +170,8 @@ impl<'o> Columns<'o> {
             .rposition(|cell| !cell.is_blank())
             .map_or(0, |last| last + 1);
         let mapped = options.columns.iter().map(|given| &given.value.column);
-        let filtered = options.filters.iter().map(|given| &given.value.0);
-        let of_fields = options.field_filters.iter();
-        let of_fields = of_fields.map(|given| &given.value.column);
-        let named = mapped.chain(filtered).chain(of_fields);
-        let by_letter = named.filter_map(|column| column.index);
+        let filtered = options.filters.iter().map(|given| &given.value.column);
+        let by_letter = mapped.chain(filtered).filter_map(|column| column.index);
         let by_letter = by_letter.map(|index| index + 1).max().unwrap_or(0);
         let ignored = if options.ignore_unknown {
             header.len()
@@ -195,8 +196,6 @@ impl<'o> Columns<'o> {
             names,
             sources: Vec::new(),
             filters: Vec::new(),
-            field_filters: Vec::new(),
-            metric: None,
             constants: Vec::new(),
         }
     }
@@ -214,10 +213,7 @@ impl<'o> Columns<'o> {
         for (at, name) in self.names.iter().enumerate() {
             let (key, number) = &self.numbered[at];
             let meaning = ColumnMeaning::find(table, options, name, *number, Some(at));
-            let of_rows = options.filters.iter().map(|given| &given.value.0);
-            let of_fields = options.field_filters.iter();
-            let of_fields = of_fields.map(|given| &given.value.column);
-            let mut filters = of_rows.chain(of_fields);
+            let mut filters = options.filters.iter().map(|given| &given.value.column);
             let is_filter = filters.any(|column| column.matches(key, *number, Some(at)));
             if meaning.is_none() && !name.is_empty() && !is_filter {
                 faults.push_unknown(container.column(), "", name, &known);
@@ -238,59 +234,52 @@ impl<'o> Columns<'o> {
         }
     }
 
-    /// Finds the columns whose values decide whether a row of a table is read.
-    pub fn find_filters(&mut self, options: &'o ReadOptions, faults: &mut RowFaults<'_>) {
-        for Given { value, origin } in &options.filters {
-            let (column, values) = value;
-            let mut columns = self.numbered.iter().enumerate();
-            match columns.position(|(at, (name, number))| column.matches(name, *number, Some(at))) {
-                Some(at) => self.filters.push((at, values)),
-                None => faults.push(
-                    &column,
-                    message!("{origin}: the file has no column `{column}`; write its header"),
-                ),
-            }
-        }
-    }
-
-    /// Finds the columns whose values decide whether a row has a field.
-    fn find_field_filters(
+    /// Finds the columns whose values decide whether a row is read, or has a field. An object is left out before.
+    fn find_filters(
         &mut self,
         table: &FieldTable,
         options: &'o ReadOptions,
         container: Container,
         faults: &mut RowFaults<'_>,
     ) {
-        for Given { value, origin } in &options.field_filters {
-            let FieldFilter { column, values, .. } = value;
+        for Given { value, origin } in &options.filters {
+            let wanted = &value.column;
             let mut columns = self.numbered.iter().enumerate();
-            let at =
-                columns.position(|(at, (name, number))| column.matches(name, *number, Some(at)));
-            if at.is_none() && container != Container::Json {
+            let column =
+                columns.position(|(at, (name, number))| wanted.matches(name, *number, Some(at)));
+            if column.is_none() && container != Container::Json {
                 let message =
-                    message!("{origin}: the file has no column `{column}`; write its header");
-                faults.push(&column, message);
+                    message!("{origin}: the file has no column `{wanted}`; write its header");
+                faults.push(wanted, message);
             }
-            let mut fields = table.fields.iter();
-            let field = fields.position(|field| field.column == value.field);
-            let filter = field.map(|field| (field, at, values.as_slice()));
-            self.field_filters.extend(filter);
+            let of_field = value.field.as_deref();
+            let field = of_field.and_then(|field| table.index_of(field));
+            if field.is_some() || of_field.is_none() && container != Container::Json {
+                self.filters.push(ColumnFilter {
+                    field,
+                    column,
+                    values: &value.values,
+                });
+            }
         }
     }
 
-    /// Finds the impact factor and its year.
-    fn find_metric(&mut self, table: &FieldTable, options: &ReadOptions) {
-        let index_of = |name: &str| table.fields.iter().position(|field| field.column == name);
-        let (Some(year), Some(metric)) =
-            (index_of("impact_factor_year"), index_of("impact_factor"))
-        else {
-            return;
-        };
-        let mut sources = self.sources.iter();
-        let is_read = sources.any(|(meaning, _)| *meaning == ColumnMeaning::Fields(vec![metric]));
-        let mut mapped = options.columns.iter().flat_map(|given| &given.value.fields);
-        if is_read || mapped.any(|name| name == "impact_factor") {
-            self.metric = Some((year, metric));
+    /// Finds the fields with a constant.
+    fn find_constants(&mut self, table: &FieldTable, options: &'o ReadOptions) {
+        let factor = table.index_of("impact_factor").filter(|factor| {
+            let mut sources = self.sources.iter();
+            let mut mapped = options.columns.iter().flat_map(|given| &given.value.fields);
+            sources.any(|(meaning, _)| *meaning == ColumnMeaning::Fields(vec![*factor]))
+                || mapped.any(|name| name == "impact_factor")
+        });
+        for given in &options.constants {
+            let (name, text) = &given.value;
+            let constant = table.index_of(name).map(|index| ColumnConstant {
+                index,
+                text,
+                metric: factor.filter(|_| name == "impact_factor_year"),
+            });
+            self.constants.extend(constant);
         }
     }
 
@@ -334,16 +323,14 @@ impl<'o> Columns<'o> {
         }
     }
 
-    /// Returns true if a row has the values that the options demand.
-    pub fn pass_filters(&self, cells: &[TableCell<'_>]) -> bool {
-        let text = |at: usize| {
-            cells
-                .get(at)
-                .map_or("", |cell| cell.text.trim_matches(is_blank))
-        };
-        self.filters
-            .iter()
-            .all(|(at, values)| is_one_of(values, text(*at)))
+    /// Returns true if a row has the values that it needs to be read, or to have the field with this index.
+    pub fn pass_filters(&self, field: Option<usize>, cells: &[TableCell<'_>]) -> bool {
+        let mut filters = self.filters.iter().filter(|filter| filter.field == field);
+        filters.all(|filter| {
+            let cell = filter.column.and_then(|at| cells.get(at));
+            let text = cell.map_or("", |cell| cell.text.trim_matches(is_blank));
+            is_one_of(filter.values, text)
+        })
     }
 
     /// Returns true if the column with this index is read.
@@ -353,23 +340,6 @@ impl<'o> Columns<'o> {
             meaning,
             None | Some(ColumnMeaning::Ignored | ColumnMeaning::Unnamed)
         )
-    }
-
-    /// Returns the metric whose year the field is, if the columns have it. Without the metric, its year says nothing.
-    pub fn metric_of(&self, year: usize) -> Option<usize> {
-        self.metric
-            .filter(|(of, _)| *of == year)
-            .map(|(_, metric)| metric)
-    }
-
-    /// Returns true if a row may have values for a field.
-    pub fn pass_filters_of(&self, field: usize, cells: &[TableCell<'_>]) -> bool {
-        let mut filters = self.field_filters.iter().filter(|(of, ..)| *of == field);
-        filters.all(|(_, at, values)| {
-            let cell = at.and_then(|at| cells.get(at));
-            let text = cell.map_or("", |cell| cell.text.trim_matches(is_blank));
-            is_one_of(values, text)
-        })
     }
 
     /// Returns true if a row repeats the header.

@@ -4,12 +4,12 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use csv::ByteRecord;
 
-use crate::import::read::cells::{Notation, TableCell};
-use crate::import::read::columns::ColumnMeaning;
-use crate::import::read::draft::names::is_known_name;
-use crate::import::read::options::{Bounds, ReadOptions};
-use crate::import::read::source::guess_encoding;
-use crate::import::read::tabular::{TableRow, TableSink};
+use super::cells::TableCell;
+use super::columns::ColumnMeaning;
+use super::draft::names::is_known_name;
+use super::options::{Bounds, ReadOptions};
+use super::row_sink::{RowSink, TableRow};
+use super::source::guess_encoding;
 use crate::model::Message;
 use crate::model::field::FieldTable;
 use crate::model::message::message;
@@ -62,21 +62,13 @@ impl<R: Read> CsvTable<R> {
         })
     }
 
-    /// Returns the notation of the cells.
-    pub fn notation(&self, options: &ReadOptions) -> Notation {
-        Notation {
-            has_semicolons: self.reader.separator == b';',
-            ..options.notation()
-        }
-    }
-
     /// The separator of cells.
     pub fn separator(&self) -> u8 {
         self.reader.separator
     }
 
     /// Reads all rows.
-    pub fn read(mut self, table: &mut impl TableSink) -> io::Result<()> {
+    pub fn read(mut self, table: &mut impl RowSink) -> io::Result<()> {
         if self.has_nul {
             let message = "begins with NUL bytes, so it is not CSV in UTF-8; save the file as `CSV UTF-8` or .xlsx";
             table.add_fault(1, message.into());
@@ -327,6 +319,7 @@ mod tests {
 
     use super::*;
     use crate::import::findings::Findings;
+    use crate::import::read::cells::Notation;
     use crate::import::read::options::OptionEffects;
     use crate::import::read::options::samples::sample_options;
     use crate::import::read::tabular::TableReader;
@@ -367,7 +360,13 @@ mod tests {
             effects: &mut effects,
         };
         let csv = CsvTable::open(content, F::table(), options).unwrap();
-        let mut table = TableReader::new(&mut read, csv.notation(options));
+        let mut table = TableReader::new(
+            &mut read,
+            Notation {
+                has_semicolons: csv.separator() == b';',
+                ..options.notation()
+            },
+        );
         csv.read(&mut table).unwrap();
         table.finish();
         let mut shown = String::new();

@@ -224,25 +224,7 @@ fn read_day(parts: &[Part], order: Option<DateOrder>) -> Result<Option<Day>, Mes
         }
         all => (None, all),
     };
-    let form: String = parts
-        .iter()
-        .map(|(sign, _)| if *sign == 'T' { 'M' } else { *sign })
-        .collect();
-    let form = if weekday.is_some() {
-        form.trim_start_matches(['.', ','])
-    } else {
-        &form
-    };
-    let form = form.strip_suffix('.').unwrap_or(form);
-    let is_named = form.contains('M')
-        && form.starts_with(char::is_alphabetic)
-        && form.ends_with(char::is_alphabetic);
-    // `15-Mar-2026`, `Mar. 15, 2026`
-    let form = if is_named {
-        form.replace(['-', '/', '.', ','], "")
-    } else {
-        form.to_owned()
-    };
+    let form = form_of(parts, weekday.is_some());
     let numbers = parts
         .iter()
         .filter(|(sign, _)| sign.is_alphabetic())
@@ -284,6 +266,28 @@ fn read_day(parts: &[Part], order: Option<DateOrder>) -> Result<Option<Day>, Mes
         day,
         weekday,
     }))
+}
+
+/// Returns the signs of a day. Between the parts of one with a named month, such as `15-Mar-2026` or `Mar. 15, 2026`,
+/// signs have no meaning.
+fn form_of(parts: &[Part], follows_weekday: bool) -> String {
+    let signs = parts.iter().map(|(sign, _)| *sign);
+    let form: String = signs
+        .map(|sign| if sign == 'T' { 'M' } else { sign })
+        .collect();
+    let form = match follows_weekday {
+        true => form.trim_start_matches(['.', ',']),
+        false => &form,
+    };
+    let form = form.strip_suffix('.').unwrap_or(form);
+    let is_named = form.contains('M')
+        && form.starts_with(char::is_alphabetic)
+        && form.ends_with(char::is_alphabetic);
+    if is_named {
+        form.replace(['-', '/', '.', ','], "")
+    } else {
+        form.to_owned()
+    }
 }
 
 impl Day {

@@ -5,41 +5,26 @@ use std::io::{self, BufRead, BufReader, Read};
 use serde_json::value::RawValue;
 use serde_json::{Deserializer, Map, Value};
 
-use crate::import::read::cells::{Container, Notation, TableCell};
-use crate::import::read::columns::Columns;
-use crate::import::read::json::{explain, leaves, members, parse};
-use crate::import::read::options::{Bounds, ReadOptions, is_one_of};
-use crate::import::read::table_row::RowReader;
+use super::cells::TableCell;
+use super::columns::Columns;
+use super::json::{explain, leaves, members, parse};
+use super::options::{Bounds, ReadOptions, RowFilter, is_one_of};
+use super::row_sink::RowSink;
+use super::table_row::RowReader;
+use super::tabular::{HeaderState, TableReader};
 use crate::import::row_faults::RowFaults;
-use crate::import::rows::{FileRows, RowEdit};
-use crate::model::field::FieldTable;
+use crate::model::Fields;
 use crate::model::fold::{comparable, is_blank};
-use crate::model::message::{Message, message};
+use crate::model::message::message;
 use crate::model::value::JsonType;
 use crate::model::value::json::{as_text, is_empty};
 use crate::model::value::text::ITEM_SEPARATOR;
-use crate::model::{Fields, Id};
-
-/// Takes the objects of a file.
-pub(in crate::import) trait ObjectSink {
-    /// The fields of an object.
-    fn table(&self) -> &'static FieldTable;
-
-    /// Takes the text of an object.
-    fn add_object(&mut self, line: u64, text: &[u8]);
-
-    /// Takes the reason why an object cannot be read.
-    fn add_fault(&mut self, line: u64, message: Message);
-
-    /// Takes a warning about the file.
-    fn warn(&mut self, message: Message);
-}
 
 /// Reads all lines that are not blank. Memory use is bounded by the length limit.
 pub(in crate::import) fn read_jsonl(
     content: impl Read,
     bounds: &Bounds,
-    objects: &mut impl ObjectSink,
+    objects: &mut impl RowSink,
 ) -> io::Result<()> {
     let mut content = BufReader::with_capacity(1 << 16, content);
     let mut text = Vec::new();
@@ -65,24 +50,13 @@ pub(in crate::import) fn read_jsonl(
     Ok(())
 }
 
-/// Reads JSON objects like rows of a table.
-pub(in crate::import) struct ObjectReader<'r, 'a, F> {
-    rows: &'r mut FileRows<'a, F>,
-    /// The paths of the last object, and their columns.
-    last: Option<(Vec<String>, Columns<'a>)>,
-    /// The number of objects, including bad ones.
-    count: usize,
-}
-
-impl<F: Fields> ObjectSink for ObjectReader<'_, '_, F> {
-    fn table(&self) -> &'static FieldTable {
-        F::table()
-    }
-
-    fn add_object(&mut self, line: u64, text: &[u8]) {
-        self.count += 1;
+impl<F: Fields> TableReader<'_, '_, F> {
+    /// Reads an object like the row of a table. Its columns are the paths of its members.
+    pub(super) fn read_object(&mut self, line: u64, text: &[u8]) {
+        self.row_count += 1;
         let options = self.rows.options;
-        let last = &mut self.last;
+        let notation = self.notation;
+        let header = &mut self.header;
         self.rows.add(line, |faults| {
             let members = parse_object(text, faults)?;
             let leaves = leaves("", members, &|path| is_whole::<F>(path, options));
@@ -98,34 +72,19 @@ impl<F: Fields> ObjectSink for ObjectReader<'_, '_, F> {
                 return None;
             }
             let (paths, cells) = named_cells::<F>(leaves, options, faults);
-            read_members(last, paths, &cells, options, faults)
+            let columns = match std::mem::replace(header, HeaderState::Found(None)) {
+                HeaderState::Found(Some(columns)) if columns.names == paths => columns,
+                _ => {
+                    let header: Vec<_> = paths.into_iter().map(TableCell::text).collect();
+                    Columns::read::<F>(&header, options, notation.container, faults)?
+                }
+            };
+            let is_usable = !faults.has_fault();
+            let row = RowReader::new(options, notation, faults).read(&columns, &cells);
+            // The faults of a header are reported at each object.
+            *header = HeaderState::Found(is_usable.then_some(columns));
+            row
         });
-    }
-
-    fn add_fault(&mut self, line: u64, message: Message) {
-        self.count += 1;
-        self.rows.add_file_fault(line, message);
-    }
-
-    fn warn(&mut self, message: Message) {
-        self.rows.warn(None, message);
-    }
-}
-
-impl<'r, 'a, F: Fields> ObjectReader<'r, 'a, F> {
-    /// Creates a reader.
-    pub fn new(rows: &'r mut FileRows<'a, F>) -> ObjectReader<'r, 'a, F> {
-        ObjectReader {
-            rows,
-            last: None,
-            count: 0,
-        }
-    }
-
-    /// Ends the file. Returns the number of objects.
-    pub fn finish(self) -> usize {
-        self.rows.warn_of_ignored(None, "field");
-        self.count
     }
 }
 
@@ -157,6 +116,9 @@ pub(in crate::import) fn parse_object(
 
 /// Returns the mapping of a path, and its index.
 fn mapping<'o>(path: &str, options: &'o ReadOptions) -> Option<(usize, &'o [String])> {
+    if options.columns.is_empty() {
+        return None;
+    }
     options.find_column(&comparable(path), 1, None)
 }
 
@@ -172,8 +134,9 @@ fn is_whole<F: Fields>(path: &str, options: &ReadOptions) -> bool {
 /// Returns true if an object has the values that the options demand. An absent member counts as empty. Objects of
 /// other kinds may have other members, so filters come first.
 fn pass_filters(leaves: &[(String, Value)], options: &ReadOptions) -> bool {
-    let mut filters = options.filters.iter().map(|given| &given.value);
-    filters.all(|(column, values)| {
+    let filters = options.filters.iter().map(|given| &given.value);
+    let mut of_rows = filters.filter(|filter| filter.field.is_none());
+    of_rows.all(|RowFilter { column, values, .. }| {
         let found = leaves
             .iter()
             .find(|(path, _)| column.matches(&comparable(path), 1, None));
@@ -213,35 +176,6 @@ fn named_cells<F: Fields>(
         }
     }
     (paths, cells)
-}
-
-/// Reads the members of an object like the cells of a row. Its columns are the paths of the members; `last` has those
-/// of the last object.
-fn read_members<'o, F: Fields>(
-    last: &mut Option<(Vec<String>, Columns<'o>)>,
-    paths: Vec<String>,
-    cells: &[TableCell<'_>],
-    options: &'o ReadOptions,
-    faults: &mut RowFaults<'_>,
-) -> Option<(Option<Id>, RowEdit<F>)> {
-    let container = Container::Json;
-    let columns = match last.take() {
-        Some((last, columns)) if last == paths => columns,
-        _ => {
-            let texts = paths.iter().map(|path| TableCell::text(path.as_str()));
-            let header: Vec<TableCell<'_>> = texts.collect();
-            Columns::read::<F>(&header, options, container, faults)?
-        }
-    };
-    let is_usable = !faults.has_fault();
-    let notation = Notation {
-        container,
-        ..options.notation()
-    };
-    let row = RowReader::new(options, notation, faults).read(&columns, cells);
-    // The faults of a header are reported at each object.
-    *last = is_usable.then_some((paths, columns));
-    row
 }
 
 /// Returns true if a path is that of a member of the object at `of`.
@@ -286,7 +220,7 @@ pub(super) fn cell(value: Value, options: &ReadOptions) -> TableCell<'static> {
 pub(in crate::import) fn read_json(
     mut content: impl Read,
     bounds: &Bounds,
-    objects: &mut impl ObjectSink,
+    objects: &mut impl RowSink,
 ) -> io::Result<()> {
     let mut bytes = Vec::new();
     content.read_to_end(&mut bytes)?;
@@ -341,7 +275,7 @@ fn are_lines(text: &str) -> bool {
 
 /// Returns the list of objects that a document contains, or the document itself if it is a list or a row. A row may
 /// have lists of links. Warns of the members next to the list. Reports several lists, and returns `None`.
-fn list_within<'t>(document: &'t str, objects: &mut impl ObjectSink) -> Option<&'t str> {
+fn list_within<'t>(document: &'t str, objects: &mut impl RowSink) -> Option<&'t str> {
     let members = members(document);
     let nodes = &objects.table().nodes;
     let is_field = |name: &str| nodes.iter().any(|node| node.key == name);
@@ -399,10 +333,11 @@ fn line_ends(text: &[u8]) -> u64 {
 mod tests {
     use super::*;
     use crate::import::findings::Findings;
+    use crate::import::read::cells::{Container, Notation};
     use crate::import::read::options::OptionEffects;
     use crate::import::read::options::samples::sample_options;
     use crate::import::row_faults::UnknownNames;
-    use crate::import::rows::ImportRow;
+    use crate::import::rows::{FileRows, ImportRow, RowEdit};
     use crate::model::{ConferenceFields, JournalFields, OrganizationFields, TagFields};
 
     /// Returns the rows in a short form, and then the faults.
@@ -421,7 +356,7 @@ mod tests {
     }
 
     fn read_as<F: Fields>(content: &[u8], options: &ReadOptions) -> String {
-        shown(options, |objects: &mut ObjectReader<'_, '_, F>| {
+        shown(options, |objects: &mut TableReader<'_, '_, F>| {
             read_jsonl(content, &options.bounds, objects)
         })
     }
@@ -429,7 +364,7 @@ mod tests {
     /// Returns the rows in a short form, then the faults, and then the warnings.
     fn shown<F: Fields>(
         options: &ReadOptions,
-        read: impl FnOnce(&mut ObjectReader<'_, '_, F>) -> io::Result<()>,
+        read: impl FnOnce(&mut TableReader<'_, '_, F>) -> io::Result<()>,
     ) -> String {
         let (mut rows, mut bad) = (Vec::<ImportRow<F>>::new(), Findings::default());
         let (file, mut warnings) = ("f".into(), Findings::default());
@@ -445,7 +380,13 @@ mod tests {
             warnings: warned,
             effects: &mut effects,
         };
-        let mut objects = ObjectReader::new(&mut read_rows);
+        let mut objects = TableReader::new(
+            &mut read_rows,
+            Notation {
+                container: Container::Json,
+                ..options.notation()
+            },
+        );
         read(&mut objects).unwrap();
         objects.finish();
         let mut shown = String::new();
@@ -1031,7 +972,7 @@ mod tests {
             bounds,
             ..ReadOptions::default()
         };
-        shown(&options, |objects: &mut ObjectReader<'_, '_, F>| {
+        shown(&options, |objects: &mut TableReader<'_, '_, F>| {
             read_json(text.as_bytes(), &options.bounds, objects)
         })
     }
@@ -1138,7 +1079,7 @@ mod tests {
         }
         let not_utf8 = shown(
             &ReadOptions::default(),
-            |objects: &mut ObjectReader<'_, '_, OrganizationFields>| {
+            |objects: &mut TableReader<'_, '_, OrganizationFields>| {
                 let text = &b"[{\"id\":1},\n{\"name\":\"\xff\"}]"[..];
                 read_json(text, &Bounds::default(), objects)
             },

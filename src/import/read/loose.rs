@@ -1,8 +1,8 @@
 //! What a cell of a list of others may be, beside the values that an own file has. Each function recognizes one thing.
 
+use super::cells::normalize_issn;
+use super::dates::month_named;
 use crate::import::lint::is_placeholder;
-use crate::import::read::cells::normalize_issn;
-use crate::import::read::dates::month_named;
 use crate::model::country::{is_code, is_country, known_country};
 use crate::model::fold::{comparable, fold, is_blank};
 
@@ -226,6 +226,15 @@ pub(super) fn issns(text: &str) -> Option<Vec<String>> {
     let words = text.split(is_between).filter(|word| !word.is_empty());
     let issns = words.map(|word| normalize_issn("issn_print", word).map(|(issn, _)| issn));
     issns.collect()
+}
+
+/// Returns true for a text that fills the place of an ISSN: zeros.
+pub(super) fn is_zero(text: &str) -> bool {
+    let mut digits = text
+        .chars()
+        .filter(|sign| sign.is_alphanumeric())
+        .peekable();
+    digits.peek().is_some() && digits.all(|digit| digit == '0')
 }
 
 /// Returns true for an invisible mark, such as those of the direction of text.

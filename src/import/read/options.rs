@@ -6,11 +6,12 @@ use std::{fmt, io};
 
 use encoding_rs::Encoding;
 
+use super::cells::{DecimalSign, Notation, normalize};
+pub use super::column_name::ColumnName;
+use super::dates::DateOrder;
+use super::row_kind::RowKind;
 use crate::disk::describe_at;
 use crate::import::findings::Finding;
-use crate::import::read::cells::{DecimalSign, Notation, normalize};
-use crate::import::read::dates::DateOrder;
-use crate::import::read::row_kind::RowKind;
 use crate::model::country::{is_country, same_country};
 use crate::model::field::{Field, FieldTable};
 use crate::model::fold::{comparable, fold, nearest};
@@ -47,25 +48,16 @@ const COMPANIONS: [&[&str]; 4] = [
 /// Returns the columns of fields, and those that change together with them.
 pub(in crate::import) fn columns_with_companions(fields: &[String]) -> Vec<String> {
     let mut columns = all_columns(fields);
-    let companions = COMPANIONS
-        .into_iter()
-        .filter(|group| columns.iter().any(|name| name == group[0]));
-    let weeks = columns.iter().filter_map(|name| {
-        name.strip_suffix("min_weeks")
-            .or(name.strip_suffix("max_weeks"))
-    });
-    let weeks = weeks.flat_map(|timeline| {
-        [
-            format!("{timeline}min_weeks"),
-            format!("{timeline}max_weeks"),
-        ]
-    });
-    let more: Vec<String> = companions
-        .flatten()
-        .map(|name| (*name).to_owned())
-        .chain(weeks)
-        .collect();
-    columns.extend(more);
+    for column in columns.clone() {
+        let group = COMPANIONS.into_iter().find(|group| group[0] == column);
+        columns.extend(group.into_iter().flatten().map(|name| (*name).to_owned()));
+        let weeks = column
+            .strip_suffix("min_weeks")
+            .or(column.strip_suffix("max_weeks"));
+        if let Some(timeline) = weeks {
+            columns.extend(["min", "max"].map(|end| format!("{timeline}{end}_weeks")));
+        }
+    }
     columns
 }
 
@@ -100,10 +92,8 @@ pub struct ReadOptions {
     pub update: Option<Given<Vec<String>>>,
     /// The fields that empty cells of a list of others clear.
     pub clear: Option<Given<Vec<String>>>,
-    /// The columns and the values that a row must have to be read.
-    pub filters: Vec<Given<(ColumnName, Vec<String>)>>,
-    /// Fields that only rows with certain values have.
-    pub field_filters: Vec<Given<FieldFilter>>,
+    /// The values that rows must have to be read, or to have a field.
+    pub filters: Vec<Given<RowFilter>>,
     /// The words of the files for values. The first one that fits counts.
     pub words: Vec<Given<Word>>,
     /// The separator of list items. By default it is `; `.
@@ -146,11 +136,11 @@ pub struct ColumnMapping {
     pub fields: Vec<String>,
 }
 
-/// A field that is empty in rows without one of these values in another column.
+/// Rows without one of these values in a column are left out, or do not have a field.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names explain the fields")]
-pub struct FieldFilter {
-    pub field: String,
+pub struct RowFilter {
+    pub field: Option<String>,
     pub column: ColumnName,
     pub values: Vec<String>,
 }
@@ -218,128 +208,125 @@ fn tables() -> [&'static FieldTable; 4] {
     ]
 }
 
-/// Returns the fields of this name in all kinds of rows.
-pub(super) fn fields_named(name: &str) -> impl Iterator<Item = &'static Field> {
-    tables()
-        .into_iter()
-        .flat_map(|table| &table.fields)
-        .filter(move |field| field.column == name)
+/// Returns the field of this name in the first kind of rows that has one.
+pub(super) fn field_named(name: &str) -> Option<&'static Field> {
+    let mut fields = tables().into_iter().flat_map(|table| &table.fields);
+    fields.find(|field| field.column == name)
+}
+
+/// Returns the known field of this name.
+pub(super) fn known_field(name: &str) -> Result<&'static Field, Message> {
+    let names = tables().into_iter().flat_map(|table| &table.fields);
+    let names = names.map(|field| &*field.column);
+    field_named(name).ok_or_else(|| match nearest(name, names) {
+        Some(near) => message!("there is no field `{name}`; did you mean `{near}`?"),
+        None => message!(
+            "there is no field `{name}`; `medfeed template KIND` prints those of a kind of rows"
+        ),
+    })
+}
+
+impl<T> Given<T> {
+    /// Returns the error of an option that cannot be used.
+    fn error(&self, message: impl fmt::Display) -> InputError {
+        InputError(None, format!("{}: {message}", self.origin))
+    }
 }
 
 impl ReadOptions {
     /// Checks that the options are consistent and name known fields.
     pub fn check(&self) -> Result<(), InputError> {
-        let bad =
-            |origin: &str, message: Message| Err(InputError(None, format!("{origin}: {message}")));
-        for (at, Given { value, origin }) in self.columns.iter().enumerate() {
-            let ColumnMapping { column, fields } = value;
-            let is_known = |name: &&String| {
-                ["id", "deleted"].contains(&name.as_str()) || fields_named(name).next().is_some()
-            };
-            if let Some(name) = fields.iter().find(|name| !is_known(name)) {
-                return bad(origin, unknown_field(name));
-            }
-            let twice = self.columns[..at]
-                .iter()
-                .find(|other| other.value.column == *column && other.value.fields != *fields);
-            if let Some(other) = twice {
-                let (fields, by) = (other.value.fields.join("`, `"), &other.origin);
-                let message = message!(
-                    "`{column}` is already mapped to `{fields}` by {by}; map each name once"
-                );
-                return bad(origin, message);
-            }
-            if let Some(fault) = check_parts(fields) {
-                return bad(origin, fault);
+        for (at, given) in self.columns.iter().enumerate() {
+            self.check_mapping(given, &self.columns[..at])?;
+        }
+        for given in &self.constants {
+            let (name, value) = &given.value;
+            self.check_value(name, value)
+                .map_err(|fault| given.error(fault))?;
+        }
+        for given in &self.words {
+            let Word { field, value, .. } = &given.value;
+            let Some(name) = field else { continue };
+            self.check_value(name, value)
+                .map_err(|fault| given.error(fault))?;
+        }
+        for given in &self.filters {
+            if let Some(name) = &given.value.field {
+                known_field(name).map_err(|fault| given.error(fault))?;
             }
         }
-        let constants = self
-            .constants
-            .iter()
-            .map(|given| (Some(&given.value.0), &given.value.1, &given.origin));
-        let words = self.words.iter().map(|given| {
-            (
-                given.value.field.as_ref(),
-                &given.value.value,
-                &given.origin,
-            )
-        });
-        for (name, value, origin) in constants.chain(words) {
-            let Some(name) = name else { continue };
-            let Some(field) = fields_named(name).next() else {
-                return bad(origin, unknown_field(name));
-            };
-            if !self.is_value(field, value) {
-                let words = field.kind.words();
-                let values = if words.is_empty() {
-                    "`2026-03-15` for a date, `2026` for a year, `4.2` for a number, or `true`"
-                        .to_owned()
-                } else {
-                    format!("one of `{}`", words.join("`, `"))
-                };
-                let message = message!("`{value}` is not a value of {name}; write {values}");
-                return bad(origin, message);
-            }
-        }
-        for Given { value, origin } in &self.field_filters {
-            if fields_named(&value.field).next().is_none() {
-                return bad(origin, unknown_field(&value.field));
-            }
-        }
-        for Given {
-            value: names,
-            origin,
-        } in &self.matching
-        {
-            for name in names {
-                let column = columns_of(name)[0];
-                let field = tables()[..2]
-                    .iter()
-                    .flat_map(|table| &table.fields)
-                    .find(|field| field.column == column);
-                let message = match field.map(|field| field.kind) {
-                    None if *names == ["type", "name"] => continue,
-                    None if fields_named(column).next().is_none() => unknown_field(name),
-                    None => message!(
-                        "conferences and journals have no field `{name}`; choose one of theirs (tags are found by `type` and `name`)"
-                    ),
-                    Some(ValueKind::Links(_)) => {
-                        message!(
-                            "links to {name} do not identify a record; choose other fields, such as `name,year`"
-                        )
-                    }
-                    Some(_) => continue,
-                };
-                return bad(origin, message);
-            }
+        for given in &self.matching {
+            check_match(&given.value).map_err(|fault| given.error(fault))?;
         }
         self.check_list_fields()
     }
 
+    /// Checks the mapping of a column. `before` has those above it.
+    fn check_mapping(
+        &self,
+        given: &Given<ColumnMapping>,
+        before: &[Given<ColumnMapping>],
+    ) -> Result<(), InputError> {
+        let ColumnMapping { column, fields } = &given.value;
+        for name in fields {
+            if !["id", "deleted"].contains(&name.as_str()) {
+                known_field(name).map_err(|fault| given.error(fault))?;
+            }
+        }
+        let mut before = before.iter();
+        let twice =
+            before.find(|other| other.value.column == *column && other.value.fields != *fields);
+        if let Some(other) = twice {
+            let (fields, by) = (other.value.fields.join("`, `"), &other.origin);
+            let message =
+                message!("`{column}` is already mapped to `{fields}` by {by}; map each name once");
+            return Err(given.error(message));
+        }
+        check_parts(fields).map_err(|fault| given.error(fault))
+    }
+
+    /// Checks that a constant is a value of its field, or counts as empty.
+    fn check_value(&self, name: &str, value: &str) -> Result<(), Message> {
+        let field = known_field(name)?;
+        let notation = Notation {
+            is_price: field.column.ends_with("_usd"),
+            ..self.notation()
+        };
+        let text = self.meaning_of(&field.column, value).unwrap_or_default();
+        let is_any = text.is_empty() || field.kind == ValueKind::Text || field.kind.is_list();
+        if is_any
+            || normalize(field.kind, text, &notation).is_ok_and(|text| (field.rank_of)(&text) > 0)
+        {
+            return Ok(());
+        }
+        let words = field.kind.words();
+        let values = if words.is_empty() {
+            "`2026-03-15` for a date, `2026` for a year, `4.2` for a number, or `true`".to_owned()
+        } else {
+            format!("one of `{}`", words.join("`, `"))
+        };
+        Err(message!(
+            "`{value}` is not a value of {name}; write {values}"
+        ))
+    }
+
     /// Checks the fields of `update` and `clear`.
     fn check_list_fields(&self) -> Result<(), InputError> {
-        let bad =
-            |origin: &str, message: Message| Err(InputError(None, format!("{origin}: {message}")));
-        for Given { value, origin } in self.update.iter().chain(&self.clear) {
-            let is_known = |name: &&String| fields_named(columns_of(name)[0]).next().is_some();
-            if let Some(name) = value.iter().find(|name| !is_known(name)) {
-                return bad(origin, unknown_field(name));
+        for given in self.update.iter().chain(&self.clear) {
+            for name in &given.value {
+                known_field(columns_of(name)[0]).map_err(|fault| given.error(fault))?;
             }
         }
         let (Some(update), Some(clear)) = (&self.update, &self.clear) else {
             return Ok(());
         };
         let taken = columns_with_companions(&update.value);
-        let is_taken = |name: &&String| {
-            columns_of(name)
-                .iter()
-                .all(|column| taken.iter().any(|name| name == column))
-        };
-        match clear.value.iter().find(|name| !is_taken(name)) {
-            Some(name) => bad(
-                &clear.origin,
-                message!("`{name}` is cleared only if `update` names it; add it there"),
-            ),
+        let is_taken = |column: &&str| taken.iter().any(|name| name == column);
+        let mut cleared = clear.value.iter();
+        match cleared.find(|name| !columns_of(name).iter().all(is_taken)) {
+            Some(name) => Err(clear.error(message!(
+                "`{name}` is cleared only if `update` names it; add it there"
+            ))),
             None => Ok(()),
         }
     }
@@ -359,18 +346,6 @@ impl ReadOptions {
         let message = "`new`, `update` and `clear` apply to lists of others; add `match` to the recipe, such as \
                        `match = [[\"issn\"], [\"name\"]]`";
         Err(InputError(None, message.to_owned()))
-    }
-
-    /// Returns true if a constant is a value of its field, or counts as empty.
-    fn is_value(&self, field: &Field, text: &str) -> bool {
-        let notation = Notation {
-            is_price: field.column.ends_with("_usd"),
-            ..self.notation()
-        };
-        let text = self.meaning_of(&field.column, text).unwrap_or_default();
-        let is_any = text.is_empty() || field.kind == ValueKind::Text || field.kind.is_list();
-        is_any
-            || normalize(field.kind, text, &notation).is_ok_and(|text| (field.rank_of)(&text) > 0)
     }
 
     /// Returns how a file writes its numbers and dates, as far as the options say.
@@ -459,17 +434,13 @@ impl OptionEffects {
             !given.value.fields.is_empty() && !self.used_columns.contains(at)
         };
         let mut columns = options.columns.iter().enumerate();
-        let Some((_, Given { value, origin })) = columns.find(is_unused) else {
+        let Some((_, given)) = columns.find(is_unused) else {
             return Ok(());
         };
-        Err(InputError(
-            None,
-            format!(
-                "{origin}: no file has a column or field `{}`, or other mappings name it more exactly; write the name as it is in the \
-             file",
-                value.column
-            ),
-        ))
+        Err(given.error(format_args!(
+            "no file has a column or field `{}`, or other mappings name it more exactly; write the name as it is in the file",
+            given.value.column
+        )))
     }
 
     /// Returns notes about the effects of the options.
@@ -514,30 +485,41 @@ impl OptionEffects {
     }
 }
 
-/// Returns the fault of several fields that cannot share a cell: they must be texts, or dates and a year.
-fn check_parts(fields: &[String]) -> Option<Message> {
-    if fields.len() < 2 {
-        return None;
+/// Checks a set of fields that identifies records.
+fn check_match(names: &[String]) -> Result<(), Message> {
+    for name in names {
+        let column = columns_of(name)[0];
+        let mut records = tables().into_iter().take(2);
+        let field = records.find_map(|table| Some(&table.fields[table.index_of(column)?]));
+        match field.map(|field| field.kind) {
+            None if *names != ["type", "name"] => {
+                known_field(column)?;
+                return Err(message!(
+                    "conferences and journals have no field `{name}`; choose one of theirs (tags are found by `type` and `name`)"
+                ));
+            }
+            Some(ValueKind::Links(_)) => {
+                return Err(message!(
+                    "links to {name} do not identify a record; choose other fields, such as `name,year`"
+                ));
+            }
+            _ => {}
+        }
     }
-    let kinds: Vec<Option<ValueKind>> = fields
-        .iter()
-        .map(|name| fields_named(name).next().map(|field| field.kind))
-        .collect();
-    let are_texts = kinds.iter().all(|kind| *kind == Some(ValueKind::Text));
-    let are_dates = matches!(
-        *kinds,
-        [
-            Some(ValueKind::Date),
-            Some(ValueKind::Date | ValueKind::Year)
-        ] | [
-            Some(ValueKind::Date),
-            Some(ValueKind::Date),
-            Some(ValueKind::Year)
-        ]
-    );
-    (!are_texts && !are_dates).then(|| {
-        "a cell can be split into texts, or into dates and a year, such as `start_date`, `end_date`, `year`".into()
-    })
+    Ok(())
+}
+
+/// Checks that several fields can share a cell: that they are texts, or dates and a year.
+fn check_parts(fields: &[String]) -> Result<(), Message> {
+    use ValueKind::{Date, Text, Year};
+    let kinds = fields.iter().filter_map(|name| field_named(name));
+    let kinds: Vec<ValueKind> = kinds.map(|field| field.kind).collect();
+    let are_texts = fields.len() == kinds.len() && kinds.iter().all(|kind| *kind == Text);
+    let are_dates = matches!(*kinds, [Date, Date | Year] | [Date, Date, Year]);
+    if fields.len() < 2 || are_texts || are_dates {
+        return Ok(());
+    }
+    Err("a cell can be split into texts, or into dates and a year, such as `start_date`, `end_date`, `year`".into())
 }
 
 /// Returns true if two texts are equal apart from case, accents and blanks around them.
@@ -550,16 +532,6 @@ pub(in crate::import) fn is_one_of(values: &[String], text: &str) -> bool {
     values
         .iter()
         .any(|value| is_same(value, text) || is_country(value) && same_country(value, text))
-}
-
-pub(super) fn unknown_field(name: &str) -> Message {
-    let known = tables().into_iter().flat_map(|table| &table.fields);
-    match nearest(name, known.map(|field| &*field.column)) {
-        Some(near) => message!("there is no field `{name}`; did you mean `{near}`?"),
-        None => message!(
-            "there is no field `{name}`; `medfeed template KIND` prints those of a kind of rows"
-        ),
-    }
 }
 
 /// The limits on the input of an import. They bound the memory and time that a broken or huge file can cost. All
@@ -618,95 +590,6 @@ impl Bounds {
     pub(in crate::import) fn rows_fault(&self, what: &str) -> Message {
         message!("the file has more than {} {what}; split it", self.rows)
     }
-}
-
-/// The name of a column in an option: its header, `header#2` for the second column with this header, or `=D` for the
-/// column D. In JSON, it is a key, or several that are joined by dots.
-#[derive(Clone, Debug)]
-pub struct ColumnName {
-    pub(in crate::import) text: String,
-    comparable: String,
-    /// The header and its number, from 1, in `header#2`.
-    numbered: Option<(String, usize)>,
-    /// The index in `=D`.
-    pub(in crate::import) index: Option<usize>,
-}
-
-impl From<&str> for ColumnName {
-    fn from(text: &str) -> ColumnName {
-        let numbered = text.rsplit_once('#').and_then(|(header, number)| {
-            Some((
-                comparable(header),
-                number.trim().parse().ok().filter(|number| *number > 0)?,
-            ))
-        });
-        let index = text.trim().strip_prefix('=').and_then(index_of_letters);
-        ColumnName {
-            text: text.to_owned(),
-            comparable: comparable(text),
-            numbered,
-            index,
-        }
-    }
-}
-
-impl fmt::Display for ColumnName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl PartialEq for ColumnName {
-    fn eq(&self, other: &ColumnName) -> bool {
-        self.comparable == other.comparable
-    }
-}
-
-impl ColumnName {
-    /// Returns true if the name means a column, by its comparable header, the number of the columns with this header so
-    /// far, and its index.
-    pub(in crate::import) fn matches(
-        &self,
-        header: &str,
-        number: usize,
-        index: Option<usize>,
-    ) -> bool {
-        self.comparable == header && !header.is_empty()
-            || self
-                .numbered
-                .as_ref()
-                .is_some_and(|(name, wanted)| name == header && *wanted == number)
-            || self.index.is_some() && self.index == index
-    }
-
-    /// Returns true if the name means one column, even if there are several with its header.
-    pub(in crate::import) fn is_specific(&self) -> bool {
-        self.numbered.is_some() || self.index.is_some()
-    }
-}
-
-/// Returns the spreadsheet name of the column with this index: `A` for 0.
-pub(in crate::import) fn column_letters(at: usize) -> String {
-    let letter = char::from(b'A' + u8::try_from(at % 26).unwrap_or(0));
-    let before = if at < 26 {
-        String::new()
-    } else {
-        column_letters(at / 26 - 1)
-    };
-    format!("{before}{letter}")
-}
-
-/// Returns the index of the column with this spreadsheet name: 0 for `A`.
-fn index_of_letters(letters: &str) -> Option<usize> {
-    let is_name =
-        (1..=3).contains(&letters.len()) && letters.bytes().all(|byte| byte.is_ascii_alphabetic());
-    let value = |letter: u8| usize::from(letter.to_ascii_uppercase() - b'A' + 1);
-    is_name.then(|| {
-        letters
-            .bytes()
-            .fold(0, |sum, letter| sum * 26 + value(letter))
-            - 1
-    })
 }
 
 #[cfg(test)]
@@ -897,44 +780,5 @@ mod tests {
                 "Some(\"sjr\"): 1 cell with `N/A` counts as empty"
             ]
         );
-    }
-
-    #[test]
-    fn columns_have_the_letters_of_spreadsheets() {
-        for (at, expected) in [(0, "A"), (25, "Z"), (26, "AA"), (701, "ZZ"), (702, "AAA")] {
-            assert_eq!(column_letters(at), expected);
-            assert_eq!(index_of_letters(expected), Some(at));
-        }
-        assert_eq!(
-            (
-                index_of_letters("d"),
-                index_of_letters(""),
-                index_of_letters("A1")
-            ),
-            (Some(3), None, None)
-        );
-    }
-
-    #[test]
-    fn column_names_match_headers() {
-        let cases = [
-            ("Journal name", "journalname", 1, Some(0), true),
-            ("Publisher", "publisher", 2, Some(4), true),
-            ("Publisher#2", "publisher", 2, Some(4), true),
-            ("Publisher#2", "publisher", 1, Some(2), false),
-            // A header that has the sign itself.
-            ("Society #1", "society#1", 1, Some(2), true),
-            ("=D", "", 1, Some(3), true),
-            ("=D", "d", 1, Some(2), false),
-            ("venue.name", "venuename", 1, None, true),
-            ("", "", 1, Some(0), false),
-        ];
-        for (name, header, number, index, expected) in cases {
-            assert_eq!(
-                ColumnName::from(name).matches(header, number, index),
-                expected,
-                "{name} {header} {number}"
-            );
-        }
     }
 }

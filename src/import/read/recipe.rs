@@ -6,16 +6,16 @@ use std::ops::Range;
 use std::path::Path;
 
 use encoding_rs::Encoding;
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use toml::{Spanned, Value};
 
-use crate::import::read::cells::DecimalSign;
-use crate::import::read::dates::DateOrder;
-use crate::import::read::options::{
-    ColumnMapping, FieldFilter, Given, InputError, ReadOptions, TextEncoding, Word, fields_named,
-    unknown_field,
+use super::cells::DecimalSign;
+use super::dates::DateOrder;
+use super::options::{
+    ColumnMapping, Given, InputError, ReadOptions, RowFilter, TextEncoding, Word, known_field,
 };
-use crate::import::read::row_kind::RowKind;
+use super::row_kind::RowKind;
 use crate::model::message::{Message, message};
 use crate::model::value::text::ITEM_SEPARATOR;
 use crate::model::value::{JsonType, ValueKind};
@@ -31,9 +31,11 @@ const WRONG_KIND: &str = "is no value of this field; write a text in quotation m
 #[serde(deny_unknown_fields)]
 struct Recipe {
     dataset: Option<RowKind>,
-    encoding: Option<Spanned<String>>,
+    #[serde(deserialize_with = "encoding", default)]
+    encoding: TextEncoding,
     sheet: Option<OneOrMore>,
-    header_rows: Option<Spanned<usize>>,
+    #[serde(deserialize_with = "header_rows", default)]
+    header_rows: Option<usize>,
     #[serde(rename = "match", default)]
     matching: Vec<Spanned<Vec<String>>>,
     new: Option<bool>,
@@ -41,11 +43,12 @@ struct Recipe {
     clear: Option<Spanned<Vec<String>>>,
     dates: Option<DateOrder>,
     decimal: Option<DecimalSign>,
-    list_separator: Option<Spanned<String>>,
+    #[serde(deserialize_with = "list_separator", default)]
+    list_separator: Option<String>,
     #[serde(default)]
     create_links: bool,
     #[serde(default)]
-    empty: Vec<String>,
+    empty: Vec<Spanned<String>>,
     ignore: Option<Ignored>,
     #[serde(default)]
     columns: Table<OneOrMore>,
@@ -88,6 +91,23 @@ enum Filter {
     OfField(BTreeMap<String, OneOrMore>),
 }
 
+impl Filter {
+    /// Returns the options for a key of `[where]`: a column, or a field.
+    fn given(self, key: &Spanned<String>, place: &Place<'_>) -> Vec<Given<RowFilter>> {
+        let name = key.as_ref().clone();
+        let (field, columns) = match self {
+            Filter::OfRows(values) => (None, vec![(name, values)]),
+            Filter::OfField(columns) => (Some(name), columns.into_iter().collect()),
+        };
+        let filters = columns.into_iter().map(|(column, values)| RowFilter {
+            field: field.clone(),
+            column: column.as_str().into(),
+            values: values.into(),
+        });
+        filters.map(|filter| place.given(key, filter)).collect()
+    }
+}
+
 impl From<OneOrMore> for Vec<String> {
     fn from(texts: OneOrMore) -> Vec<String> {
         match texts {
@@ -105,165 +125,178 @@ pub fn read_recipe(path: &Path) -> Result<(ReadOptions, Option<RowKind>), InputE
 
 /// Parses a recipe. `name` is its name in messages.
 pub fn parse_recipe(name: &str, text: &str) -> Result<(ReadOptions, Option<RowKind>), InputError> {
-    let origin = |span: Range<usize>| {
-        let line = 1 + text[..span.start.min(text.len())].matches('\n').count();
-        format!("{name}:{line}")
-    };
-    let invalid = |span, message: Message| {
-        InputError(Some(name.into()), format!("{}: {message}", origin(span)))
-    };
+    let place = Place { name, text };
     let recipe: Recipe = toml::from_str(text).map_err(|error| {
-        invalid(
-            error.span().unwrap_or_default(),
-            message!("{}", error.message().trim_end()),
-        )
+        let message = message!("{}", error.message().trim_end());
+        place.error(error.span().unwrap_or_default(), message)
     })?;
-    if let Some(rows) = recipe
-        .header_rows
-        .as_ref()
-        .filter(|rows| *rows.as_ref() > MAX_HEADER_ROWS)
-    {
-        return Err(invalid(
-            rows.span(),
-            message!("a header has at most {MAX_HEADER_ROWS} rows"),
-        ));
+    let kind = recipe.dataset;
+    Ok((recipe.into_options(&place)?, kind))
+}
+
+/// The text of a recipe, and its name in messages.
+struct Place<'t> {
+    name: &'t str,
+    text: &'t str,
+}
+
+impl Place<'_> {
+    /// Returns the line of a position.
+    fn origin(&self, span: Range<usize>) -> String {
+        let before = &self.text[..span.start.min(self.text.len())];
+        format!("{}:{}", self.name, 1 + before.matches('\n').count())
     }
-    if let Some(separator) = recipe
-        .list_separator
-        .as_ref()
-        .filter(|separator| separator.as_ref().is_empty())
-    {
-        return Err(invalid(
-            separator.span(),
-            "a separator has at least one character".into(),
-        ));
+
+    /// Returns the error of a value at a position.
+    fn error(&self, span: Range<usize>, message: Message) -> InputError {
+        let message = format!("{}: {message}", self.origin(span));
+        InputError(Some(self.name.into()), message)
     }
-    let encoding = match &recipe.encoding {
-        None => TextEncoding::Refused,
-        Some(label) => TextEncoding::Named(
-            Encoding::for_label(label.as_ref().as_bytes()).ok_or_else(|| {
-                invalid(
-                    label.span(),
-                    "is no known encoding; write one such as \"windows-1252\"".into(),
-                )
-            })?,
-        ),
-    };
-    let mut options = ReadOptions {
-        has_recipe: true,
-        encoding,
-        sheets: recipe.sheet.map(Vec::from).unwrap_or_default(),
-        header_rows: recipe.header_rows.map(Spanned::into_inner),
-        dates: recipe.dates,
-        decimal: recipe.decimal,
-        list_separator: recipe.list_separator.map(Spanned::into_inner),
-        create_links: recipe.create_links,
-        ..ReadOptions::default()
-    };
-    let mut ignored = Vec::new();
-    match recipe.ignore {
-        Some(Ignored::All(all)) => (options.ignore_unknown, options.only_mapped) = (all, all),
-        Some(Ignored::Columns(names)) => ignored = names,
-        None => {}
-    }
-    for set in recipe.matching {
-        options.matching.push(Given {
-            origin: origin(set.span()),
-            value: set.into_inner(),
-        });
-    }
-    options.leaves_out_new = recipe.new == Some(false);
-    for (fields, option) in [
-        (recipe.update, &mut options.update),
-        (recipe.clear, &mut options.clear),
-    ] {
-        *option = fields.map(|fields| Given {
-            origin: origin(fields.span()),
-            value: fields.into_inner(),
-        });
-    }
-    for (column, fields) in recipe.columns {
-        let value = ColumnMapping {
-            column: column.as_ref().as_str().into(),
-            fields: fields.into(),
-        };
-        options.columns.push(Given {
-            origin: origin(column.span()),
+
+    /// Returns an option that is given at the position of a key.
+    fn given<T>(&self, key: &Spanned<String>, value: T) -> Given<T> {
+        Given {
             value,
-        });
-    }
-    for column in ignored {
-        let value = ColumnMapping {
-            column: column.as_str().into(),
-            fields: Vec::new(),
-        };
-        options.columns.push(Given {
-            origin: name.to_owned(),
-            value,
-        });
-    }
-    for (field, constant) in recipe.set {
-        let text =
-            csv_text(field.as_ref(), &constant).map_err(|fault| invalid(field.span(), fault))?;
-        options.constants.push(Given {
-            origin: origin(field.span()),
-            value: (field.into_inner(), text),
-        });
-    }
-    let mut add_word = |field: Option<&Spanned<String>>, text, value| {
-        let origin = field.map_or(name.to_owned(), |field| origin(field.span()));
-        options.words.push(Given {
-            origin,
-            value: Word {
-                field: field.map(|field| field.as_ref().clone()),
-                text,
-                value,
-            },
-        });
-    };
-    recipe
-        .empty
-        .into_iter()
-        .for_each(|text| add_word(None, text, String::new()));
-    for (field, texts) in recipe.empty_in {
-        texts
-            .into_iter()
-            .for_each(|text| add_word(Some(&field), text, String::new()));
-    }
-    for (field, words) in recipe.values {
-        for (text, value) in words {
-            let value =
-                csv_text(field.as_ref(), &value).map_err(|fault| invalid(field.span(), fault))?;
-            add_word(Some(&field), text, value);
+            origin: self.origin(key.span()),
         }
     }
-    for (name, filter) in recipe.filters {
-        let origin = origin(name.span());
-        match filter {
-            Filter::OfRows(values) => options.filters.push(Given {
-                value: (name.as_ref().as_str().into(), values.into()),
-                origin,
-            }),
-            Filter::OfField(columns) => {
-                let filters = columns.into_iter().map(|(column, values)| Given {
-                    value: FieldFilter {
-                        field: name.as_ref().clone(),
-                        column: column.as_str().into(),
-                        values: values.into(),
+
+    /// Returns a list of names that is given at its position.
+    fn names(&self, names: Spanned<Vec<String>>) -> Given<Vec<String>> {
+        Given {
+            origin: self.origin(names.span()),
+            value: names.into_inner(),
+        }
+    }
+
+    /// Returns a constant of a field in CSV form.
+    fn csv_text(&self, field: &Spanned<String>, value: &Value) -> Result<String, InputError> {
+        csv_text(field.as_ref(), value).map_err(|fault| self.error(field.span(), fault))
+    }
+}
+
+impl Recipe {
+    fn into_options(mut self, place: &Place<'_>) -> Result<ReadOptions, InputError> {
+        let mut options = ReadOptions {
+            has_recipe: true,
+            encoding: self.encoding,
+            words: self.take_words(place)?,
+            sheets: self.sheet.map(Vec::from).unwrap_or_default(),
+            header_rows: self.header_rows,
+            matching: self
+                .matching
+                .into_iter()
+                .map(|set| place.names(set))
+                .collect(),
+            dates: self.dates,
+            decimal: self.decimal,
+            list_separator: self.list_separator,
+            create_links: self.create_links,
+            leaves_out_new: self.new == Some(false),
+            update: self.update.map(|names| place.names(names)),
+            clear: self.clear.map(|names| place.names(names)),
+            ..ReadOptions::default()
+        };
+        for (column, fields) in self.columns {
+            let mapping = ColumnMapping {
+                column: column.as_ref().as_str().into(),
+                fields: fields.into(),
+            };
+            options.columns.push(place.given(&column, mapping));
+        }
+        match self.ignore {
+            Some(Ignored::All(all)) => {
+                options.ignore_unknown = all;
+                options.only_mapped = all;
+            }
+            Some(Ignored::Columns(names)) => {
+                options.columns.extend(names.iter().map(|name| Given {
+                    value: ColumnMapping {
+                        column: name.as_str().into(),
+                        fields: Vec::new(),
                     },
-                    origin: origin.clone(),
-                });
-                options.field_filters.extend(filters);
+                    origin: place.name.to_owned(),
+                }));
+            }
+            None => {}
+        }
+        for (field, constant) in self.set {
+            let text = place.csv_text(&field, &constant)?;
+            let constant = place.given(&field, (field.as_ref().clone(), text));
+            options.constants.push(constant);
+        }
+        for (name, filter) in self.filters {
+            options.filters.extend(filter.given(&name, place));
+        }
+        Ok(options)
+    }
+
+    /// Returns the words for values, those of all fields first.
+    fn take_words(&mut self, place: &Place<'_>) -> Result<Vec<Given<Word>>, InputError> {
+        let mut words = Vec::new();
+        for text in self.empty.drain(..) {
+            words.push(place.given(
+                &text,
+                Word {
+                    field: None,
+                    text: text.as_ref().clone(),
+                    value: String::new(),
+                },
+            ));
+        }
+        let of_field = |field: &Spanned<String>, text, value| {
+            let field_name = Some(field.as_ref().clone());
+            place.given(
+                field,
+                Word {
+                    field: field_name,
+                    text,
+                    value,
+                },
+            )
+        };
+        for (field, texts) in std::mem::take(&mut self.empty_in) {
+            let texts = texts.into_iter();
+            words.extend(texts.map(|text| of_field(&field, text, String::new())));
+        }
+        for (field, values) in std::mem::take(&mut self.values) {
+            for (text, value) in values {
+                let value = place.csv_text(&field, &value)?;
+                words.push(of_field(&field, text, value));
             }
         }
+        Ok(words)
     }
-    Ok((options, recipe.dataset))
+}
+
+/// Reads the number of rows of a header.
+fn header_rows<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {
+    let rows = usize::deserialize(from)?;
+    if rows > MAX_HEADER_ROWS {
+        let message = format!("a header has at most {MAX_HEADER_ROWS} rows");
+        return Err(D::Error::custom(message));
+    }
+    Ok(Some(rows))
+}
+
+fn list_separator<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let separator = String::deserialize(from)?;
+    if separator.is_empty() {
+        return Err(D::Error::custom("a separator has at least one character"));
+    }
+    Ok(Some(separator))
+}
+
+fn encoding<'de, D: Deserializer<'de>>(from: D) -> Result<TextEncoding, D::Error> {
+    let label = String::deserialize(from)?;
+    let encoding = Encoding::for_label(label.as_bytes()).map(TextEncoding::Named);
+    encoding
+        .ok_or_else(|| D::Error::custom("is no known encoding; write one such as \"windows-1252\""))
 }
 
 /// Returns a constant of a field in CSV form. The error is a value of another kind than the field's.
 fn csv_text(field: &str, value: &Value) -> Result<String, Message> {
-    let found = fields_named(field).next();
-    let kind = found.ok_or_else(|| unknown_field(field))?.kind;
+    let kind = known_field(field)?.kind;
     let is_text = kind.is_list() || kind.json_type() == JsonType::Text;
     Ok(match value {
         Value::String(text) => text.clone(),

@@ -1,20 +1,18 @@
 //! The first rows of a file, from which a recipe is drafted.
 
-use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use encoding_rs::Encoding;
 
+use super::cells::{Notation, TableCell};
+use super::json::leaves;
+use super::json_rows::{cell, parse_object};
+use super::options::{InputError, ReadOptions, TextEncoding};
+use super::parts::each_part;
+use super::row_sink::{RowSink, TableRow};
+use super::source::{RowKind, Source};
 use crate::import::findings::{FilePosition, Findings};
-use crate::import::read::cells::{Container, Notation, TableCell};
-use crate::import::read::csv::CsvTable;
-use crate::import::read::json::leaves;
-use crate::import::read::json_rows::{ObjectSink, cell, parse_object, read_json, read_jsonl};
-use crate::import::read::options::{InputError, ReadOptions, TextEncoding};
-use crate::import::read::source::{FileFormat, RowKind, Source, SourceContent};
-use crate::import::read::tabular::{TableRow, TableSink};
-use crate::import::read::workbook::Workbook;
 use crate::import::row_faults::RowFaults;
 use crate::model::Message;
 use crate::model::field::FieldTable;
@@ -52,53 +50,24 @@ impl FileSample {
             bad: Findings::default(),
             position: FilePosition::new(source.name.clone(), 0),
         };
-        sample
-            .read_rows(source, sheets)
-            .map_err(|error| InputError::unreadable(Path::new(&*source.name), &error))?;
-        Ok(sample)
-    }
-
-    fn read_rows(&mut self, source: &Source, sheets: &[String]) -> io::Result<()> {
         let options = ReadOptions {
             encoding: TextEncoding::Guessed,
+            sheets: sheets.to_vec(),
             ..ReadOptions::default()
         };
-        let bounds = &options.bounds;
-        match source.open(&options)? {
-            SourceContent::Text {
-                format,
-                guessed,
-                content,
-            } => {
-                self.encoding = guessed;
-                if matches!(format, FileFormat::Jsonl | FileFormat::Json) {
-                    self.notation.container = Container::Json;
-                }
-                match format {
-                    FileFormat::Jsonl => read_jsonl(content, bounds, self),
-                    FileFormat::Json => read_json(content, bounds, self),
-                    FileFormat::Csv | FileFormat::Xlsx => {
-                        let table = CsvTable::open(content, self.kind.table(), &options)?;
-                        self.notation = table.notation(&options);
-                        table.read(self)
-                    }
-                }
-            }
-            SourceContent::Workbook(file) => {
-                let mut workbook = Workbook::open(file, bounds)?;
-                let chosen = workbook.choose(Some(self.kind), sheets)?;
-                for (_, sheet) in chosen.sheets {
-                    let sheet = workbook.sheet(&sheet)?;
-                    self.notation.container = sheet.container();
-                    sheet.read(bounds, self)?;
-                }
-                Ok(())
-            }
-        }
+        let mut source = source.clone();
+        source.kind = Some(kind);
+        let read = each_part(&source, &options, |part| {
+            sample.encoding = part.encoding;
+            sample.notation = part.notation(&options);
+            part.read(&options.bounds, &mut sample)
+        });
+        read.map_err(|error| InputError::unreadable(Path::new(&*source.name), &error))?;
+        Ok(sample)
     }
 }
 
-impl TableSink for FileSample {
+impl RowSink for FileSample {
     fn add_row(&mut self, row: TableRow<'_>) -> ControlFlow<()> {
         if row.cells.iter().any(|cell| !cell.is_blank()) {
             let cells = row.cells.iter().map(TableCell::to_owned_cell);
@@ -115,9 +84,7 @@ impl TableSink for FileSample {
         self.position.line = line;
         self.bad.push(&self.position, None, None, message);
     }
-}
 
-impl ObjectSink for FileSample {
     fn table(&self) -> &'static FieldTable {
         self.kind.table()
     }
@@ -148,10 +115,4 @@ impl ObjectSink for FileSample {
         }
         self.rows.push(row);
     }
-
-    fn add_fault(&mut self, line: u64, message: Message) {
-        TableSink::add_fault(self, line, message);
-    }
-
-    fn warn(&mut self, _message: Message) {}
 }

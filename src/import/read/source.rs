@@ -10,9 +10,9 @@ use encoding_rs::{Encoding, UTF_8};
 use flate2::bufread::MultiGzDecoder;
 use strum::{Display, EnumString, VariantNames};
 
+use super::options::{InputError, ReadOptions, TextEncoding};
+pub use super::row_kind::RowKind;
 use crate::disk::Bounded;
-use crate::import::read::options::{InputError, ReadOptions, TextEncoding};
-pub use crate::import::read::row_kind::RowKind;
 
 /// A file format. Its name is the file name extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, VariantNames)]
@@ -86,22 +86,17 @@ impl Source {
             let unreadable = |error| InputError::unreadable(path, &error);
             if fs::metadata(path).map_err(unreadable)?.is_dir() {
                 let (shown, found) = (path.display(), Source::in_folder(path).map_err(unreadable)?);
+                let refused = |message| Err(InputError(Some(path.into()), message));
                 if options.kind.is_some() {
-                    return Err(InputError(
-                        Some(path.into()),
-                        format!(
-                            "a dataset (--dataset, or that of a recipe) applies to a file, and {shown} is a folder; give the file"
-                        ),
+                    return refused(format!(
+                        "a dataset (--dataset, or that of a recipe) applies to a file, and {shown} is a folder; give the file"
                     ));
                 }
                 if found.iter().all(|source| source.is_skipped) {
-                    return Err(InputError(
-                        Some(path.into()),
-                        format!(
-                            "the folder {shown} contains nothing to import; its files must be named `conferences`, `journals`, \
+                    return refused(format!(
+                        "the folder {shown} contains nothing to import; its files must be named `conferences`, `journals`, \
                          `organizations` or `tags` with `.jsonl`, `.json`, `.csv` (each also with `.gz`) or `.xlsx`, or \
                          `medfeed.xlsx`"
-                        ),
                     ));
                 }
                 sources.extend(found);

@@ -47,7 +47,7 @@ pub(in crate::import) enum RecordLink<F> {
     /// A name; for a tag, `Type: Name`.
     Label(String),
     /// The full object, which is created or updated.
-    Object(Curated<F>),
+    Object(Box<Curated<F>>),
 }
 
 impl<F: Fields> Statement<F> {
@@ -63,14 +63,20 @@ impl<F: Fields> Statement<F> {
         }
     }
 
-    /// Returns the content of the row in the field with this index.
-    pub fn content(&self, index: usize) -> CellContent {
-        match () {
+    /// Returns the content of the row in each field of the table.
+    pub fn contents(&self) -> impl Iterator<Item = CellContent> {
+        let values = self.fields.values().into_iter().enumerate();
+        values.map(|(index, value)| match () {
             () if !self.is_set[index] => CellContent::Absent,
-            () if self.is_null(index) => CellContent::Empty,
+            () if self.is_null_value(index, value) => CellContent::Empty,
             () if self.constants.contains(&index) => CellContent::Constant,
             () => CellContent::Value,
-        }
+        })
+    }
+
+    /// Returns true if the value of a field is a constant of the options.
+    pub fn is_constant(&self, index: usize) -> bool {
+        self.constants.contains(&index)
     }
 
     /// Notes that the value of a field is a constant of the options.
@@ -90,8 +96,8 @@ impl<F: Fields> Statement<F> {
 
     /// Counts the fields that the row fills. `counts` has an item for each field; `None` if no row has its column.
     pub fn count_filled(&self, counts: &mut [Option<u64>]) {
-        for (at, count) in counts.iter_mut().enumerate() {
-            match self.content(at) {
+        for (count, content) in counts.iter_mut().zip(self.contents()) {
+            match content {
                 CellContent::Absent | CellContent::Constant => {}
                 content => *count.get_or_insert(0) += u64::from(content == CellContent::Value),
             }
@@ -189,11 +195,15 @@ impl<F: Fields> Statement<F> {
 
     /// Returns true if the row has no value for the field with this index.
     pub fn is_null(&self, index: usize) -> bool {
+        !self.is_set[index] || self.is_null_value(index, self.fields.values()[index])
+    }
+
+    fn is_null_value(&self, index: usize, value: &dyn FieldValue) -> bool {
         // Links are resolved later.
         match F::table().fields[index].kind {
             ValueKind::Links(ReferenceKind::Organization) => self.organizations.is_empty(),
             ValueKind::Links(ReferenceKind::Tag) => self.tags.is_empty(),
-            _ => !self.is_set[index] || self.fields.values()[index].is_null(),
+            _ => value.is_null(),
         }
     }
 
@@ -236,7 +246,9 @@ fn read_links<F: ReferenceFields>(
     let before = faults.total();
     let read = items.into_iter().filter_map(|item| match item {
         Value::String(text) if !text.is_empty() => Some(RecordLink::Label(text)),
-        Value::Object(members) => read_object(members, field, faults).map(RecordLink::Object),
+        Value::Object(members) => {
+            read_object(members, field, faults).map(|object| RecordLink::Object(Box::new(object)))
+        }
         other if let Some(id) = id_of(&other) => Some(RecordLink::Id(id)),
         other => {
             let message = message!(

@@ -1,12 +1,14 @@
 //! Tables: a header and rows of cells, from CSV or from a workbook.
 
-use std::ops::{ControlFlow, RangeInclusive};
+use std::ops::ControlFlow;
 
-use crate::import::read::cells::{Container, Notation, TableCell};
-use crate::import::read::columns::{ColumnMeaning, Columns, identify_rows};
-use crate::import::read::loose::open_date;
-use crate::import::read::options::{ReadOptions, column_letters};
-use crate::import::read::table_row::RowReader;
+use super::cells::{Container, Notation, TableCell};
+use super::column_name::column_letters;
+use super::columns::{ColumnMeaning, Columns, identify_rows};
+use super::loose::open_date;
+use super::options::ReadOptions;
+use super::row_sink::{MergedCells, RowSink, TableRow};
+use super::table_row::RowReader;
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::FileRows;
 use crate::model::Fields;
@@ -17,26 +19,6 @@ use crate::model::message::{Message, message};
 /// The maximum number of rows above the header.
 pub(in crate::import) const MAX_ROWS_ABOVE: usize = 20;
 
-/// A row of a table.
-pub(in crate::import) struct TableRow<'a> {
-    /// The first line of the row, from 1.
-    pub line: u64,
-    pub cells: &'a [TableCell<'a>],
-    /// The merged cells of the row.
-    pub merged: Vec<MergedCells>,
-    /// A warning about the row.
-    pub warning: Option<&'static str>,
-}
-
-/// Merged cells of a row.
-pub(in crate::import) struct MergedCells {
-    pub columns: RangeInclusive<usize>,
-    /// Whether they are in several rows.
-    pub is_tall: bool,
-    /// The fault of a row that lacks their values.
-    pub fault: Message,
-}
-
 impl MergedCells {
     /// Returns true if a column that is read lacks the value, since the first cell has it.
     fn hide_values_of(&self, columns: &Columns<'_>) -> bool {
@@ -45,26 +27,17 @@ impl MergedCells {
     }
 }
 
-/// Takes the rows of a table, including the header.
-pub(in crate::import) trait TableSink {
-    /// Takes a row. Returns `Break` if no more rows are needed.
-    fn add_row(&mut self, row: TableRow<'_>) -> ControlFlow<()>;
-
-    /// Takes the reason why a row cannot be read.
-    fn add_fault(&mut self, line: u64, message: Message);
-}
-
-/// Reads the rows of a table, including the header.
+/// Reads the rows of a table, including the header, or the objects of a list.
 pub(in crate::import) struct TableReader<'r, 'a, F> {
-    rows: &'r mut FileRows<'a, F>,
-    header: HeaderState<'a>,
+    pub(super) rows: &'r mut FileRows<'a, F>,
+    pub(super) header: HeaderState<'a>,
     /// Whether a column cannot be read. Then missing values in rows are not reported, since that column may contain
     /// them.
     is_incomplete: bool,
     /// The number of rows after the header that are not empty, with those that cannot be read or are left out.
-    row_count: usize,
-    /// The line of the header.
-    header_line: u64,
+    pub(super) row_count: usize,
+    /// The line of the header of a table.
+    header_line: Option<u64>,
     /// The line at which the last row ends.
     last_line: u64,
     /// Whether the last row is below an empty row, and has few cells.
@@ -72,17 +45,25 @@ pub(in crate::import) struct TableReader<'r, 'a, F> {
     /// Whether a row has several values.
     has_full_row: bool,
     /// The notation of all cells.
-    notation: Notation,
+    pub(super) notation: Notation,
 }
 
-enum HeaderState<'a> {
+pub(super) enum HeaderState<'a> {
     /// The lines and cells of the rows so far: text above the header, or a header that identifies no rows.
     Searching(Vec<(u64, Vec<String>)>),
-    /// The columns, or `None` if the header is unusable.
+    /// The columns, or `None` if the header is unusable. Those of objects are the members of the last one.
     Found(Option<Columns<'a>>),
 }
 
-impl<F: Fields> TableSink for TableReader<'_, '_, F> {
+impl<F: Fields> RowSink for TableReader<'_, '_, F> {
+    fn table(&self) -> &'static FieldTable {
+        F::table()
+    }
+
+    fn add_object(&mut self, line: u64, text: &[u8]) {
+        self.read_object(line, text);
+    }
+
     fn add_row(&mut self, row: TableRow<'_>) -> ControlFlow<()> {
         let filled = row.cells.iter().filter(|cell| !cell.is_blank()).count();
         if filled == 0 {
@@ -119,6 +100,10 @@ impl<F: Fields> TableSink for TableReader<'_, '_, F> {
         self.row_count += 1;
         self.rows.add_file_fault(line, message);
     }
+
+    fn warn(&mut self, message: Message) {
+        self.rows.warn(None, message);
+    }
 }
 
 impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
@@ -129,7 +114,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             header: HeaderState::Searching(Vec::new()),
             is_incomplete: false,
             row_count: 0,
-            header_line: 0,
+            header_line: None,
             last_line: 0,
             is_below: false,
             has_full_row: false,
@@ -174,7 +159,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             self.rows.warn(Some(line), message.into());
         }
         self.row_count += 1;
-        if !columns.pass_filters(cells) {
+        if !columns.pass_filters(None, cells) {
             self.rows.effects.left_out += 1;
             return;
         }
@@ -224,7 +209,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         is_heading.then_some("has one value, so it is skipped as a heading or a note")
     }
 
-    /// Ends the table. Returns the number of rows after the header.
+    /// Ends the part. Returns the number of rows after the header, or of objects.
     pub fn finish(mut self) -> usize {
         if let HeaderState::Searching(above) = &self.header
             && !above.is_empty()
@@ -232,7 +217,8 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             self.row_count += above.len() - 1;
             let _ = self.report_missing_id();
         }
-        self.rows.warn_of_ignored(Some(self.header_line), "column");
+        let what = self.notation.container.column();
+        self.rows.warn_of_ignored(self.header_line, what);
         self.row_count
     }
 
@@ -242,13 +228,10 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             return ControlFlow::Continue(());
         };
         let options = self.rows.options;
-        above.push((
-            line,
-            cells
-                .iter()
-                .map(|cell| cell.text.chars().take(300).collect())
-                .collect(),
-        ));
+        let texts = cells
+            .iter()
+            .map(|cell| cell.text.chars().take(300).collect());
+        above.push((line, texts.collect()));
         let Some(title_rows) = above.len().checked_sub(options.header_rows.unwrap_or(1)) else {
             return ControlFlow::Continue(());
         };
@@ -277,18 +260,15 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
                 ControlFlow::Continue(())
             };
         }
-        if let (Some((first, _)), Some((last, _))) =
-            (above[..title_rows].first(), above[..title_rows].last())
-        {
+        if let [(first, _), ..] = &above[..title_rows] {
+            let last = &above[title_rows - 1].0;
             let lines = if first == last {
                 format!("line {first}")
             } else {
                 format!("lines {first} to {last}")
             };
-            self.rows.warn(
-                Some(line),
-                message!("the rows above the header ({lines}) are ignored"),
-            );
+            let message = message!("the rows above the header ({lines}) are ignored");
+            self.rows.warn(Some(line), message);
         }
         match options.header_rows {
             None | Some(1) => self.read_header(line, cells),
@@ -306,11 +286,8 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         let (mut columns, mut is_incomplete) = (None, false);
         self.rows.add(line, |faults| {
             columns = Columns::read::<F>(cells, options, container, faults);
-            if let Some(columns) = &mut columns {
-                columns.find_filters(options, faults);
-                if container == Container::OldSheet {
-                    refuse_prices(F::table(), columns, faults);
-                }
+            if let (Some(columns), Container::OldSheet) = (&columns, container) {
+                refuse_prices(F::table(), columns, faults);
             }
             is_incomplete = faults.has_fault();
             None
@@ -323,7 +300,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         if container == Container::OldSheet {
             self.rows.warn(None, NO_FORMATS.into());
         }
-        self.header_line = line;
+        self.header_line = Some(line);
         self.is_incomplete = is_incomplete;
         let is_readable = columns.is_some();
         self.header = HeaderState::Found(columns);
@@ -356,16 +333,13 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
                 .map(|text| TableCell::text(text.as_str()))
                 .collect();
             if self.read_header(*line, &cells).is_continue() {
-                let names_letters = options.columns.iter();
-                let message = match names_letters
-                    .filter_map(|given| given.value.column.index)
-                    .next()
-                {
-                    Some(_) => {
+                let mut columns = options.columns.iter();
+                let message = match columns.any(|given| given.value.column.index.is_some()) {
+                    true => {
                         "no row has the name of a column, and letters such as `=A` fit any row; write in a recipe whether the \
                          file has a header: `header_rows = 0`, or `header_rows = 1`"
                     }
-                    None => "is not a header; the first row must name the columns, including `id`",
+                    false => "is not a header; the first row must name the columns, including `id`",
                 };
                 self.rows.add_file_fault(*line, message);
             }

@@ -2,6 +2,7 @@
 //! checks the hash, because redb verifies no checksums then.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 
 use redb::{ReadableTable, TableError};
 use serde::de::DeserializeOwned;
@@ -214,24 +215,34 @@ pub(in crate::store) struct RecordRow<F> {
 
 impl<F: Fields> RecordRow<F> {
     /// Decodes the row of `log` at a seq.
-    pub fn open(seq: u64, (id, stored, text): LogValue<'_>) -> Result<RecordRow<F>, StoreError> {
-        let damaged = |detail: String| {
-            StoreError::damaged(
-                "log",
-                format!("the row of {} at seq {seq}: {detail}", F::STEM),
-            )
-        };
-        let id = Id::try_from(id).map_err(|error| damaged(format!("id {id}: {error}")))?;
-        if hash(text) != stored {
-            return Err(damaged("it does not match its hash".to_owned()));
-        }
-        let (record, updated_at) = json::read_record(id, text).map_err(damaged)?;
+    pub fn open(seq: u64, row: LogValue<'_>) -> Result<RecordRow<F>, StoreError> {
+        let (id, text) = verified_text(F::STEM, seq, row)?;
+        let (record, updated_at) =
+            json::read_record(id, text).map_err(|detail| damaged_row(F::STEM, seq, detail))?;
         Ok(RecordRow {
             seq,
             updated_at,
             record,
         })
     }
+}
+
+pub(in crate::store) fn damaged_row(kind: &str, seq: u64, detail: impl Display) -> StoreError {
+    StoreError::damaged("log", format!("the row of {kind} at seq {seq}: {detail}"))
+}
+
+/// Returns the id and the JSON of a row of `log`. The JSON matches its hash.
+pub(in crate::store) fn verified_text<'a>(
+    kind: &str,
+    seq: u64,
+    (id, stored, text): LogValue<'a>,
+) -> Result<(Id, &'a [u8]), StoreError> {
+    let id = Id::try_from(id)
+        .map_err(|error| damaged_row(kind, seq, format_args!("id {id}: {error}")))?;
+    if hash(text) != stored {
+        return Err(damaged_row(kind, seq, "it does not match its hash"));
+    }
+    Ok((id, text))
 }
 
 /// Serializes a value, with a hash in front.

@@ -2,16 +2,16 @@
 
 use std::cmp::Reverse;
 
-use crate::import::read::cells::Notation;
-use crate::import::read::dates::DateOrder;
-use crate::import::read::draft::content::{
+use super::content::{
     DraftColumn, days_in, has_issn, is_absence, is_address, is_data, is_place, is_range,
 };
-use crate::import::read::draft::currency::{currency_column, is_dollar, names_other_currency};
-use crate::import::read::draft::names::{KnownName, known_name, price_name, year_of};
-use crate::import::read::options::{ISSN_COLUMNS, fields_named};
+use super::currency::{currency_column, is_dollar, names_other_currency};
+use super::names::{KnownName, known_name, price_name, year_of};
+use crate::import::read::cells::Notation;
+use crate::import::read::dates::DateOrder;
+use crate::import::read::options::{ISSN_COLUMNS, field_named};
 use crate::import::read::row_kind::RowKind;
-use crate::import::read::table_row::split_at_signs;
+use crate::import::read::shared_cells::split_at_signs;
 
 /// Fields that a column may contain.
 #[derive(Debug)]
@@ -68,23 +68,13 @@ pub(super) fn assign(
         assigned.give(candidate);
     }
     assigned.add_condition();
-    if assigned.column_of("url").is_none()
-        && let Some(column) = assigned
-            .columns
-            .iter_mut()
-            .find(|column| column.fields == ["name"])
-        && column.cells.iter().any(|cell| cell.link.is_some())
-    {
-        column.fields.push("url");
-    }
-    if assigned.column_of("year").is_none()
-        && let Some(column) = assigned
-            .columns
-            .iter_mut()
-            .find(|column| column.fields.first() == Some(&"start_date"))
-    {
-        column.fields.push("year");
-    }
+    let has_link = |column: &DraftColumn| column.cells.iter().any(|cell| cell.link.is_some());
+    assigned.add_to("url", |column| {
+        column.fields == ["name"] && has_link(column)
+    });
+    assigned.add_to("year", |column| {
+        column.fields.first() == Some(&"start_date")
+    });
     assigned
 }
 
@@ -228,7 +218,7 @@ fn sort(candidates: &mut [Candidate], columns: &[DraftColumn]) {
 impl Assigned {
     /// Gives a column its fields, unless other columns have them. Several columns may have one list.
     fn give(&mut self, candidate: Candidate) {
-        let is_list = fields_named(candidate.fields[0]).any(|field| field.kind.is_list());
+        let is_list = field_named(candidate.fields[0]).is_some_and(|field| field.kind.is_list());
         let other = candidate
             .fields
             .iter()
@@ -239,6 +229,15 @@ impl Assigned {
                 self.columns[candidate.column].reason = Some(reason);
             }
             _ => self.columns[candidate.column].fields = candidate.fields,
+        }
+    }
+
+    /// Adds a field that no column has to the first column that may have it.
+    fn add_to(&mut self, field: &'static str, may_have: impl Fn(&DraftColumn) -> bool) {
+        let is_missing = self.column_of(field).is_none();
+        let column = self.columns.iter_mut().find(|column| may_have(column));
+        if let Some(column) = column.filter(|_| is_missing) {
+            column.fields.push(field);
         }
     }
 

@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 
 use jiff::civil::Date;
 
+use super::names::year_of;
 use crate::import::lint::{is_area, is_placeholder, may_be_name};
+use crate::import::read::cell_text::web_address;
 use crate::import::read::cells::{DecimalSign, Notation, TableCell, normalize};
 use crate::import::read::dates::{DateOrder, date_range};
-use crate::import::read::draft::names::year_of;
 use crate::import::read::loose::{
     PlaceEnd, issns, open_date, place_end, without_mode, without_time,
 };
-use crate::import::read::options::{ISSN_COLUMNS, fields_named};
-use crate::import::read::table_row::{split_at_signs, web_address};
+use crate::import::read::options::{ISSN_COLUMNS, field_named};
+use crate::import::read::shared_cells::split_at_signs;
 use crate::model::country::is_country;
 use crate::model::field::Field;
 use crate::model::fold::{comparable, is_blank};
@@ -82,7 +83,7 @@ impl DraftColumn {
     /// Returns the number of cells that say something, and how many of these the fields can have. A word in a column of
     /// numbers or dates says that there is none.
     pub fn shares(&self, fields: &[&str], notation: &Notation) -> (usize, usize) {
-        let kind = fields_named(fields[0]).next().map(|field| field.kind);
+        let kind = field_named(fields[0]).map(|field| field.kind);
         let has_digits = matches!(
             kind,
             Some(ValueKind::Number | ValueKind::Integer | ValueKind::Year | ValueKind::Date)
@@ -129,7 +130,7 @@ pub(super) fn are_taken(fields: &[&str], cell: &TableCell<'_>, notation: &Notati
         ["url"] => is_address(text) || cell.link.is_some(),
         [column, ..] if ISSN_COLUMNS.contains(column) => has_issn(text),
         ["start_date", _, ..] => is_range(text) || open_date(text).is_some(),
-        [column, ..] => fields_named(column).any(|field| is_taken(field, cell, notation)),
+        [column, ..] => field_named(column).is_some_and(|field| is_taken(field, cell, notation)),
         [] => false,
     }
 }

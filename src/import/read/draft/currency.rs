@@ -1,6 +1,6 @@
 //! Currencies of prices. Only prices in US dollars have a field.
 
-use crate::import::read::draft::content::DraftColumn;
+use super::content::DraftColumn;
 use crate::model::fold::fold;
 
 const DOLLARS: &str = "usd|us$|$|us dollar|us dollars|us-dollar|dollar|dollars|u.s. dollar";

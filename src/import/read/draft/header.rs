@@ -1,9 +1,9 @@
 //! Finds the header of a table, and its columns.
 
+use super::content::{DraftColumn, is_data};
+use super::names::{is_known_name, year_of};
 use crate::import::read::cells::TableCell;
-use crate::import::read::draft::content::{DraftColumn, is_data};
-use crate::import::read::draft::names::{is_known_name, year_of};
-use crate::import::read::options::column_letters;
+use crate::import::read::column_name::column_letters;
 use crate::import::read::row_kind::RowKind;
 use crate::import::read::tabular::{MAX_ROWS_ABOVE, joined_header};
 use crate::model::fold::{comparable, is_blank};

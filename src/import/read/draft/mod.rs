@@ -19,19 +19,16 @@ use std::io;
 use std::path::Path;
 
 use crate::import::findings::Findings;
-use crate::import::read::cells::{Container, DecimalSign};
-use crate::import::read::dates::DateOrder;
-use crate::import::read::draft::assign::{Assigned, assign};
-use crate::import::read::draft::header::{Header, columns};
-use crate::import::read::draft::notation::{
-    Reading, date_order, decimal_sign, empty_in_field, empty_texts, list_separator,
-};
+use crate::import::read::cells::Container;
 use crate::import::read::options::{InputError, ReadOptions};
 use crate::import::read::sample::FileSample;
 use crate::import::read::source::{RowKind, Source, SourceContent};
 use crate::import::read::workbook::Workbook;
 use crate::model::flat;
 use crate::model::fold::comparable;
+use assign::{Assigned, assign};
+use header::{Header, columns};
+use notation::{Reading, date_order, decimal_sign, empty_in_field, empty_texts, list_separator};
 
 /// Drafts a recipe for a file. If no sheet of a workbook is chosen, it is for the one with most columns that are read.
 /// Returns `None` if no row is found, with the faults of reading.
@@ -40,43 +37,36 @@ pub fn draft_recipe(
     kind: RowKind,
     sheet: Option<&str>,
 ) -> Result<(Option<Draft>, Findings), InputError> {
-    let mut sheets = match sheet {
+    let sheets = match sheet {
         Some(sheet) => vec![sheet.to_owned()],
         None => sheets_of(source)
             .map_err(|error| InputError::unreadable(Path::new(&*source.name), &error))?,
     };
-    let needs_sheet = sheet.is_some() || sheets.len() > 1;
-    if sheets.is_empty() {
-        sheets.push(String::new());
+    if sheet.is_none() && sheets.len() < 2 {
+        let sample = FileSample::read(source, kind, &[])?;
+        return Ok((sample.draft(), sample.bad));
     }
-    let mut best: Option<(usize, Draft)> = None;
+    let mut drafts = Vec::new();
     let mut bad = Findings::default();
-    for (at, sheet) in sheets.iter().enumerate() {
-        let chosen = if needs_sheet {
-            std::slice::from_ref(sheet)
-        } else {
-            &[]
-        };
-        let sample = FileSample::read(source, kind, chosen)?;
-        let draft = sample.draft();
+    for sheet in &sheets {
+        let sample = FileSample::read(source, kind, std::slice::from_ref(sheet))?;
         bad.extend(sample.bad.kept().iter().cloned());
-        let count = |draft: &Draft| (draft.has_name(), draft.mapped_count());
-        if let Some(draft) = draft
-            && best
-                .as_ref()
-                .is_none_or(|(_, best)| count(&draft) > count(best))
-        {
-            best = Some((at, draft));
-        }
+        drafts.extend(sample.draft().map(|draft| {
+            Draft {
+                sheet: Some(sheet.clone()),
+                other_sheets: sheets
+                    .iter()
+                    .filter(|other| *other != sheet)
+                    .cloned()
+                    .collect(),
+                ..draft
+            }
+        }));
     }
-    let draft = best.map(|(at, draft)| {
-        if !needs_sheet {
-            return draft;
-        }
-        let sheet = sheets.remove(at);
-        draft.with_sheet(sheet, sheets)
-    });
-    Ok((draft, bad))
+    // In reverse, since `max_by_key` returns the last maximum.
+    let drafts = drafts.into_iter().rev();
+    let best = drafts.max_by_key(|draft| (draft.has_name(), draft.mapped_count()));
+    Ok((best, bad))
 }
 
 /// Returns the names of the sheets of a workbook that are visible; none for another file.
@@ -101,9 +91,9 @@ pub struct Draft {
     /// Whether the file has the columns of an export. Then its ids are those of the database.
     is_export: bool,
     assigned: Assigned,
-    decimal: Reading<DecimalSign>,
-    dates: Reading<DateOrder>,
-    separator: Reading<&'static str>,
+    decimal: Reading,
+    dates: Reading,
+    separator: Reading,
     empty: Vec<&'static str>,
     /// The texts that count as empty in a field, with the numbers of their cells.
     empty_in: Vec<(&'static str, Vec<(String, usize)>)>,
@@ -165,14 +155,5 @@ impl Draft {
     pub fn mapped_count(&self) -> usize {
         let columns = self.assigned.columns.iter();
         columns.filter(|column| !column.fields.is_empty()).count()
-    }
-
-    /// Sets the sheet that was drafted, and the names of the other sheets.
-    pub fn with_sheet(self, sheet: String, other_sheets: Vec<String>) -> Draft {
-        Draft {
-            sheet: Some(sheet),
-            other_sheets,
-            ..self
-        }
     }
 }

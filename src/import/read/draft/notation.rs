@@ -2,23 +2,24 @@
 
 use std::collections::BTreeMap;
 
+use super::content::{
+    DraftColumn, are_taken, days_in, has_issn, is_absence, is_value, is_word_for_none,
+};
 use crate::import::lint::{is_area, may_be_name};
 use crate::import::read::cells::{DecimalSign, Notation};
 use crate::import::read::dates::DateOrder;
-use crate::import::read::draft::content::{
-    DraftColumn, are_taken, days_in, has_issn, is_absence, is_value, is_word_for_none,
-};
-use crate::import::read::options::{ISSN_COLUMNS, fields_named};
+use crate::import::read::loose::is_zero;
+use crate::import::read::options::{ISSN_COLUMNS, field_named};
 use crate::model::value::ValueKind;
 use crate::model::value::text::ITEM_SEPARATOR;
 
 /// What the cells say about an option.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Reading<T> {
+pub(super) enum Reading {
     /// The file can be read without it.
     NotNeeded,
     /// The cells have one meaning with this value only.
-    One(T),
+    One(&'static str),
     /// The cells have several meanings, or contradict each other: their number, and one of them.
     Open(usize, String),
 }
@@ -26,20 +27,16 @@ pub(super) enum Reading<T> {
 /// The kind of the values of a column with one field.
 fn kind_of(column: &DraftColumn) -> Option<ValueKind> {
     let field = column.fields.first()?;
-    fields_named(field).next().map(|field| field.kind)
+    field_named(field).map(|field| field.kind)
 }
 
 /// Returns the decimal sign of the numbers.
-pub(super) fn decimal_sign(columns: &[DraftColumn], notation: &Notation) -> Reading<DecimalSign> {
+pub(super) fn decimal_sign(columns: &[DraftColumn], notation: &Notation) -> Reading {
     let mut open = Vec::new();
     let mut points = 0;
     let mut commas = 0;
     for column in columns {
-        let Some(field) = column
-            .fields
-            .first()
-            .and_then(|name| fields_named(name).next())
-        else {
+        let Some(field) = column.fields.first().and_then(|name| field_named(name)) else {
             continue;
         };
         if field.kind != ValueKind::Number {
@@ -57,9 +54,9 @@ pub(super) fn decimal_sign(columns: &[DraftColumn], notation: &Notation) -> Read
         }
     }
     match (points, commas) {
-        (0, 1..) => Reading::One(DecimalSign::Comma),
+        (0, 1..) => Reading::One("comma"),
         _ if open.is_empty() => Reading::NotNeeded,
-        (1.., 0) => Reading::One(DecimalSign::Point),
+        (1.., 0) => Reading::One("point"),
         _ => Reading::Open(open.len(), open.swap_remove(0)),
     }
 }
@@ -84,7 +81,7 @@ fn sign_of(text: &str) -> Option<DecimalSign> {
 }
 
 /// Returns the order of day and month in dates.
-pub(super) fn date_order(columns: &[DraftColumn]) -> Reading<DateOrder> {
+pub(super) fn date_order(columns: &[DraftColumn]) -> Reading {
     let mut open = Vec::new();
     let mut days_first = 0;
     let mut months_first = 0;
@@ -106,16 +103,16 @@ pub(super) fn date_order(columns: &[DraftColumn]) -> Reading<DateOrder> {
     }
     match (days_first, months_first) {
         _ if open.is_empty() && needs_any == 0 => Reading::NotNeeded,
-        (0, 1..) => Reading::One(DateOrder::Mdy),
-        (1.., 0) => Reading::One(DateOrder::Dmy),
-        (0, 0) if open.is_empty() => Reading::One(DateOrder::Dmy),
+        (0, 1..) => Reading::One("mdy"),
+        (1.., 0) => Reading::One("dmy"),
+        (0, 0) if open.is_empty() => Reading::One("dmy"),
         _ if open.is_empty() => Reading::NotNeeded,
         _ => Reading::Open(open.len(), open.swap_remove(0)),
     }
 }
 
 /// Returns the separator of list items.
-pub(super) fn list_separator(columns: &[DraftColumn]) -> Reading<&'static str> {
+pub(super) fn list_separator(columns: &[DraftColumn]) -> Reading {
     let is_list = |column: &&DraftColumn| kind_of(column).is_some_and(ValueKind::is_list);
     let lists = columns.iter().filter(is_list);
     let cells = lists.flat_map(|column| &column.cells);
@@ -208,7 +205,7 @@ pub(super) fn empty_in_field<'c>(
             () if is_absence(field, text) => true,
             () if is_text => false,
             () if ISSN_COLUMNS.contains(&field) => {
-                is_filler(text) || *count > 1 && !has_issn(text) && !may_be_data
+                is_zero(text) || *count > 1 && !has_issn(text) && !may_be_data
             }
             () => {
                 let may_be_gap = *count > 1 || is_word_for_none(text);
@@ -217,11 +214,6 @@ pub(super) fn empty_in_field<'c>(
         }
     });
     found
-}
-
-/// Returns true for a text that fills the place of an ISSN: zeros.
-fn is_filler(text: &str) -> bool {
-    text.contains('0') && text.chars().all(|sign| matches!(sign, '0' | '-'))
 }
 
 #[cfg(test)]
@@ -241,14 +233,13 @@ mod tests {
 
     #[test]
     fn numbers_show_their_decimal_sign() {
-        use DecimalSign::{Comma, Point};
         let open = |count, text: &str| Reading::Open(count, text.to_owned());
         let cases = [
             ("4.2~1.25", Reading::NotNeeded),
-            ("22,797~0,319", Reading::One(Comma)),
-            ("22,797~1.234,5", Reading::One(Comma)),
-            ("1,234~1,234.5", Reading::One(Point)),
-            ("1,234~0.5", Reading::One(Point)),
+            ("22,797~0,319", Reading::One("comma")),
+            ("22,797~1.234,5", Reading::One("comma")),
+            ("1,234~1,234.5", Reading::One("point")),
+            ("1,234~0.5", Reading::One("point")),
             ("1,234~5", open(1, "1,234")),
             ("1,234~0.5~0,7", open(2, "1,234")),
             ("12~", Reading::NotNeeded),
@@ -261,14 +252,13 @@ mod tests {
 
     #[test]
     fn dates_show_the_order_of_day_and_month() {
-        use DateOrder::{Dmy, Mdy};
         let cases = [
             ("2026-03-15~15 March 2026", Reading::NotNeeded),
-            ("3/4/2026~15/4/2026", Reading::One(Dmy)),
-            ("3/4/2026~4/15/2026", Reading::One(Mdy)),
+            ("3/4/2026~15/4/2026", Reading::One("dmy")),
+            ("3/4/2026~4/15/2026", Reading::One("mdy")),
             ("3/4/2026~5/4/2026", Reading::Open(2, "3/4/2026".to_owned())),
             ("15/4/2026~16/4/2026", Reading::NotNeeded),
-            ("15-Mar-26", Reading::One(Dmy)),
+            ("15-Mar-26", Reading::One("dmy")),
             (
                 "3/4/2026~13/4/2026~4/13/2026",
                 Reading::Open(1, "3/4/2026".to_owned()),

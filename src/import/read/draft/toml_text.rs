@@ -1,12 +1,10 @@
 //! The text of a drafted recipe.
 
-use std::fmt::Display;
-
+use super::Draft;
+use super::content::{DraftColumn, kind_of_cells};
+use super::names::year_of;
+use super::notation::Reading;
 use crate::import::findings::cut;
-use crate::import::read::draft::Draft;
-use crate::import::read::draft::content::{DraftColumn, kind_of_cells};
-use crate::import::read::draft::names::year_of;
-use crate::import::read::draft::notation::Reading;
 use crate::import::read::options::ISSN_COLUMNS;
 use crate::import::read::row_kind::RowKind;
 use crate::model::fold::comparable;
@@ -16,56 +14,123 @@ use crate::model::value::json::push_json;
 /// The maximum length of a cell in a comment.
 const MAX_CELL_CHARS: usize = 40;
 
+/// The lines of a recipe.
+#[derive(Default)]
+struct Lines(Vec<String>);
+
+impl Lines {
+    fn push(&mut self, line: impl Into<String>) {
+        self.0.push(line.into());
+    }
+
+    /// Adds a line with a comment, which may be empty.
+    fn push_with(&mut self, line: String, comment: &str) {
+        let sign = if comment.is_empty() { "" } else { "    # " };
+        self.push(format!("{line}{sign}{comment}"));
+    }
+
+    /// Adds a list with a comment for each text.
+    fn push_list(&mut self, key: &str, texts: impl Iterator<Item = (String, String)>) {
+        self.push(format!("{key} = ["));
+        for (text, comment) in texts {
+            self.push_with(format!("    {},", quoted(&text)), &comment);
+        }
+        self.push("]");
+    }
+
+    /// Adds an option, or asks for it in a comment.
+    fn push_reading(&mut self, key: &str, reading: &Reading, choice: &str) {
+        match reading {
+            Reading::NotNeeded => {}
+            Reading::One(value) => self.push(format!("{key} = {}", quoted(value))),
+            Reading::Open(count, text) => self.push(format!(
+                "# {key} =     # write {choice}: {}, such as `{}`, may mean both",
+                cells(*count),
+                shown(text)
+            )),
+        }
+    }
+}
+
 impl Draft {
     /// Returns the recipe as TOML, without the comments at its head.
     pub fn to_toml(&self) -> String {
-        let mut lines = vec![format!("dataset = \"{}\"", self.kind)];
-        lines.extend(
-            self.encoding.map(|name| {
-                format!("encoding = \"{name}\"    # a guess: check the accented letters")
-            }),
-        );
-        self.write_sheet(&mut lines);
-        match self.header_rows {
-            0 => lines.push(
-                "header_rows = 0    # the first row looks like those below; if it has the names of the columns, write 1"
-                    .to_owned(),
-            ),
-            1 => {}
-            rows => lines.push(format!("header_rows = {rows}")),
+        let mut lines = Lines::default();
+        lines.push(format!("dataset = \"{}\"", self.kind));
+        if let Some(name) = self.encoding {
+            let comment = "a guess: check the accented letters";
+            lines.push_with(format!("encoding = \"{name}\""), comment);
         }
+        self.write_table(&mut lines);
         self.write_match(&mut lines);
-        self.write_notation(&mut lines);
+        lines.push_reading("decimal", &self.decimal, "\"comma\" or \"point\"");
+        lines.push_reading("dates", &self.dates, "\"dmy\" or \"mdy\"");
+        let choice = "\",\" if they are several items";
+        lines.push_reading("list_separator", &self.separator, choice);
+        if !self.empty.is_empty() {
+            lines.push(format!("empty = [{}]", quoted_list(&self.empty)));
+        }
         self.write_ignored(&mut lines);
         if self.has("organizations") {
-            lines.push("create_links = true    # creates unknown organizations".to_owned());
+            let comment = "creates unknown organizations";
+            lines.push_with("create_links = true".to_owned(), comment);
         }
-        self.write_columns(&mut lines);
+        lines.push("\n[columns]");
+        for column in &self.assigned.columns {
+            let name = quoted(&column.name);
+            match (&*column.fields, quoted_list(&column.fields)) {
+                ([], _) => {}
+                ([_], field) => lines.push(format!("{name} = {field}")),
+                (_, fields) => lines.push(format!("{name} = [{fields}]")),
+            }
+        }
         self.write_constants(&mut lines);
-        self.write_empty_in(&mut lines);
-        self.write_conditions(&mut lines);
-        lines.join("\n") + "\n"
+        if !self.empty_in.is_empty() {
+            lines.push("\n[empty_in]");
+        }
+        for (field, texts) in &self.empty_in {
+            let texts = texts.iter();
+            lines.push_list(
+                field,
+                texts.map(|(text, count)| (text.clone(), cells(*count))),
+            );
+        }
+        for (field, column, values) in &self.assigned.conditions {
+            let name = quoted(&self.assigned.columns[*column].name);
+            lines.push(format!(
+                "\n[where.{field}]\n{name} = [{}]",
+                quoted_list(values)
+            ));
+        }
+        lines.0.join("\n") + "\n"
     }
 
     fn has(&self, field: &str) -> bool {
         self.assigned.column_of(field).is_some()
     }
 
-    fn write_sheet(&self, lines: &mut Vec<String>) {
-        let Some(sheet) = &self.sheet else { return };
-        let others: Vec<String> = self.other_sheets.iter().map(|name| quoted(name)).collect();
-        let remark = if others.is_empty() {
-            String::new()
-        } else {
-            format!(
-                "    # a list of names reads several; others: {}",
-                others.join(", ")
-            )
+    /// Writes the sheet and the number of header rows.
+    fn write_table(&self, lines: &mut Lines) {
+        if let Some(sheet) = &self.sheet {
+            let others = quoted_list(&self.other_sheets);
+            let comment = match &*others {
+                "" => others,
+                _ => format!("a list of names reads several; others: {others}"),
+            };
+            lines.push_with(format!("sheet = {}", quoted(sheet)), &comment);
+        }
+        let comment = match self.header_rows {
+            0 => {
+                "the first row looks like those below; if it has the names of the columns, write 1"
+            }
+            _ => "",
         };
-        lines.push(format!("sheet = {}{remark}", quoted(sheet)));
+        if self.header_rows != 1 {
+            lines.push_with(format!("header_rows = {}", self.header_rows), comment);
+        }
     }
 
-    fn write_match(&self, lines: &mut Vec<String>) {
+    fn write_match(&self, lines: &mut Lines) {
         let matching = match self.kind {
             _ if self.is_export => {
                 "# The file has the columns of an export, so its ids are those of the database."
@@ -82,97 +147,46 @@ impl Draft {
             }
             RowKind::Conferences => "match = [[\"name\", \"year\"]]",
         };
-        lines.push(matching.to_owned());
+        lines.push(matching);
         if !matching.starts_with("match") {
             return;
         }
+        let kind = self.kind;
         lines.push(format!(
-            "# new = false    # leaves out rows that match none of the stored {}",
-            self.kind
+            "# new = false    # leaves out rows that match none of the stored {kind}"
         ));
         let columns = self.assigned.columns.iter();
         let mut fields: Vec<&str> = columns.flat_map(|column| &column.fields).copied().collect();
         fields.retain(|field| *field != "name" && !ISSN_COLUMNS.contains(field));
-        if self.metric_year().is_some() {
-            fields.push("impact_factor_year");
-        }
+        fields.extend(self.metric_year().map(|_| "impact_factor_year"));
         fields.dedup();
         if !fields.is_empty() {
             lines.push(format!(
-                "# update = [{}]    # stored {} take only these fields",
-                quoted_list(&fields),
-                self.kind
+                "# update = [{}]    # stored {kind} take only these fields",
+                quoted_list(&fields)
             ));
         }
     }
 
-    fn write_notation(&self, lines: &mut Vec<String>) {
-        let sign = |sign| format!("{sign:?}").to_lowercase();
-        let decimal = match &self.decimal {
-            Reading::One(found) => Reading::One(sign(found)),
-            Reading::Open(count, text) => Reading::Open(*count, text.clone()),
-            Reading::NotNeeded => Reading::NotNeeded,
-        };
-        write_reading(lines, "decimal", &decimal, "\"comma\" or \"point\"");
-        write_reading(lines, "dates", &self.dates, "\"dmy\" or \"mdy\"");
-        let separator = match &self.separator {
-            Reading::One("\n") => Reading::One("\\n"),
-            Reading::One(sign) => Reading::One(*sign),
-            Reading::Open(count, text) => Reading::Open(*count, text.clone()),
-            Reading::NotNeeded => Reading::NotNeeded,
-        };
-        write_reading(
-            lines,
-            "list_separator",
-            &separator,
-            "\",\" if they are several items",
-        );
-        if !self.empty.is_empty() {
-            lines.push(format!("empty = [{}]", quoted_list(&self.empty)));
-        }
-    }
-
-    fn write_ignored(&self, lines: &mut Vec<String>) {
+    fn write_ignored(&self, lines: &mut Lines) {
         let is_used = |at: usize| {
             let mut conditions = self.assigned.conditions.iter();
             conditions.any(|(_, column, _)| *column == at)
         };
         let columns = self.assigned.columns.iter().enumerate();
-        let ignored: Vec<&DraftColumn> = columns
-            .filter(|(at, column)| column.fields.is_empty() && !is_used(*at))
-            .map(|(_, column)| column)
-            .filter(|column| !(self.is_export && comparable(&column.name) == "id"))
-            .collect();
-        if ignored.is_empty() {
-            return;
-        }
-        lines.push("ignore = [".to_owned());
-        for column in ignored {
-            lines.push(format!(
-                "    {},    # {}",
-                quoted(&column.name),
-                described(column)
-            ));
-        }
-        lines.push("]".to_owned());
-    }
-
-    fn write_columns(&self, lines: &mut Vec<String>) {
-        lines.push("\n[columns]".to_owned());
-        for column in &self.assigned.columns {
-            match &*column.fields {
-                [] => {}
-                [only] => lines.push(format!("{} = {}", quoted(&column.name), quoted(only))),
-                several => lines.push(format!(
-                    "{} = [{}]",
-                    quoted(&column.name),
-                    quoted_list(several)
-                )),
-            }
+        let ignored = columns.filter(|(at, column)| {
+            let is_id = self.is_export && comparable(&column.name) == "id";
+            column.fields.is_empty() && !is_used(*at) && !is_id
+        });
+        let mut ignored = ignored
+            .map(|(_, column)| (column.name.clone(), described(column)))
+            .peekable();
+        if ignored.peek().is_some() {
+            lines.push_list("ignore", ignored);
         }
     }
 
-    fn write_constants(&self, lines: &mut Vec<String>) {
+    fn write_constants(&self, lines: &mut Lines) {
         let mut constants = Vec::new();
         if self.kind == RowKind::Conferences {
             let statuses = [
@@ -188,10 +202,8 @@ impl Draft {
             let missing = statuses.into_iter().filter(|name| !is_full(name));
             constants.extend(missing.map(|name| format!("{name} = \"check\"")));
         }
-        constants.extend(
-            self.metric_year()
-                .map(|year| format!("impact_factor_year = {year}")),
-        );
+        let year = self.metric_year();
+        constants.extend(year.map(|year| format!("impact_factor_year = {year}")));
         if !constants.is_empty() {
             lines.push(format!("\n[set]\n{}", constants.join("\n")));
         }
@@ -201,48 +213,6 @@ impl Draft {
     fn metric_year(&self) -> Option<u16> {
         let metric = self.assigned.column_of("impact_factor")?;
         year_of(&metric.header).filter(|_| !self.has("impact_factor_year"))
-    }
-
-    fn write_empty_in(&self, lines: &mut Vec<String>) {
-        if self.empty_in.is_empty() {
-            return;
-        }
-        lines.push("\n[empty_in]".to_owned());
-        for (field, texts) in &self.empty_in {
-            lines.push(format!("{field} = ["));
-            for (text, count) in texts {
-                lines.push(format!("    {},    # {}", quoted(text), cells(*count)));
-            }
-            lines.push("]".to_owned());
-        }
-    }
-
-    fn write_conditions(&self, lines: &mut Vec<String>) {
-        for (field, column, values) in &self.assigned.conditions {
-            let name = quoted(&self.assigned.columns[*column].name);
-            lines.push(format!(
-                "\n[where.{field}]\n{name} = [{}]",
-                quoted_list(values)
-            ));
-        }
-    }
-}
-
-/// Writes an option, or asks for it in a comment.
-fn write_reading<T: Display>(
-    lines: &mut Vec<String>,
-    key: &str,
-    reading: &Reading<T>,
-    choice: &str,
-) {
-    match reading {
-        Reading::NotNeeded => {}
-        Reading::One(value) => lines.push(format!("{key} = \"{value}\"")),
-        Reading::Open(count, text) => lines.push(format!(
-            "# {key} =     # write {choice}: {}, such as `{}`, may mean both",
-            cells(*count),
-            shown(text)
-        )),
     }
 }
 

@@ -7,7 +7,7 @@ use std::io::{self, Read, Seek};
 use calamine::{DataRef, Dimensions, Xlsx, XlsxFormulaMetadata};
 
 use super::archive::{cell_name, damaged, sheet_error, unreadable};
-use crate::import::read::tabular::MergedCells;
+use crate::import::read::row_sink::MergedCells;
 use crate::model::message::{Message, message};
 
 /// The maximum number of hyperlinks of several cells. Each is compared with each cell.

@@ -6,7 +6,7 @@ use calamine::{DataRef, ExcelDateTime, ExcelDateTimeType, Style};
 use jiff::civil::Date;
 
 use super::format::{
-    CellFormat, Meaning, OTHER_TEXT, PARTIAL_DATE, ROUNDED, Refusal, UNIT, UNSHOWN,
+    CellFormat, DateParts, Meaning, OTHER_TEXT, PARTIAL_DATE, ROUNDED, Refusal, UNIT, UNSHOWN,
 };
 use crate::import::read::cells::TableCell;
 use crate::model::message::{Message, message};
@@ -82,10 +82,7 @@ impl CellStyles {
                 );
                 match (day, format.meaning(MIN_INEXACT)) {
                     (None, _) => bad(text, NO_DATE),
-                    (Some(day), Meaning::Date(parts)) if !parts.show_all(day) => TableCell {
-                        part_of_date: Some(parts.shown_part(day)),
-                        ..refused(text, PARTIAL_DATE, format, name)
-                    },
+                    (Some(day), Meaning::Date(parts)) => date_cell(day, text, *parts, format, name),
                     _ => TableCell {
                         is_date: true,
                         ..TableCell::text(text)
@@ -125,14 +122,10 @@ impl CellStyles {
             Meaning::Dash if number == 0.0 => None,
             Meaning::Date(parts) => {
                 return match day_of(number, self.is_1904) {
-                    Ok((day, clock)) if parts.show_all(day) => TableCell {
-                        is_date: true,
-                        ..TableCell::text(format!("{day}{clock}"))
-                    },
-                    Ok((day, _)) => TableCell {
-                        part_of_date: Some(parts.shown_part(day)),
-                        ..refused(day.to_string(), PARTIAL_DATE, format, name)
-                    },
+                    Ok((day, clock)) if parts.show_all(day) => {
+                        date_cell(day, format!("{day}{clock}"), *parts, format, name)
+                    }
+                    Ok((day, _)) => date_cell(day, day.to_string(), *parts, format, name),
                     Err((shown, message)) => bad(shown, message),
                 };
             }
@@ -140,12 +133,8 @@ impl CellStyles {
             Meaning::Dash => return refused(text, UNSHOWN, format, name),
         };
         if digits.is_some_and(|digits| !digits.show_all(number, &text)) {
-            return refused(
-                text,
-                if number == 0.0 { UNSHOWN } else { ROUNDED },
-                format,
-                name,
-            );
+            let refusal = if number == 0.0 { UNSHOWN } else { ROUNDED };
+            return refused(text, refusal, format, name);
         }
         let unit = digits.and_then(|digits| digits.unit.clone());
         let cell = match unit {
@@ -164,6 +153,26 @@ impl CellStyles {
             format,
             ..cell
         }
+    }
+}
+
+/// Returns a cell that shows these parts of a date.
+fn date_cell(
+    day: Date,
+    text: String,
+    parts: DateParts,
+    format: &CellFormat,
+    name: impl Fn() -> String,
+) -> TableCell<'static> {
+    if parts.show_all(day) {
+        return TableCell {
+            is_date: true,
+            ..TableCell::text(text)
+        };
+    }
+    TableCell {
+        part_of_date: Some(parts.shown_part(day)),
+        ..refused(text, PARTIAL_DATE, format, name)
     }
 }
 

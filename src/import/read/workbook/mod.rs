@@ -19,26 +19,21 @@ use std::fs::File;
 use std::io::{self, BufReader, Seek};
 use std::ops::ControlFlow;
 
-use calamine::{Reader, SheetType, SheetVisible, Xlsx, XlsxCellReader};
+use calamine::{Reader, Sheet, SheetType, SheetVisible, Xlsx, XlsxCellReader};
 
 use crate::import::read::cells::{Container, TableCell};
 use crate::import::read::options::Bounds;
+use crate::import::read::row_sink::{RowSink, TableRow};
 use crate::import::read::source::{RowKind, kind_from_name};
-use crate::import::read::tabular::{TableRow, TableSink};
 use annotations::Annotations;
 use archive::{HiddenRows, Parts, cell_name, damaged, sheet_error, unreadable, unusable};
 use cell::CellStyles;
 use old::{OldBook, OldSheet};
 
 /// A workbook, by its format.
-enum Book {
-    Xlsx(Box<Xlsx<BufReader<File>>>),
+pub(in crate::import) enum Workbook {
+    Xlsx(Box<Xlsx<BufReader<File>>>, HiddenRows),
     Old(OldBook),
-}
-
-pub(in crate::import) struct Workbook {
-    book: Book,
-    hidden_rows: HiddenRows,
 }
 
 /// The sheets to import, and the quoted names of the others.
@@ -50,36 +45,27 @@ pub(in crate::import) struct ChosenSheets {
 impl Workbook {
     /// Opens a workbook, within the limits.
     pub fn open(mut file: File, bounds: &Bounds) -> io::Result<Workbook> {
-        let book = if old::is_xls(&mut file)? {
-            Book::Old(OldBook::open_xls(file)?)
-        } else {
-            let parts = archive::check(&file, bounds.file_bytes)?;
-            file.rewind()?;
-            match parts {
-                Parts::Ods => Book::Old(OldBook::open_ods(file)?),
-                Parts::Xlsx(hidden_rows) => {
-                    let book = Xlsx::new(BufReader::new(file)).map_err(unreadable)?;
-                    let workbook = Workbook {
-                        book: Book::Xlsx(Box::new(book)),
-                        hidden_rows,
-                    };
-                    if workbook.sheets().is_empty() {
-                        return Err(damaged(
-                            "it is not a workbook: the list of its sheets is missing",
-                        ));
-                    }
-                    return Ok(workbook);
-                }
-            }
+        if old::is_xls(&mut file)? {
+            return Ok(Workbook::Old(OldBook::open_xls(file)?));
+        }
+        let parts = archive::check(&file, bounds.file_bytes)?;
+        file.rewind()?;
+        let Parts::Xlsx(hidden_rows) = parts else {
+            return Ok(Workbook::Old(OldBook::open_ods(file)?));
         };
-        let hidden_rows = HiddenRows::new();
-        Ok(Workbook { book, hidden_rows })
+        let book = Xlsx::new(BufReader::new(file)).map_err(unreadable)?;
+        if book.sheets_metadata().is_empty() {
+            return Err(damaged(
+                "it is not a workbook: the list of its sheets is missing",
+            ));
+        }
+        Ok(Workbook::Xlsx(Box::new(book), hidden_rows))
     }
 
-    fn sheets(&self) -> &[calamine::Sheet] {
-        match &self.book {
-            Book::Xlsx(book) => book.sheets_metadata(),
-            Book::Old(book) => book.sheets(),
+    fn sheets(&self) -> &[Sheet] {
+        match self {
+            Workbook::Xlsx(book, _) => book.sheets_metadata(),
+            Workbook::Old(book) => book.sheets(),
         }
     }
 
@@ -167,26 +153,24 @@ impl Workbook {
 
     /// Returns the names of the visible sheets with cells.
     pub fn visible_sheets(&self) -> Vec<String> {
-        let sheets = self.sheets().iter();
-        sheets
-            .filter(|sheet| {
-                sheet.typ == SheetType::WorkSheet && sheet.visible == SheetVisible::Visible
-            })
-            .map(|sheet| sheet.name.clone())
-            .collect()
+        let is_shown = |sheet: &&Sheet| {
+            sheet.typ == SheetType::WorkSheet && sheet.visible == SheetVisible::Visible
+        };
+        let shown = self.sheets().iter().filter(is_shown);
+        shown.map(|sheet| sheet.name.clone()).collect()
     }
 
     /// Opens a sheet.
     pub fn sheet(&mut self, name: &str) -> io::Result<OpenSheet<'_>> {
-        let book = match &mut self.book {
-            Book::Old(book) => return Ok(OpenSheet::Old(book.sheet(name)?)),
-            Book::Xlsx(book) => book,
+        let (book, hidden_rows) = match self {
+            Workbook::Old(book) => return Ok(OpenSheet::Old(book.sheet(name)?)),
+            Workbook::Xlsx(book, hidden_rows) => (book, hidden_rows),
         };
         let annotations = Annotations::read(book, name)?;
         let is_1904 = book.has_1904_epoch();
         let cells = book.worksheet_cells_reader(name).map_err(unreadable)?;
         let styles = CellStyles::new(cells.styles(), is_1904);
-        let hidden_rows = self.hidden_rows.remove(name).unwrap_or_default();
+        let hidden_rows = hidden_rows.remove(name).unwrap_or_default();
         Ok(OpenSheet::Xlsx(Box::new(SheetRows {
             name: name.to_owned(),
             cells,
@@ -214,7 +198,7 @@ impl OpenSheet<'_> {
     }
 
     /// Reads the rows.
-    pub fn read(self, bounds: &Bounds, table: &mut impl TableSink) -> io::Result<()> {
+    pub fn read(self, bounds: &Bounds, table: &mut impl RowSink) -> io::Result<()> {
         match self {
             OpenSheet::Xlsx(sheet) => sheet.read(bounds, table),
             OpenSheet::Old(sheet) => {
@@ -238,7 +222,7 @@ pub(in crate::import) struct SheetRows<'a> {
 
 impl<'a> SheetRows<'a> {
     /// Reads the rows.
-    fn read(mut self, bounds: &Bounds, table: &mut impl TableSink) -> io::Result<()> {
+    fn read(mut self, bounds: &Bounds, table: &mut impl RowSink) -> io::Result<()> {
         let mut row = SheetRow::default();
         while let Some((position, cell)) = self.next_cell()? {
             if position.0 != row.at {
@@ -300,7 +284,7 @@ impl<'a> SheetRows<'a> {
         &mut self,
         row: &SheetRow<'_>,
         bounds: &Bounds,
-        table: &mut impl TableSink,
+        table: &mut impl RowSink,
     ) -> ControlFlow<()> {
         let line = u64::from(row.at) + 1;
         if row.cells.is_empty() {

@@ -9,10 +9,10 @@ use super::archive::{cell_name, unusable};
 use super::cell::CellStyles;
 use crate::import::read::cells::TableCell;
 use crate::import::read::options::Bounds;
+use crate::import::read::row_sink::{RowSink, TableRow};
 use crate::import::read::source::OLE_MAGIC;
-use crate::import::read::tabular::{TableRow, TableSink};
 
-pub(super) enum OldBook {
+pub(in crate::import) enum OldBook {
     Xls(Box<Xls<BufReader<File>>>),
     Ods(Ods<BufReader<File>>),
 }
@@ -74,7 +74,7 @@ pub(in crate::import) struct OldSheet {
 
 impl OldSheet {
     /// Reads the rows.
-    pub fn read(&self, bounds: &Bounds, table: &mut impl TableSink) {
+    pub fn read(&self, bounds: &Bounds, table: &mut impl RowSink) {
         let Some((first_row, first_column)) = self.range.start() else {
             return;
         };

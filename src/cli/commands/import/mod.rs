@@ -1,0 +1,461 @@
+//! `medfeed import`: one run is one commit, all or nothing. And `medfeed lint`, which finds likely mistakes in files or
+//! in the database, and changes nothing.
+
+mod read_args;
+mod result;
+
+use std::fs::OpenOptions;
+use std::io::{IsTerminal, Write, stderr};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Args;
+use indicatif::ProgressBar;
+use serde_json::json;
+
+pub(in crate::cli) use self::read_args::ReadArgs;
+use crate::cli::arguments::parse_note;
+use crate::cli::change::Changes;
+use crate::cli::common::{AccessChange, Common, require_folder};
+use crate::cli::output::{
+    can_ask, can_draw, confirm, counted, list_findings, note, print_error, print_json,
+};
+use crate::import::lint::lint_database;
+use crate::import::{
+    self, BadRows, Finding, Findings, ImportRows, InputError, MergeOptions, Merged, ReadOptions,
+    Refusal, Source, SourceRows,
+};
+use crate::model::Head;
+use crate::model::message::message;
+use crate::store::Writer;
+use crate::store::write::edit::BatchOutcome;
+
+/// Parses the number of bad rows that may be left out.
+fn parse_allowed_faults(text: &str) -> Result<usize, String> {
+    let most = BadRows::MAX_ALLOWED;
+    let count = text.parse().ok().filter(|count| *count <= most);
+    count.ok_or_else(|| format!("write a number of rows from 0 to {most}"))
+}
+
+/// Arguments of `medfeed import`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ImportArgs {
+    #[command(flatten)]
+    read: ReadArgs,
+    /// Create the database if there is none
+    #[arg(long)]
+    create: bool,
+    /// Remove the records of the imported datasets that the files do not contain
+    #[arg(long)]
+    replace: bool,
+    /// Allow removing up to N records of a dataset. Without it, an import removes at most ten records or a tenth of
+    /// the dataset, whichever is more
+    #[arg(long, value_name = "N")]
+    allow_removals: Option<u64>,
+    /// Import the other rows if at most N rows are bad, and list the bad ones
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, conflicts_with = "replace",
+        value_parser = parse_allowed_faults)]
+    allow_faults: usize,
+    /// Write the bad rows to a new file, as they are in their source, each with its fault. Corrected there, they are
+    /// imported by the same recipe
+    #[arg(long, value_name = "FILE", conflicts_with = "replace")]
+    faults: Option<PathBuf>,
+    /// Correct values whose right value follows from them, such as `Heart &amp; Lung`, and list the corrections. Similar
+    /// words are only asked about
+    #[arg(long)]
+    fix: bool,
+    /// Only show what would change
+    #[arg(long)]
+    dry_run: bool,
+    /// Refuse the import if there is a warning, also with --yes
+    #[arg(long)]
+    strict: bool,
+    /// Store a note for `medfeed log`, such as the source of the list: one line of at most 500 characters
+    #[arg(long, value_name = "TEXT", value_parser = parse_note)]
+    note: Option<String>,
+}
+
+/// An import under way.
+struct Run<'a> {
+    common: &'a Common,
+    args: &'a ImportArgs,
+    sources: Vec<Source>,
+    reading: ReadOptions,
+    options: MergeOptions,
+    rows: ImportRows,
+    bar: ProgressBar,
+    /// The warnings that were shown, and accepted.
+    accepted: Option<Findings>,
+}
+
+/// What an import wrote.
+struct Written {
+    merged: Merged,
+    outcome: BatchOutcome,
+    /// The changes that a dry run shows.
+    changes: Option<Changes>,
+}
+
+pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<ExitCode> {
+    common.require_db(args.create, args.dry_run)?;
+    if !args.dry_run {
+        common.confirm_clock()?;
+    }
+    let mut run = Run::begin(common, args)?;
+    loop {
+        show_step(&run.bar, "checking the rows");
+        let (head, merged) = merge_unlocked(common, run.rows.clone(), &run.options)?;
+        let merged = match merged {
+            Ok(merged) => merged,
+            Err(refusal) => return run.refuse(refusal),
+        };
+        if args.strict && !merged.warnings.is_empty() {
+            return run.refuse_warnings(&merged.warnings);
+        }
+        run.ask(&merged.warnings)?;
+        if let Some(written) = run.write(head, merged)? {
+            return run.finish(&written);
+        }
+    }
+}
+
+impl<'a> Run<'a> {
+    /// Reads the files.
+    fn begin(common: &'a Common, args: &'a ImportArgs) -> anyhow::Result<Run<'a>> {
+        let bar = if !common.json && can_draw() {
+            ProgressBar::new_spinner()
+        } else {
+            ProgressBar::hidden()
+        };
+        let (sources, mut reading) = args.read.sources_and_options()?;
+        reading.replace = args.replace;
+        args.check_faults_file(&sources)?;
+        show_step(&bar, "reading the files");
+        let rows = import::read_sources(&sources, &reading)?;
+        let options = MergeOptions {
+            replace: args.replace,
+            allow_removals: args.allow_removals,
+            fix: args.fix,
+            allow_faults: args.allow_faults,
+            lints_all: false,
+        };
+        Ok(Run {
+            common,
+            args,
+            sources,
+            reading,
+            options,
+            rows,
+            bar,
+            accepted: None,
+        })
+    }
+
+    /// Refuses the import, and writes its bad rows to the file of `--faults`.
+    fn refuse(&self, refusal: Refusal) -> anyhow::Result<ExitCode> {
+        self.bar.finish_and_clear();
+        if let Refusal::BadRows(bad) = &refusal {
+            self.write_faults(bad)?;
+        }
+        refuse(
+            self.common,
+            refusal,
+            &self.args.read,
+            self.args.allow_faults,
+        )
+    }
+
+    /// Refuses the import for its warnings, as `--strict` says.
+    fn refuse_warnings(&self, warnings: &Findings) -> anyhow::Result<ExitCode> {
+        self.bar.finish_and_clear();
+        print_warnings(self.common, warnings, self.args.read.all_faults);
+        let count = counted(warnings.total(), "warning");
+        let error = format!(
+            "{count}; nothing was changed, because --strict refuses warnings. Make the corrections, or leave out --strict"
+        );
+        refuse_with(self.common, &error, warnings)
+    }
+
+    /// Asks before a commit with warnings, at a terminal.
+    fn ask(&mut self, warnings: &Findings) -> anyhow::Result<()> {
+        let is_accepted = warnings.is_empty() || self.accepted.as_ref() == Some(warnings);
+        if is_accepted || !self.args.asks(self.common) {
+            return Ok(());
+        }
+        self.bar.finish_and_clear();
+        print_warnings(self.common, warnings, self.args.read.all_faults);
+        let count = counted(warnings.total(), "warning");
+        let question = format!("The import has {count}. Commit nevertheless?");
+        confirm(&question, false, "imported")?;
+        self.accepted = Some(warnings.clone());
+        Ok(())
+    }
+
+    /// Commits the rows that were merged with the commit `head`. If there is another one by now, and the warnings are
+    /// others than those that were accepted, returns `None` and releases the writer's lock.
+    fn write(&self, head: Head, mut merged: Merged) -> anyhow::Result<Option<Written>> {
+        let Run { common, args, .. } = *self;
+        show_step(&self.bar, "waiting for the writer's lock");
+        let writer = common.open_to_change(args.create, args.dry_run)?;
+        let mut edit = writer.begin()?;
+        if edit.base_commit().head() != head {
+            // Another command has committed, or has replaced the file.
+            show_step(&self.bar, "checking the rows again");
+            merged = match import::merge(self.rows.clone(), &edit.base()?, &self.options) {
+                Ok(again) if again.warnings == merged.warnings => again,
+                _ => return Ok(None),
+            };
+        }
+        show_step(&self.bar, "writing");
+        let outcome = edit.apply(&merged.batch)?;
+        let changes = args
+            .dry_run
+            .then(|| Changes::of(&edit.base()?, &edit, &merged.batch))
+            .transpose()?;
+        if !args.dry_run {
+            edit.set_note(args.note.clone());
+            common.commit(edit, args.describe(&self.sources))?;
+        }
+        Ok(Some(Written {
+            merged,
+            outcome,
+            changes,
+        }))
+    }
+
+    /// Shows the result.
+    fn finish(&self, written: &Written) -> anyhow::Result<ExitCode> {
+        let Run { common, args, .. } = *self;
+        let merged = &written.merged;
+        self.bar.finish_and_clear();
+        if self.accepted.is_none() {
+            print_warnings(common, &merged.warnings, args.read.all_faults);
+        }
+        if !common.json {
+            let notes = merged.notes.iter();
+            notes.for_each(|found| note(&format!("note: {found}")));
+        }
+        self.write_faults(&merged.bad)?;
+        let text = args.result_text(written);
+        let done = common.result(&args.result_json(written), text)?;
+        if args.dry_run {
+            Ok(done)
+        } else {
+            common.await_publication(AccessChange::None)
+        }
+    }
+
+    /// Writes the bad rows to the file of `--faults`, if there are some.
+    fn write_faults(&self, bad: &Findings) -> anyhow::Result<()> {
+        let Some(path) = self.args.faults.as_ref().filter(|_| !bad.is_empty()) else {
+            return Ok(());
+        };
+        let found = SourceRows::read(&self.sources, &self.reading, &self.rows, bad)?;
+        if found.left_out > 0 {
+            let count = counted(found.left_out, "bad row");
+            let path = path.display();
+            self.common.warning(&format!(
+                "{count} of other columns or formats are not in {path}; import one file at a time"
+            ));
+        }
+        let text = found.text()?;
+        if text.is_empty() {
+            return Ok(());
+        }
+        let failed = || format!("cannot write {}", path.display());
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)
+            .with_context(failed)?;
+        file.write_all(&text).with_context(failed)
+    }
+}
+
+impl ImportArgs {
+    /// Whether the import asks before it commits with warnings.
+    fn asks(&self, common: &Common) -> bool {
+        !common.yes && !self.dry_run && !common.json && can_ask() && stderr().is_terminal()
+    }
+
+    /// Checks that the file of `--faults` can be written later: it is new, and the sources can be read again.
+    fn check_faults_file(&self, sources: &[Source]) -> Result<(), InputError> {
+        let Some(path) = &self.faults else {
+            return Ok(());
+        };
+        let refused = |problem: &str| {
+            let message = format!("--faults {}: {problem}", path.display());
+            Err(InputError(None, message))
+        };
+        if path.symlink_metadata().is_ok() {
+            return refused("the file exists; name a new one");
+        }
+        if sources.iter().any(|source| source.path.is_none()) {
+            return refused("standard input cannot be read a second time; import a file");
+        }
+        Ok(())
+    }
+
+    /// The description for the history.
+    fn describe(&self, sources: &[Source]) -> String {
+        let read = sources.iter().filter(|source| !source.is_skipped);
+        let names: Vec<&str> = read.map(|source| &*source.name).collect();
+        format!(
+            "import {}{}",
+            names.join(" "),
+            if self.replace { " --replace" } else { "" }
+        )
+    }
+}
+
+/// Merges the rows with the last commit, without the writer's lock. Also returns that commit.
+fn merge_unlocked(
+    common: &Common,
+    rows: ImportRows,
+    options: &MergeOptions,
+) -> anyhow::Result<(Head, Result<Merged, Refusal>)> {
+    let db = common.resolved_db();
+    require_folder(&db)?;
+    if !db.exists() {
+        return Ok((
+            Head::default(),
+            import::merge(rows, &Writer::of_copy(&db)?.snapshot()?, options),
+        ));
+    }
+    let reader = common.open_reader()?;
+    reader.refuse_replica()?;
+    let snapshot = reader.newest();
+    Ok((
+        snapshot.commit().head(),
+        import::merge(rows, snapshot, options),
+    ))
+}
+
+fn refuse(
+    common: &Common,
+    refusal: Refusal,
+    read: &ReadArgs,
+    allowed: usize,
+) -> anyhow::Result<ExitCode> {
+    let all_faults = read.all_faults;
+    let bad = match refusal {
+        Refusal::BadRows(bad) => bad,
+        Refusal::TooManyRemovals(removals) => {
+            let error = format!("{removals}; nothing was changed");
+            return refuse_with(common, &error, &Findings::default());
+        }
+        Refusal::Store(_) => return Err(refusal.into()),
+    };
+    if !common.json {
+        list_findings(&bad, all_faults)
+            .iter()
+            .for_each(|line| note(line));
+    }
+    let hint = if all_faults || bad.groups().len() == bad.total() {
+        ""
+    } else {
+        " --all-faults lists each."
+    };
+    let count = counted(bad.total(), "fault");
+    let rows = bad.rows();
+    let allowance = match allowed {
+        0 => String::new(),
+        _ if rows.of_file => " --allow-faults does not cover faults of whole files.".to_owned(),
+        _ if rows.count() > BadRows::MAX_ALLOWED => String::new(),
+        _ => format!(
+            " Or leave out the bad rows with --allow-faults {}.",
+            rows.count()
+        ),
+    };
+    let error = format!(
+        "{count}; nothing was changed. Make the corrections and run the command again.{allowance}{hint}"
+    );
+    refuse_with(common, &error, &bad)
+}
+
+/// Prints why an import was refused; as JSON, with the findings.
+fn refuse_with(common: &Common, error: &str, found: &Findings) -> anyhow::Result<ExitCode> {
+    if common.json {
+        let json = json!({
+            "committed": false, "error": error, "errors": found.kept(), "groups": found.groups(),
+            "error_count": found.total()
+        });
+        print_json(&json.to_string())
+            .context("the findings cannot be written to standard output")?;
+    } else {
+        print_error(common.json, error);
+    }
+    Ok(ExitCode::FAILURE)
+}
+
+/// Prints warnings: one line for each kind, or all.
+fn print_warnings(common: &Common, warnings: &Findings, all: bool) {
+    list_findings(warnings, all)
+        .iter()
+        .for_each(|line| common.warning(line));
+}
+
+/// Shows the step of the import.
+fn show_step(bar: &ProgressBar, message: &'static str) {
+    // The bar may have ended for a question.
+    if bar.is_finished() {
+        bar.reset();
+    }
+    bar.set_message(message);
+    bar.enable_steady_tick(std::time::Duration::from_millis(100));
+}
+
+/// Prints the error of an option, a recipe or a whole file like that of rows.
+pub(in crate::cli) fn refuse_input(
+    common: &Common,
+    done: anyhow::Result<ExitCode>,
+) -> anyhow::Result<ExitCode> {
+    let InputError(file, error) = match done {
+        Err(error) if common.json => error.downcast()?,
+        done => return done,
+    };
+    let mut found = Findings::default();
+    found.extend([Finding {
+        file: file.map(|file| file.display().to_string()),
+        message: message!("{error}"),
+        ..Finding::default()
+    }]);
+    refuse_with(common, &error, &found)
+}
+
+/// Runs `medfeed lint`.
+pub(in crate::cli) fn lint(common: &Common, args: &ReadArgs) -> anyhow::Result<ExitCode> {
+    let findings = if args.paths.is_empty() {
+        lint_database(common.open_reader()?.newest())?
+    } else {
+        let (sources, options) = args.sources_and_options()?;
+        let rows = import::read_sources(&sources, &options)?;
+        // The files are merged with the database as in an import, but nothing is written. Removals do not matter here.
+        let options = MergeOptions {
+            lints_all: true,
+            allow_removals: Some(u64::MAX),
+            ..MergeOptions::default()
+        };
+        match merge_unlocked(common, rows, &options)?.1 {
+            Ok(merged) => merged.warnings,
+            Err(refusal) => return refuse(common, refusal, args, 0),
+        }
+    };
+    let ok = findings.is_empty();
+    let mut lines = list_findings(&findings, args.all_faults);
+    lines.push(if ok {
+        "No findings.".to_owned()
+    } else {
+        counted(findings.total(), "finding")
+    });
+    let json = json!({ "ok": ok, "finding_count": findings.total(), "findings": findings.kept() });
+    common.result(&json, lines.join("\n"))?;
+    Ok(if ok {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}

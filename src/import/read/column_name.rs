@@ -1,0 +1,138 @@
+//! The names of columns in options, and the letters of columns.
+
+use std::fmt;
+
+use crate::model::fold::comparable;
+
+/// The name of a column in an option: its header, `header#2` for the second column with this header, or `=D` for the
+/// column D. In JSON, it is a key, or several that are joined by dots.
+#[derive(Clone, Debug)]
+pub struct ColumnName {
+    pub(in crate::import) text: String,
+    comparable: String,
+    /// The header and its number, from 1, in `header#2`.
+    numbered: Option<(String, usize)>,
+    /// The index in `=D`.
+    pub(in crate::import) index: Option<usize>,
+}
+
+impl From<&str> for ColumnName {
+    fn from(text: &str) -> ColumnName {
+        let numbered = text.rsplit_once('#').and_then(|(header, number)| {
+            Some((
+                comparable(header),
+                number.trim().parse().ok().filter(|number| *number > 0)?,
+            ))
+        });
+        let index = text.trim().strip_prefix('=').and_then(index_of_letters);
+        ColumnName {
+            text: text.to_owned(),
+            comparable: comparable(text),
+            numbered,
+            index,
+        }
+    }
+}
+
+impl fmt::Display for ColumnName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl PartialEq for ColumnName {
+    fn eq(&self, other: &ColumnName) -> bool {
+        self.comparable == other.comparable
+    }
+}
+
+impl ColumnName {
+    /// Returns true if the name means a column, by its comparable header, the number of the columns with this header so
+    /// far, and its index.
+    pub(in crate::import) fn matches(
+        &self,
+        header: &str,
+        number: usize,
+        index: Option<usize>,
+    ) -> bool {
+        self.comparable == header && !header.is_empty()
+            || self
+                .numbered
+                .as_ref()
+                .is_some_and(|(name, wanted)| name == header && *wanted == number)
+            || self.index.is_some() && self.index == index
+    }
+
+    /// Returns true if the name means one column, even if there are several with its header.
+    pub(in crate::import) fn is_specific(&self) -> bool {
+        self.numbered.is_some() || self.index.is_some()
+    }
+}
+
+/// Returns the spreadsheet name of the column with this index: `A` for 0.
+pub(in crate::import) fn column_letters(at: usize) -> String {
+    let letter = char::from(b'A' + u8::try_from(at % 26).unwrap_or(0));
+    let before = if at < 26 {
+        String::new()
+    } else {
+        column_letters(at / 26 - 1)
+    };
+    format!("{before}{letter}")
+}
+
+/// Returns the index of the column with this spreadsheet name: 0 for `A`.
+pub(in crate::import) fn index_of_letters(letters: &str) -> Option<usize> {
+    let is_name =
+        (1..=3).contains(&letters.len()) && letters.bytes().all(|byte| byte.is_ascii_alphabetic());
+    let value = |letter: u8| usize::from(letter.to_ascii_uppercase() - b'A' + 1);
+    is_name.then(|| {
+        letters
+            .bytes()
+            .fold(0, |sum, letter| sum * 26 + value(letter))
+            - 1
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_have_the_letters_of_spreadsheets() {
+        for (at, expected) in [(0, "A"), (25, "Z"), (26, "AA"), (701, "ZZ"), (702, "AAA")] {
+            assert_eq!(column_letters(at), expected);
+            assert_eq!(index_of_letters(expected), Some(at));
+        }
+        assert_eq!(
+            (
+                index_of_letters("d"),
+                index_of_letters(""),
+                index_of_letters("A1")
+            ),
+            (Some(3), None, None)
+        );
+    }
+
+    #[test]
+    fn column_names_match_headers() {
+        let cases = [
+            ("Journal name", "journalname", 1, Some(0), true),
+            ("Publisher", "publisher", 2, Some(4), true),
+            ("Publisher#2", "publisher", 2, Some(4), true),
+            ("Publisher#2", "publisher", 1, Some(2), false),
+            // A header that has the sign itself.
+            ("Society #1", "society#1", 1, Some(2), true),
+            ("=D", "", 1, Some(3), true),
+            ("=D", "d", 1, Some(2), false),
+            ("venue.name", "venuename", 1, None, true),
+            ("", "", 1, Some(0), false),
+        ];
+        for (name, header, number, index, expected) in cases {
+            assert_eq!(
+                ColumnName::from(name).matches(header, number, index),
+                expected,
+                "{name} {header} {number}"
+            );
+        }
+    }
+}

@@ -1,0 +1,481 @@
+//! Cells that several fields share, such as `Rome, Italy` or `12-15 March 2026`, and what a cell of a list of others may
+//! be beside the value of a field.
+
+use std::borrow::Cow;
+
+use jiff::civil::Date;
+
+use super::cell_text::web_address;
+use super::cells::{TableCell, normalize_issn};
+use super::dates::date_range;
+use super::loose::{
+    PlaceEnd, is_mark, is_zero, issns, listed, open_date, place_end, without_mode, without_time,
+};
+use super::options::{ISSN_COLUMNS, ReadOptions};
+use super::table_row::RowReader;
+use crate::model::Fields;
+use crate::model::country::is_country;
+use crate::model::field::Field;
+use crate::model::fold::is_blank;
+use crate::model::message::{Message, message};
+use crate::model::value::ValueKind;
+
+impl<F: Fields> RowReader<'_, '_, F> {
+    /// Reads a text and its link. Without a link, an address in the text is one.
+    pub(super) fn read_linked(&mut self, index: usize, url: usize, cell: &TableCell<'_>) {
+        let link = cell.link.as_deref().map(|link| link.trim_matches(is_blank));
+        match link.and_then(web_address) {
+            None if cell.text.contains("://") => self.read_parts(&[index, url], &cell.text),
+            address => {
+                self.read_text(index, &cell.text);
+                if let (Some(link), None) = (link, &address) {
+                    let message =
+                        message!("links to `{link}`, which is not a web address, and is left out");
+                    self.warn(url, &cell.text, message);
+                }
+                let link = link.filter(|_| address.is_some());
+                self.read_text(url, link.unwrap_or_default());
+            }
+        }
+    }
+
+    /// Reads a text that several fields share.
+    pub(super) fn read_parts(&mut self, fields: &[usize], text: &str) {
+        let table = &F::table().fields;
+        let column = &table[fields[0]].column;
+        let text = self.meaning_of(column, text).unwrap_or_default();
+        let parts: Vec<&Field> = fields.iter().map(|index| &table[*index]).collect();
+        let texts = match (&parts[..], listed(text)) {
+            ([first, ..], _) if first.kind == ValueKind::Date => self.date_parts(fields, text),
+            ([_, country], _) if country.column == "country" => {
+                Ok(self.place_parts(fields[0], text))
+            }
+            (_, Some(items)) if self.notation.is_loose => {
+                self.issn_parts(fields, &items.join(", "))
+            }
+            _ if is_issn(column) => self.issn_parts(fields, text),
+            _ => split_texts(text, fields.len()),
+        };
+        match texts {
+            Ok(mut texts) => {
+                texts.resize(fields.len(), String::new());
+                for (index, text) in fields.iter().zip(texts) {
+                    self.read_text(*index, &text);
+                }
+            }
+            Err(message) => self.faults.push_value(column, text, message),
+        }
+    }
+
+    /// Returns the texts of a range of dates, and of its year.
+    fn date_parts(&mut self, fields: &[usize], text: &str) -> Result<Vec<String>, Message> {
+        let kinds = fields.iter().map(|index| F::table().fields[*index].kind);
+        let kinds: Vec<ValueKind> = kinds.collect();
+        let (range, year) = self.read_dates(fields[0], text)?;
+        let has_end = kinds[1] == ValueKind::Date;
+        if range.is_some_and(|(start, end)| start != end) && !has_end {
+            return Err(
+                "is a range of dates; map the column to `start_date` and `end_date`".into(),
+            );
+        }
+        let text_of = |(at, kind): (usize, ValueKind)| match (kind, range) {
+            (ValueKind::Year, _) => year.map(|year| year.to_string()),
+            (_, Some((start, _))) if at == 0 => Some(start.to_string()),
+            (_, range) => range.map(|(_, end)| end.to_string()),
+        };
+        let texts = kinds.into_iter().enumerate().map(text_of);
+        Ok(texts.map(Option::unwrap_or_default).collect())
+    }
+
+    /// Returns the range of dates in a text, and its year. In a list of others, a time of day is left out, and a date
+    /// may not be fixed.
+    fn read_dates(&mut self, index: usize, text: &str) -> Result<DatesAndYear, Message> {
+        let order = self.notation.dates;
+        let fault = match date_range(text, order) {
+            Ok(range) => return Ok((range, range.map(|(start, _)| start.year()))),
+            Err(fault) if !self.notation.is_loose => return Err(fault),
+            Err(fault) => fault,
+        };
+        if let Some(open) = open_date(text) {
+            self.warn(index, text, "is no date yet, so it counts as empty");
+            return Ok((None, open.year));
+        }
+        let date = without_time(text).ok_or(fault)?;
+        let range = date_range(&date, order)?;
+        self.warn(index, text, "has a time of day, which is left out");
+        Ok((range, range.map(|(start, _)| start.year())))
+    }
+
+    /// Returns the city and the country of a place.
+    fn place_parts(&mut self, city: usize, text: &str) -> Vec<String> {
+        let place = without_mode(text);
+        if place != text.trim_matches(is_blank) {
+            let message = "says how the meeting takes place, which is left out";
+            self.warn(city, text, message);
+        }
+        let (parts, is_clear) = split_place(place, self.options);
+        if !is_clear {
+            let message = "ends with no known country, or with a word that may be one, so it is all read as the city; write its \
+                           country at the end, or under [values.country] of a recipe";
+            self.warn(city, text, message);
+        }
+        parts.into()
+    }
+
+    /// Returns the ISSNs of a text. Only the first ones have a field.
+    fn issn_parts(&mut self, fields: &[usize], text: &str) -> Result<Vec<String>, Message> {
+        let is_loose = self.notation.is_loose;
+        let issns = issns(text).filter(|issns| is_loose && issns.len() > fields.len());
+        let Some(mut issns) = issns else {
+            return split_texts(text, fields.len());
+        };
+        let message = message!(
+            "has {} ISSNs; only the first {} are read",
+            issns.len(),
+            fields.len()
+        );
+        self.warn(fields[0], text, message);
+        issns.truncate(fields.len());
+        Ok(issns)
+    }
+
+    /// Returns a date of a list of others that is not fixed, or has a time of day.
+    pub(super) fn read_open_date(&mut self, index: usize, text: &str) -> Option<Cow<'static, str>> {
+        let (range, year) = self.read_dates(index, text).ok()?;
+        if F::table().fields[index].column == "start_date" {
+            self.open_year = year;
+        }
+        match range {
+            None => Some(Cow::Borrowed("")),
+            Some((start, end)) => (start == end).then(|| Cow::Owned(start.to_string())),
+        }
+    }
+
+    /// Returns the usual form of an ISSN, and empty for one that is none.
+    pub(super) fn normalize_issn(&mut self, index: usize, text: &str) -> Option<String> {
+        let is_loose = self.notation.is_loose;
+        let visible: String = text.chars().filter(|sign| !is_mark(*sign)).collect();
+        let bare = if is_loose { &visible } else { text };
+        let column = &F::table().fields[index].column;
+        if let Some((issn, lacks_zero)) = normalize_issn(column, bare) {
+            if lacks_zero {
+                let message =
+                    message!("has 7 digits; it is stored as `{issn}`, whose check digit fits");
+                self.warn(index, text, message);
+            }
+            return Some(issn);
+        }
+        if !is_loose {
+            return None;
+        }
+        if is_zero(bare) {
+            self.warn(index, text, "is no ISSN, so it counts as empty");
+            return Some(String::new());
+        }
+        let text = listed(text).map_or(text.to_owned(), |items| items.join(", "));
+        let issns = issns(&text)?;
+        if issns.len() > 1 {
+            let message = message!("has {} ISSNs; only the first is read", issns.len());
+            self.warn(index, &text, message);
+        }
+        issns.into_iter().next()
+    }
+}
+
+/// A range of dates, and the year, which may be known without a date.
+type DatesAndYear = (Option<(Date, Date)>, Option<i16>);
+
+pub(super) fn is_issn(column: &str) -> bool {
+    ISSN_COLUMNS.contains(&column)
+}
+
+/// Returns true if a column has a text and its link: `["name", "url"]`.
+pub(super) fn names_link<F: Fields>(fields: &[usize]) -> bool {
+    let last = fields.last().map(|index| &F::table().fields[*index]);
+    fields.len() == 2 && last.is_some_and(|field| field.column == "url")
+}
+
+/// The signs that separate the texts in a cell. The first that a cell contains is the one. `N/A` may be one of them.
+const SEPARATORS: [&str; 5] = [";", "\n", ",", " / ", "/"];
+
+/// The signs before the country in a place.
+const BEFORE_COUNTRY: [&str; 6] = [",", ";", "/", " - ", " – ", "("];
+
+/// Splits a text into at most so many texts.
+fn split_texts(text: &str, max: usize) -> Result<Vec<String>, Message> {
+    let text = text.trim();
+    let mut parts = split_at_signs(text);
+    // An empty part keeps its position, unless there are too many.
+    if parts.len() > max {
+        parts.retain(|part| !part.is_empty());
+    }
+    if parts.len() > max {
+        return Err(message!(
+            "has {} parts for {max} fields; correct the cell",
+            parts.len()
+        ));
+    }
+    Ok(parts.into_iter().map(str::to_owned).collect())
+}
+
+/// Splits a text at the first of the separators that it contains.
+pub(in crate::import) fn split_at_signs(text: &str) -> Vec<&str> {
+    let separator = SEPARATORS
+        .into_iter()
+        .find(|separator| text.contains(separator))
+        .unwrap_or(SEPARATORS[0]);
+    let is_blank_or_separator = |sign: char| sign.is_whitespace() || matches!(sign, ',' | ';');
+    text.split(separator)
+        .map(|part| part.trim_matches(is_blank_or_separator))
+        .collect()
+}
+
+/// Splits a place before its country. Without one, it is a city. Returns whether its end is clear.
+fn split_place(text: &str, options: &ReadOptions) -> ([String; 2], bool) {
+    let place = |city: &str, country: &str| ([city.to_owned(), country.to_owned()], true);
+    let pieces = BEFORE_COUNTRY
+        .into_iter()
+        .filter_map(|sign| text.rsplit_once(sign))
+        .map(|(city, country)| (city.trim(), country.trim().trim_end_matches(')')));
+    let mut is_open = text.contains(',');
+    for (city, end) in pieces {
+        let meant = match options.meaning_of("country", end) {
+            Some(meant) => meant,
+            None if text.contains(',') => return place(city, end),
+            None => continue,
+        };
+        let is_given = options.words_of("country").any(|word| word.is(end));
+        match place_end(meant) {
+            _ if is_given && is_country(meant) => return place(city, end),
+            PlaceEnd::Country => return place(city, end),
+            PlaceEnd::Word(country) if !city.is_empty() => return place(city, country),
+            PlaceEnd::State(country) if !city.is_empty() => return place(text, country),
+            PlaceEnd::Unclear if is_country(meant) => is_open = true,
+            _ => {}
+        }
+    }
+    if is_country(text) {
+        return place("", text);
+    }
+    ([text.to_owned(), String::new()], !is_open)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::findings::{FilePosition, Findings};
+    use crate::import::read::options::OptionEffects;
+    use crate::import::row_faults::{FileLog, RowFaults, UnknownNames};
+    use crate::model::{ConferenceFields, JournalFields};
+
+    /// Returns the values that a cell of a list of others gives several fields, and its faults and warnings.
+    fn parts_of<F: Fields>(names: &[&str], text: &str) -> String {
+        let position = FilePosition::new("f".into(), 1);
+        let (mut bad, mut warnings) = (Findings::default(), Findings::default());
+        let mut unknown = UnknownNames::default();
+        let mut effects = OptionEffects::default();
+        let options = ReadOptions {
+            has_recipe: true,
+            ..ReadOptions::default()
+        };
+        let mut faults = RowFaults::new(&position, &mut bad).of_file(FileLog {
+            unknown: &mut unknown,
+            warnings: &mut warnings,
+            effects: &mut effects,
+        });
+        let mut reader = RowReader::<F>::new(&options, options.notation(), &mut faults);
+        let index = |name: &&str| {
+            F::table()
+                .fields
+                .iter()
+                .position(|field| field.column == *name)
+        };
+        let fields: Vec<usize> = names.iter().filter_map(index).collect();
+        reader.read_cells(&fields, &[&TableCell::text(text)]);
+        reader.set_open_year();
+        let values = reader.statement.values();
+        let values = fields.iter().map(|index| values[*index].to_csv(&()));
+        let values: Vec<Cow<'_, str>> = values.collect();
+        let messages = bad.kept().iter().chain(warnings.kept());
+        let messages = messages.map(|finding| format!(" - {}", finding.message));
+        values.join("|") + &messages.collect::<String>()
+    }
+
+    #[test]
+    fn cells_are_split() {
+        const CITY: &str = "ends with no known country, or with a word that may be one";
+        const MODE: &str = "says how the meeting takes place";
+        const TIME: &str = "has a time of day, which is left out";
+        const OPEN: &str = "is no date yet, so it counts as empty";
+        let cases = [
+            ("city+country", "Rome, Italy", "Rome|Italy", ""),
+            ("city+country", "Chicago, IL, USA", "Chicago, IL|USA", ""),
+            ("city+country", "Singapore", "|Singapore", ""),
+            ("city+country", "Vienna", "Vienna|", ""),
+            ("city+country", "Chicago, IL", "Chicago, IL|", CITY),
+            (
+                "city+country",
+                "Atlanta, Georgia",
+                "Atlanta, Georgia|",
+                CITY,
+            ),
+            ("city+country", "Rome, Nowhere", "Rome, Nowhere|", CITY),
+            (
+                "city+country",
+                "San Diego, California",
+                "San Diego, California|United States",
+                "",
+            ),
+            ("city+country", "Austin, TX", "Austin, TX|United States", ""),
+            ("city+country", "Toronto, ON", "Toronto, ON|Canada", ""),
+            ("city+country", "Antwerp, BE", "Antwerp|Belgium", ""),
+            ("city+country", "Graz (AUT)", "Graz|Austria", ""),
+            (
+                "city+country",
+                "Glasgow, Scotland",
+                "Glasgow|United Kingdom",
+                "",
+            ),
+            (
+                "city+country",
+                "Belfast, Northern Ireland",
+                "Belfast|United Kingdom",
+                "",
+            ),
+            (
+                "city+country",
+                "Málaga, Spain (hybrid)",
+                "Málaga|Spain",
+                MODE,
+            ),
+            (
+                "city+country",
+                "Toronto, Canada & Virtual",
+                "Toronto|Canada",
+                MODE,
+            ),
+            ("city+country", "", "|", ""),
+            (
+                "city+country",
+                "Buenos Aires (Argentina)",
+                "Buenos Aires|Argentina",
+                "",
+            ),
+            ("city+country", "Berlin / Germany", "Berlin|Germany", ""),
+            ("city+country", "Berlin - Germany", "Berlin|Germany", ""),
+            ("issn_print+issn_online", "/1533-4406", "|1533-4406", ""),
+            (
+                "issn_print+issn_online",
+                "0028-4793,\n1533-4406",
+                "0028-4793|1533-4406",
+                "",
+            ),
+            (
+                "issn_print+issn_online",
+                "0028-4793, 1533-4406",
+                "0028-4793|1533-4406",
+                "",
+            ),
+            (
+                "issn_print+issn_online",
+                "0028-4793 / 1533-4406\n",
+                "0028-4793|1533-4406",
+                "",
+            ),
+            ("issn_print+issn_online", "0028-4793;", "0028-4793|", ""),
+            (
+                "issn_print+issn_online",
+                "['0028-4793', '1533-4406']",
+                "0028-4793|1533-4406",
+                "",
+            ),
+            (
+                "issn_print+issn_online",
+                "1;2;3",
+                "|",
+                "has 3 parts for 2 fields",
+            ),
+            (
+                "issn_print+issn_online",
+                "0028-4793, 1533-4406, 0378-5955",
+                "0028-4793|1533-4406",
+                "has 3 ISSNs; only the first 2 are read",
+            ),
+            ("issn_print", "0028-4793\u{200e}", "0028-4793", ""),
+            ("issn_print", "\u{202a}0028-4793\u{202c}", "0028-4793", ""),
+            ("issn_print", "0000-0000", "", "is no ISSN"),
+            ("issn_print", "['0028-4793']", "0028-4793", ""),
+            (
+                "issn_print",
+                "0028-4793; 1533-4406",
+                "0028-4793",
+                "has 2 ISSNs; only the first is read",
+            ),
+            ("therapy_areas", "['Lungs', 'Heart']", "Lungs; Heart", ""),
+            ("therapy_areas", r#"["Lungs"]"#, "Lungs", ""),
+            ("therapy_areas", "Lungs; Heart", "Lungs; Heart", ""),
+            (
+                "start_date+end_date",
+                "12-15 March 2026",
+                "2026-03-12|2026-03-15",
+                "",
+            ),
+            (
+                "start_date+end_date+year",
+                "30 Dec 2025 – 2 Jan 2026",
+                "2025-12-30|2026-01-02|2025",
+                "",
+            ),
+            ("start_date+end_date+year", "June 2026", "||2026", OPEN),
+            ("start_date+end_date+year", "TBC", "||", OPEN),
+            (
+                "start_date+end_date",
+                "12 May 2026 09:00 - 15 May 2026 17:00",
+                "2026-05-12|2026-05-15",
+                TIME,
+            ),
+            ("start_date+year", "2026-03-12", "2026-03-12|2026", ""),
+            (
+                "start_date+year",
+                "12-15 March 2026",
+                "|",
+                "is a range of dates",
+            ),
+            ("start_date", "Q3 2026", "", OPEN),
+            (
+                "start_date",
+                "2026-01-15T23:59:00-12:00",
+                "2026-01-15",
+                TIME,
+            ),
+            ("abstract_due_date", "2026-01?", "", OPEN),
+            (
+                "abstract_due_date",
+                "23 Jan 2026, 23:59 (UTC-12)",
+                "2026-01-23",
+                TIME,
+            ),
+            ("abstract_due_date", "whenever", "", "write a date as"),
+            ("name+url", "Alpha", "Alpha|", ""),
+            (
+                "name+url",
+                "Alpha, https://alpha.example",
+                "Alpha|https://alpha.example",
+                "",
+            ),
+        ];
+        for (names, text, values, message) in cases {
+            let names: Vec<&str> = names.split('+').collect();
+            let shown = match names[0].starts_with("issn") {
+                true => parts_of::<JournalFields>(&names, text),
+                false => parts_of::<ConferenceFields>(&names, text),
+            };
+            let expected = match message {
+                "" => values.to_owned(),
+                message => format!("{values} - {message}"),
+            };
+            let is_equal = shown == expected || !message.is_empty() && shown.starts_with(&expected);
+            assert!(is_equal, "{text:?}: {shown}, expected {expected}");
+        }
+    }
+}
