@@ -401,6 +401,24 @@ fn a_heartbeat_that_is_ahead_is_overtaken() {
     }
 }
 
+#[test]
+fn a_heartbeat_of_a_later_slot_fences() {
+    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
+    origin.publish(&log, once()).unwrap();
+    let mut publisher = origin.start(&log, once()).unwrap();
+    let later = Heartbeat {
+        slot: 3,
+        ..heartbeat(&log)
+    };
+    log.bucket()
+        .put(layout::ALIVE, &later.encode().unwrap())
+        .unwrap();
+    publisher.heartbeat.make_due();
+    let fenced = publisher.heartbeat_if_due().unwrap_err();
+    assert!(fenced.is_fenced(), "{fenced}");
+    assert_eq!(heartbeat(&log), later, "it is not overwritten");
+}
+
 /// New replicas could not get past the state without a manifest if commits followed it, and a later start would not
 /// know.
 #[test]
