@@ -53,8 +53,8 @@ impl Importer {
         let again = read(&path, options, &edit).unwrap_or_else(|refusal| panic!("refused the second time: {refusal}"));
         assert!(again.assigned.is_empty(), "the second import assigns ids: {:?}", again.assigned);
         let outcome = edit.apply(&again.batch).expect("it is applied again");
-        let datasets = [&outcome.datasets.conferences, &outcome.datasets.journals];
-        for counts in datasets.into_iter().chain([&outcome.organizations, &outcome.tags]) {
+        let datasets = [&outcome.rows.datasets.conferences, &outcome.rows.datasets.journals];
+        for counts in datasets.into_iter().chain([&outcome.rows.organizations, &outcome.rows.tags]) {
             assert_eq!((counts.added, counts.changed, counts.removed), (0, 0, 0), "the second import: {outcome:?}");
         }
         drop(edit);
