@@ -131,7 +131,7 @@ impl<R: Read, E: Fn() -> io::Error> Read for Bounded<R, E> {
     }
 }
 
-/// What the text of an error of the operating system has before its number.
+/// The text before the number in an error of the operating system.
 const OS_ERROR: &str = " (os error ";
 
 /// An error of the operating system as text, without its number.

@@ -70,7 +70,7 @@ impl UnknownNames {
     }
 }
 
-/// What is found in a file beside its faults.
+/// The findings in a file beside its faults.
 pub(in crate::import) struct FileLog<'a> {
     pub unknown: &'a mut UnknownNames,
     pub warnings: &'a mut Findings,

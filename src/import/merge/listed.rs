@@ -1,4 +1,4 @@
-//! What a row of a list of others changes in a stored row (docs/recipes.md).
+//! The changes that a row of a list of others makes in a stored row (docs/recipes.md).
 
 use super::match_set::comparable_value;
 use super::report::ListCounts;
@@ -34,7 +34,7 @@ pub(super) enum Effect {
     Clear,
 }
 
-/// What the recipe says about a field.
+/// The rule of the recipe for a field.
 #[derive(Clone, Copy, Debug)]
 struct FieldRule {
     is_taken: bool,

@@ -1,4 +1,4 @@
-//! What a cell of a list of others may be, beside the values that an own file has. Each function recognizes one thing.
+//! Cells of lists of others that are no plain values. Each function recognizes one kind.
 
 use super::cells::normalize_issn;
 use super::dates::month_named;
@@ -164,7 +164,7 @@ const STATES: [(&str, &str); 3] = [
 const TWO_MEANINGS: &str =
     "AL AR AZ CA CO DE GA ID IL IN KY LA MA MD ME MN MO MS MT NC NE PA SC SD TN VA NL PE SA SK BC";
 
-/// What follows the last comma of a place.
+/// The meaning of the text after the last comma of a place.
 pub(super) enum PlaceEnd {
     /// The name of a country.
     Country,

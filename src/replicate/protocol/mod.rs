@@ -75,7 +75,7 @@ pub struct Noted {
     pub is_fenced: bool,
 }
 
-/// What a publisher finds at its start.
+/// The log as a publisher finds it at its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AtStart {
     /// The last entry of the log; `None` if there is none, or none that can be continued.
@@ -88,7 +88,7 @@ pub struct AtStart {
     pub start_over: bool,
 }
 
-/// What a publisher observes.
+/// An observation of a publisher.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Observation {
     /// The publisher starts.
@@ -130,7 +130,7 @@ pub enum Held {
     Unreadable,
 }
 
-/// What a publisher does next.
+/// The next action of a publisher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// Read the entry in this slot.
@@ -182,7 +182,7 @@ pub enum Refusal {
     },
 }
 
-/// What must be known before the publisher continues.
+/// The question that must be answered before the publisher continues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 enum Question {
     #[default]
@@ -199,7 +199,7 @@ enum Question {
     IsSlotDeleted(LastEntry),
 }
 
-/// What a publisher knows of the log.
+/// The knowledge of a publisher about the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Knowledge {
     /// The end of the log; `None` before the first entry.
@@ -209,7 +209,7 @@ pub struct Knowledge {
     question: Question,
 }
 
-/// What decides whose the log is.
+/// The facts that decide whose the log is.
 enum Evidence<'a> {
     Start(&'a AtStart, &'a FoundEntry),
     Next(&'a FoundEntry),

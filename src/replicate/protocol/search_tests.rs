@@ -726,7 +726,7 @@ impl World {
         }
     }
 
-    /// What is wrong after all faults have stopped.
+    /// Returns the fault that remains after all faults have stopped.
     fn wrong_in_the_end(&self, order: [usize; 2]) -> Option<&'static str> {
         let mut world = self.clone();
         for m in order {
@@ -810,7 +810,7 @@ impl World {
 
 struct Found {
     states: usize,
-    /// What is wrong, and the steps to there.
+    /// The fault that was found, and the steps to it.
     wrong: Option<(&'static str, Vec<Event>)>,
 }
 

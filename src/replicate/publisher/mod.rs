@@ -97,7 +97,7 @@ pub struct Publisher {
     local: FailureReporter,
     id: DatabaseId,
     who: String,
-    /// What this publisher knows of the log.
+    /// The knowledge of this publisher about the log.
     known: Knowledge,
     state: NewestState,
     /// When this run created its last entry.

@@ -90,7 +90,7 @@ struct Run<'a> {
     accepted: Option<Findings>,
 }
 
-/// What an import wrote.
+/// The result of an import that was written.
 struct Written {
     merged: Merged,
     outcome: BatchOutcome,

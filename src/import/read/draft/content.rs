@@ -1,4 +1,4 @@
-//! What the cells of a column contain. The readers of an import decide.
+//! The content of the cells of a column. The readers of an import decide.
 
 use std::collections::BTreeMap;
 

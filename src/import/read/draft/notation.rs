@@ -13,7 +13,7 @@ use crate::import::read::table_cell::{DecimalSign, Notation};
 use crate::model::value::ValueKind;
 use crate::model::value::text::ITEM_SEPARATOR;
 
-/// What the cells say about an option.
+/// The evidence of the cells for an option.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Reading {
     /// The file can be read without it.
