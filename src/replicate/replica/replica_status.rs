@@ -4,12 +4,12 @@
 //!
 //! A replica may be behind its origin. Three things differ for this reason (`api/source.rs`), and nothing else:
 //!
-//! - **Age.** If the end of the log was last seen too long ago, `/v1` is 503, keys included ([`replica_status`]). The
+//! - **Age.** If the end of the log was last seen too long ago, `/v1` is 503, keys included. The
 //!   clock also runs while the machine sleeps. The end counts as seen once the server has loaded the
 //!   entries. So the replica responds again only with the newest keys. A change delay holds back records, and no keys.
 //! - **Tokens ahead.** A token ahead of the last commit may be valid. The thread polls the bucket at once, for all
 //!   waiting requests. A token that is still ahead gets 503. The heartbeat names the origin's last seq. If two later
-//!   heartbeats in a row do not reach the token's seq, the origin has lost it: 410 ([`replica_status`]).
+//!   heartbeats in a row do not reach the token's seq, the origin has lost it: 410.
 //! - **New keys.** They arrive by the bucket.
 //!
 //! An unknown key may be new, also at an origin. A request whose key has the right form waits for the next poll before
