@@ -714,7 +714,10 @@ fn a_server_that_may_open_few_files_answers_and_warns_once() {
         for round in 0..5 {
             let begun = Instant::now();
             for (key, target) in [(None, "/v1/status"), (Some(&*key), "/v1/conferences/1")] {
-                let answer = Client::new(server.address, key).get(target);
+                // A connection may be closed for a newer one before it has sent its request. A client tries again.
+                let answer = (0..5)
+                    .find_map(|_| Client::new(server.address, key).try_get(target).ok())
+                    .unwrap_or_else(|| panic!("{files} {round} {target}: no answer"));
                 assert_eq!(answer.status, 200, "{files} {round} {target}");
             }
             let took = begun.elapsed();
