@@ -1,9 +1,17 @@
 //! The explorer in a real browser, where there is one: headless Chromium, served by the real program.
 //!
-//! `chromium` drives it. There is one module for each use of the page: `demo` (the demo's keys), `explorer` (the
-//! reader's own key), `curl_lines` (lines that are pasted into a shell), `forms` (phones and desktops, light and dark,
-//! keyboard and screen reader), `kept` (the copy on the computer), `keys` (several keys on it), `large` (times with 50,000 records), `look` (what stands where, paper, other colors), `picture` (the README's pictures), `planner` (the
-//! shortlist, records side by side, the way back, paper), `redirects` (a server that redirects the page's requests).
+//! `chromium` drives it. There is one module for each use of the page:
+//! - `curl_lines`: lines that are pasted into a shell.
+//! - `demo`: the demo's keys.
+//! - `explorer`: the reader's own key.
+//! - `forms`: phones and desktops, light and dark, keyboard and screen reader.
+//! - `kept`: the copy on the computer.
+//! - `keys`: several keys on one computer.
+//! - `large`: times with 50,000 records.
+//! - `look`: the places of things, paper, and other colors.
+//! - `picture`: the README's pictures.
+//! - `planner`: the shortlist, records side by side, the way back, and paper.
+//! - `redirects`: a server that redirects the page's requests.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,7 +1,6 @@
 //! Rows that probably describe the same thing.
 
 use std::cell::OnceCell;
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 
 use super::identity::{Identity, MatchKey};
@@ -27,16 +26,9 @@ struct KeyHolder {
 #[derive(Debug, Default)]
 pub(super) struct Duplicates {
     /// The rows with a key, by their kind, the rule and the key.
-    holders: HashMap<(&'static str, &'static str, String), Holders>,
+    holders: HashMap<(&'static str, &'static str, String), Vec<KeyHolder>>,
     /// The kinds of rows to which the import brings a key.
     pub brought: BTreeSet<&'static str>,
-}
-
-/// The rows with a key. Most keys have one.
-#[derive(Debug)]
-struct Holders {
-    first: KeyHolder,
-    others: Vec<KeyHolder>,
 }
 
 /// The maximum number of rows per key whose identities are compared.
@@ -92,7 +84,7 @@ impl Duplicates {
                 self.brought.insert(F::STEM);
             }
             let key = (F::STEM, rule, key);
-            let holders = self.holders.get(&key);
+            let others = self.holders.get(&key).map_or(&[][..], Vec::as_slice);
             let is_duplicate = |other: &&KeyHolder| {
                 let holds = |condition: fn(&Identity, &Identity) -> bool| {
                     other
@@ -103,7 +95,7 @@ impl Duplicates {
                 (is_brought || other.is_brought) && also.is_none_or(holds)
             };
             if found.is_none()
-                && let Some(other) = holders.and_then(|holders| holders.iter().find(is_duplicate))
+                && let Some(other) = others.iter().find(is_duplicate)
             {
                 // Report the row to which the import brings the key, since the curator can correct it.
                 let finding = |at: &RowLocation, field, value: &str, twin: String| {
@@ -126,7 +118,7 @@ impl Duplicates {
                 });
             }
             let max = if also.is_some() { MAX_COMPARED } else { 1 };
-            if is_imported && holders.is_none_or(|holders| holders.iter().count() < max) {
+            if is_imported && others.len() < max {
                 let holder = KeyHolder {
                     location: location.clone(),
                     id,
@@ -135,25 +127,11 @@ impl Duplicates {
                     identity: also.map(|_| Box::new(F::identity(row))),
                     is_brought,
                 };
-                self.add(key, holder);
+                // Most keys have one row, so the list begins with room for one.
+                let others = self.holders.entry(key);
+                others.or_insert_with(|| Vec::with_capacity(1)).push(holder);
             }
         }
         found
-    }
-
-    fn add(&mut self, key: (&'static str, &'static str, String), holder: KeyHolder) {
-        match self.holders.entry(key) {
-            Entry::Occupied(mut known) => known.get_mut().others.push(holder),
-            Entry::Vacant(place) => drop(place.insert(Holders {
-                first: holder,
-                others: Vec::new(),
-            })),
-        }
-    }
-}
-
-impl Holders {
-    fn iter(&self) -> impl Iterator<Item = &KeyHolder> {
-        std::iter::once(&self.first).chain(&self.others)
     }
 }

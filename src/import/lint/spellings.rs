@@ -111,10 +111,7 @@ impl Spellings {
     }
 
     fn uses(&mut self, word: &str) -> &mut Uses {
-        if !self.seen.contains_key(word) {
-            self.seen.insert(word.to_owned(), Uses::default());
-        }
-        self.seen.get_mut(word).expect("just added")
+        self.seen.entry(word.to_owned()).or_default()
     }
 
     /// Checks the words that the import brings. Each finding has the location of the first row with the word. Words

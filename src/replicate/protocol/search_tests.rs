@@ -456,23 +456,21 @@ impl World {
         let Some(run) = machine.run.take() else {
             return;
         };
-        {
-            let end = run.known.end.unwrap_or_default();
-            let noted = machine.note.unwrap_or(Noted {
-                slot: end.slot,
-                hash: end.hash,
-                is_fenced: false,
+        let end = run.known.end.unwrap_or_default();
+        let noted = machine.note.unwrap_or(Noted {
+            slot: end.slot,
+            hash: end.hash,
+            is_fenced: false,
+        });
+        let is_fenced = matches!(
+            refusal,
+            Refusal::Fenced | Refusal::Overtaken(_) | Refusal::Diverged { is_own: false }
+        );
+        if is_fenced {
+            machine.note = Some(Noted {
+                is_fenced: true,
+                ..noted
             });
-            let is_fenced = matches!(
-                refusal,
-                Refusal::Fenced | Refusal::Overtaken(_) | Refusal::Diverged { is_own: false }
-            );
-            if is_fenced {
-                machine.note = Some(Noted {
-                    is_fenced: true,
-                    ..noted
-                });
-            }
         }
     }
 

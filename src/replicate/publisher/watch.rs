@@ -2,9 +2,9 @@
 //! the heartbeat agrees. Before each heartbeat the publisher looks for another publisher, and checks that the bucket
 //! still holds its last objects.
 //!
-//! **The heartbeat** (`publisher/watch.rs`) overwrites the object `alive` every `--heartbeat`. Before that, also
-//! before it repeats a failed request, the publisher looks for another publisher's entry. It looks for its own last
-//! entry, and for the newest manifest or the last heartbeat in turn. From time to time it lists all parts and entries.
+//! **The heartbeat** overwrites the object `alive` every `--heartbeat`. Before that, and before a failed request is
+//! repeated, the publisher looks for another publisher's entry. It looks for its own last entry. It looks for the
+//! newest manifest one time, and for the last heartbeat the next time. From time to time it lists all parts and entries.
 //! If an object is missing, or that manifest is damaged, it counts that for monitoring, and writes a whole state. The
 //! time in a heartbeat always grows, whatever the clock does. So an old heartbeat that is put back is recognized:
 //! neither its slot nor its time is later. A replaced publisher's heartbeat that comes late, with a clock ahead, is
@@ -87,8 +87,8 @@ impl Publisher {
         self.write_heartbeat(end)
     }
 
-    /// Reads the heartbeat. Another publisher's may name a later slot. If it is ahead of this clock, as one that a replaced publisher wrote late, the next one is
-    /// later.
+    /// Reads the heartbeat. If it names a later slot, another publisher wrote it. If its time is ahead of this clock, the
+    /// next heartbeat gets a later time. A replaced publisher may have written it late.
     fn overtake_heartbeat(&mut self) -> Result<(), PublishError> {
         match self.retry.read(|| self.log.heartbeat()) {
             Ok(Some(alive)) if alive.id == self.id => {
