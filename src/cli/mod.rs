@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
 use self::arguments::path_parser;
@@ -27,7 +27,7 @@ use self::commands::{
     template,
 };
 use self::common::{Common, EXIT_FENCED, asks_for_json};
-use self::output::{describe_error, note, print_error};
+use self::output::{describe_error, is_dumb_terminal, note, print_error};
 use crate::model::printable::steers;
 use crate::model::{Dataset, Id};
 use crate::serve::Limits;
@@ -148,7 +148,12 @@ fn has_control_characters(arguments: Vec<OsString>) -> bool {
 
 /// All commands with their arguments and examples.
 fn program() -> clap::Command {
-    examples::add(Cli::command(), "")
+    // clap colors what a dumb terminal shows if there is a variable `CI`.
+    let colors = match is_dumb_terminal() {
+        true => ColorChoice::Never,
+        false => ColorChoice::Auto,
+    };
+    examples::add(Cli::command(), "").color(colors)
 }
 
 impl Cli {

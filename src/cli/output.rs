@@ -92,7 +92,12 @@ pub(in crate::cli) fn can_ask() -> bool {
 
 /// Whether standard error is a terminal that understands escape sequences.
 pub(in crate::cli) fn can_draw() -> bool {
-    stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|kind| kind != "dumb")
+    stderr().is_terminal() && !is_dumb_terminal()
+}
+
+/// Whether the user says that the terminal understands no escape sequences.
+pub(in crate::cli) fn is_dumb_terminal() -> bool {
+    std::env::var_os("TERM").is_some_and(|kind| kind == "dumb")
 }
 
 /// Asks on a terminal, unless `yes` is set. Returns an error if the answer is not `y` or `yes`, or if there is no
