@@ -2,10 +2,11 @@
 import {html, useEffect, useMemo, useRef, useState} from '../preact.js';
 import {calendar, eventsOf} from '../model/calendar.js';
 import {csv} from '../model/csv.js';
-import {todayOf} from '../model/deadlines.js';
+import {date, todayOf} from '../model/deadlines.js';
 import {fileName, filesOf} from '../model/files.js';
 import {format, parse, titleOf} from '../model/question.js';
-import {Copy, Menu, count, date, save} from '../parts.js';
+import {xlsx} from '../model/xlsx.js';
+import {Copy, Menu, count, save} from '../parts.js';
 import {undatedWords} from './undated.js';
 
 /** The most of a name on paper, in characters. */
@@ -70,7 +71,7 @@ export function Files({question, found, day, size, undated}) {
 		${question.dataset === 'conferences' && file('Calendar', count(counts.events, 'date'), 'ics', 'text/calendar', () => calendar(events(), {days: reminder, name: titleOf(question)}), !counts.events)}
 		${question.dataset === 'conferences' && html`<${Reminder} />`}
 		${undated.length > 0 && html`<p class="soft">${undatedWords(undated)}</p>`}
-		${file('Excel', count(counts.rows, 'row'), 'xlsx', 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet', async () => (await import('../model/xlsx.js')).xlsx(rows()))}
+		${file('Excel', count(counts.rows, 'row'), 'xlsx', 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet', () => xlsx(rows()))}
 		${file('CSV', count(counts.rows, 'row'), 'csv', 'text/csv', () => csv(rows()))}
 		${file('CSV with ;', count(counts.rows, 'row'), 'csv', 'text/csv', () => csv(rows(), ';'))}
 		<${Copy} text=${new URL(format(question), location.href).href}>Copy link<//><${Print} size=${size} /><//>`;
