@@ -121,7 +121,8 @@ class Kept {
 			const records = this.copy.list();
 			for (let at = 0; at < records.length; at += SLICE) {
 				this.index.add(records.slice(at, at + SLICE));
-				await sleep(0);
+				// A timer waits four milliseconds at least.
+				await (globalThis.scheduler?.yield?.() ?? sleep(0));
 			}
 			this.isReady = true;
 		}
