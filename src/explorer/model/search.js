@@ -160,17 +160,17 @@ export class Index {
 	 */
 	fitting(slots, {texts, words}) {
 		const last = texts.length - 1, exact = texts.map(text => this.numbers.get(text));
-		const flagsOf = isLike => {
-			const flags = new Uint8Array(this.vocabulary.length);
-			this.vocabulary.forEach((known, number) => { if (isLike(known)) flags[number] = 1; });
-			return flags;
+		// Each word is compared when it is met first, and once.
+		const testOf = isLike => {
+			const seen = new Uint8Array(this.vocabulary.length);
+			return number => (seen[number] ||= isLike(this.vocabulary[number]) ? 2 : 1) === 2;
 		};
-		const begins = flagsOf(known => known.startsWith(texts[last])), likes = words.map(({word, also}) => flagsOf(known => known.startsWith(word) || known === also));
+		const begins = testOf(known => known.startsWith(texts[last])), likes = words.map(({word, also}) => testOf(known => known.startsWith(word) || known === also));
 		const small = new Set([...SMALL].map(word => this.numbers.get(word))), fits = new Uint8Array(this.records.length).fill(3);
 		for (const {data, ends} of [this.shorts, this.wholes]) for (const slot of slots) {
-			const from = slot && ends[slot - 1], size = ends[slot] - from, isBegun = size > last && begins[data[from + last]] && exact.every((number, at) => at === last || data[from + at] === number);
+			const from = slot && ends[slot - 1], size = ends[slot] - from, isBegun = size > last && begins(data[from + last]) && exact.every((number, at) => at === last || data[from + at] === number);
 			let met = 0;
-			for (let at = from; at < ends[slot] && met >= 0; at++) if (!small.has(data[at])) met = likes[met]?.[data[at]] ? met + 1 : -1;
+			for (let at = from; at < ends[slot] && met >= 0; at++) if (!small.has(data[at])) met = likes[met]?.(data[at]) ? met + 1 : -1;
 			const fit = isBegun && size === texts.length && data[from + last] === exact[last] ? 0 : met === words.length && data === this.wholes.data ? 1 : isBegun ? 2 : 3;
 			if (fit < fits[slot]) fits[slot] = fit;
 		}
