@@ -121,7 +121,7 @@ impl<'s> View<'s> {
         let since = since
             .map(|since| self.entries(since).map(|entries| (since, entries)))
             .transpose()?;
-        // Most new records have changed.
+        // Found only for a record that has not changed since: it may have entered the license.
         let entered = LazyCell::new(|| {
             since
                 .as_ref()
