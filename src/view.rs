@@ -110,7 +110,8 @@ impl<'s> View<'s> {
         filter: &Filter,
         limit: usize,
     ) -> Result<Vec<&'s StoredRecord>, StoreError> {
-        let (index, records) = (self.index()?, self.records()?);
+        let index = self.index()?;
+        let records = self.records()?;
         let first = index
             .shown()
             .partition_point(|slot| records.id(*slot).get() <= after);

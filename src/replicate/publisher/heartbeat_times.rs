@@ -34,7 +34,9 @@ impl HeartbeatTimes {
     }
 
     pub fn wrote(&mut self, slot: u64, at: Timestamp) {
-        (self.slot, self.at, self.count) = (Some(slot), at, self.count.wrapping_add(1));
+        self.slot = Some(slot);
+        self.at = at;
+        self.count = self.count.wrapping_add(1);
     }
 }
 
