@@ -8,13 +8,13 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
 
+use super::answers::{Answer, Body};
 use super::browsers::Cors;
 use super::conditional::{self, RequestedPart};
 use super::observe::FeedUse;
 use super::problem::{Code, Problem};
 use super::rate::Window;
-use super::representation::{Body, Representation};
-use crate::api::request::Request;
+use super::request::Request;
 use crate::model::KeyHash;
 
 pub static X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -69,15 +69,15 @@ impl Response {
 
     /// The response to a request, including 304, partial content (206, or 416 beyond the end), and HEAD.
     pub(super) fn new(
-        representation: &Representation,
+        answer: &Answer,
         request: &Request,
         request_id: &str,
         window: Option<&Window>,
     ) -> Result<Response, Problem> {
         let mut response = Response::begin(StatusCode::OK, request_id, window);
-        response.feed = representation.feed;
+        response.feed = answer.feed;
         let headers = &mut response.headers;
-        match &representation.etag {
+        match &answer.etag {
             None => {
                 headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
             }
@@ -90,21 +90,18 @@ impl Response {
                 headers.insert(ETAG, etag.header().clone());
                 if conditional::matches(request.headers.get_all(IF_NONE_MATCH).iter(), etag) {
                     // Equal bytes may have a newer sync token, which the caller needs after a change of the license.
-                    headers.extend(headers_without_body(representation));
+                    headers.extend(headers_without_body(answer));
                     response.status = StatusCode::NOT_MODIFIED;
                     return Ok(response);
                 }
             }
         }
-        headers.insert(
-            CONTENT_TYPE,
-            HeaderValue::from_static(representation.content_type),
-        );
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        for (name, value) in &representation.headers {
+        for (name, value) in &answer.headers {
             headers.insert(name, value.clone());
         }
-        if let Body::Export { name, ending, .. } = &representation.body {
+        if let Body::Export { name, ending, .. } = &answer.body {
             let name = format!(
                 "attachment; filename=\"{name}-{}.{ending}\"",
                 request.wall.date()
@@ -114,13 +111,13 @@ impl Response {
             }
         }
         let gzip = accepts_gzip(&request.headers)
-            .then(|| representation.gzip())
+            .then(|| answer.gzip())
             .flatten();
         if gzip.is_some() {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
-        let mut body = gzip.unwrap_or_else(|| representation.plain());
-        if let (true, Some(etag)) = (representation.is_file(), &representation.etag) {
+        let mut body = gzip.unwrap_or_else(|| answer.plain());
+        if let (true, Some(etag)) = (answer.is_file(), &answer.etag) {
             headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
             match RequestedPart::of(request, etag, body.len()) {
                 RequestedPart::Whole => {}
@@ -135,7 +132,7 @@ impl Response {
                 }
                 RequestedPart::Beyond => {
                     let of_file =
-                        headers_without_body(representation).chain([(ETAG, etag.header().clone())]);
+                        headers_without_body(answer).chain([(ETAG, etag.header().clone())]);
                     return Err(Problem::range_beyond(body.len(), of_file.collect()));
                 }
             }
@@ -190,11 +187,9 @@ impl Response {
     }
 }
 
-/// The headers of a representation whose bytes are not sent.
-fn headers_without_body(
-    representation: &Representation,
-) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
-    representation
+/// The headers of an answer whose bytes are not sent.
+fn headers_without_body(answer: &Answer) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+    answer
         .headers
         .iter()
         .filter(|(name, _)| *name != CONTENT_ENCODING)

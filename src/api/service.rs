@@ -12,25 +12,56 @@ use std::time::Instant;
 use http::StatusCode;
 use tokio::sync::watch;
 
-use super::answers::{AnswerCache, AnswerResult, BuildGuard, CachedAnswer};
+use super::answers::{self, Answer, AnswerCache, AnswerResult, BuildGuard};
 use super::auth::{self, Caller, KnownKey};
-use super::exchange::{Exchange, Interest, RateHeaders};
-use super::job::{Job, PermitKind};
+use super::browsers::Cors;
+use super::handlers::{Job, PermitKind};
 use super::observe::{Answered, Observer, RequestLog};
 use super::problem::{Code, Problem};
 use super::public;
 use super::rate::{RateLimiter, Window};
+use super::request::{Exchange, Interest, RateHeaders, Request};
 use super::response::{Response, accepts_gzip};
-use super::settings::Settings;
 use super::source::SnapshotSource;
-use crate::api::request::Request;
 use crate::contract::route::is_under_v1;
 use crate::contract::{CONTRACT, Query, Resource, Route};
+use crate::explorer::Demo;
 use crate::model::KeyRecord;
 use crate::query::segments::{SegmentBytes, SegmentCache, new_cache};
 
 /// The maximum length of path and query, in bytes.
 const MAX_URI_BYTES: usize = 4096;
+
+/// The settings of a service.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names explain the other fields")]
+pub struct Settings {
+    /// The URL for callers, without a trailing slash and without `/v1`.
+    pub public_url: String,
+    /// The base URL of error pages: `{docs_url}/errors/<code>`.
+    pub docs_url: String,
+    /// The URL where callers reach the operator.
+    pub contact: Option<String>,
+    /// The capacity of the answer cache, in bytes.
+    pub answer_cache_bytes: u64,
+    pub cors: Cors,
+    pub demo: Option<Arc<Demo>>,
+}
+
+impl Settings {
+    /// The defaults for a public URL.
+    pub fn of(public_url: &str) -> Settings {
+        let public_url = public_url.trim_end_matches('/').to_owned();
+        Settings {
+            docs_url: format!("{public_url}/docs"),
+            public_url,
+            contact: None,
+            answer_cache_bytes: answers::DEFAULT_MAX_BYTES,
+            cors: Cors::default(),
+            demo: None,
+        }
+    }
+}
 
 /// The API over a source of snapshots.
 pub struct Service {
@@ -112,8 +143,8 @@ impl Service {
         &self,
         exchange: &Exchange,
         job: &Job,
-    ) -> Result<Arc<CachedAnswer>, BuildGuard<'_>> {
-        let fits = |answer: &CachedAnswer| fits(&job.caller, answer, job.wants_gzip);
+    ) -> Result<Arc<Answer>, BuildGuard<'_>> {
+        let fits = |answer: &Answer| fits(&job.caller, answer, job.wants_gzip);
         self.answers
             .join(job.caller.license.id, &exchange.request.target, fits)
             .await
@@ -180,7 +211,7 @@ impl Service {
         } = exchange;
         let window = self.window(exchange);
         let finished = answer.and_then(|answer| {
-            catch(|| Response::new(&answer.representation, request, request_id, window.as_ref()))
+            catch(|| Response::new(&answer, request, request_id, window.as_ref()))
         });
         let response = finished.unwrap_or_else(|problem| {
             let is_page = problem.code == Code::NotFound
@@ -318,8 +349,7 @@ impl Service {
         })?;
         exchange.pattern = route.endpoint.pattern;
         if public::asks_to_forget(request) {
-            let forgotten = CachedAnswer::public(exchange.pattern, public::forgotten());
-            return Ok(CheckedRequest::Answered(Arc::new(forgotten)));
+            return Ok(CheckedRequest::Answered(Arc::new(public::forgotten())));
         }
         if !reading {
             return Err(closing(Problem::method_not_allowed(&request.method)));
@@ -338,10 +368,7 @@ impl Service {
                 let snapshot = self.source.shown();
                 let readable = self.source.is_readable();
                 let status = public::status(&snapshot, readable, &query, request.wall)?;
-                return Ok(CheckedRequest::Answered(Arc::new(CachedAnswer::public(
-                    exchange.pattern,
-                    status,
-                ))));
+                return Ok(CheckedRequest::Answered(Arc::new(status)));
             }
             _ => {}
         }
@@ -387,7 +414,7 @@ impl Service {
         Some(Caller { snapshot, license })
     }
 
-    fn find(&self, caller: &Caller, request: &Request) -> Option<Arc<CachedAnswer>> {
+    fn find(&self, caller: &Caller, request: &Request) -> Option<Arc<Answer>> {
         let answer = self
             .answers
             .find(Some(caller.license.id), &request.target)?;
@@ -452,7 +479,7 @@ impl Service {
 pub enum CheckedRequest {
     /// A CORS preflight of an allowed origin. It has no key, and is not counted.
     Preflight,
-    Answered(Arc<CachedAnswer>),
+    Answered(Arc<Answer>),
     /// The answer must be built on a blocking thread.
     Passed(Box<Job>, PermitKind),
     /// The key is unknown, but may be new.
@@ -463,8 +490,8 @@ pub enum CheckedRequest {
 }
 
 /// Whether an answer is current, and ready in the requested form.
-fn fits(caller: &Caller, answer: &CachedAnswer, wants_gzip: bool) -> bool {
-    caller.is_current(answer) && answer.representation.is_ready(wants_gzip)
+fn fits(caller: &Caller, answer: &Answer, wants_gzip: bool) -> bool {
+    caller.is_current(answer) && answer.is_ready(wants_gzip)
 }
 
 /// Runs work for one request. Turns a panic into an internal error.

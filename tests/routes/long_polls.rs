@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use http::{HeaderMap, HeaderValue, Method};
-use medfeed::api::exchange::{Exchange, Interest};
 use medfeed::api::observe::{Answered, Observer, WaitEnd};
+use medfeed::api::request::{Exchange, Interest};
 use medfeed::api::service::CheckedRequest;
 use medfeed::api::{Request, Service, Settings, SnapshotSource, Unservable};
 use medfeed::model::time::now;

@@ -30,11 +30,10 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use crate::api::answers::AnswerResult;
-use crate::api::exchange::Exchange;
-use crate::api::job::{Job, PermitKind};
+use crate::api::handlers::{Job, PermitKind};
 use crate::api::problem::Problem;
 use crate::api::service::CheckedRequest;
-use crate::api::{Request, Response, Service};
+use crate::api::{Exchange, Request, Response, Service};
 use crate::serve::connection::limits::Connection;
 use crate::serve::connection::long_polls;
 use crate::serve::connection::permits::Permits;

@@ -20,7 +20,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 
-use crate::api::exchange::new_request_id;
+use crate::api::request::new_request_id;
 use crate::api::{Problem, Request};
 use crate::model::KeyHash;
 use crate::model::time::now;

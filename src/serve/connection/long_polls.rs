@@ -6,8 +6,8 @@ use std::time::Instant;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use crate::api::Service;
-use crate::api::exchange::{Exchange, Interest};
 use crate::api::observe::WaitEnd;
+use crate::api::request::{Exchange, Interest};
 use crate::model::time::now;
 use crate::serve::connection::limits::Connection;
 use crate::serve::connection::permits::KeyedPermits;

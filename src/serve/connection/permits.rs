@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use crate::api::Problem;
-use crate::api::job::PermitKind;
+use crate::api::handlers::PermitKind;
 use crate::serve::connection::limits::Limits;
 
 /// Concurrent polls of the file: one serves all waiting requests, and one more those that came after it began.
