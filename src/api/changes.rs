@@ -64,13 +64,13 @@ impl FeedQuery {
         let is_newest = caller.view(token.dataset)?.witness()? == token.witness;
         Ok(is_newest
             && token.position >= token.witness.seq
-            && self.is_valid_in(&caller.snapshot, &caller.license)?)
+            && self.check_token(&caller.snapshot, &caller.license)?)
     }
 
-    /// Whether the token is valid in a snapshot. It must be of this license, this history and the license's current
+    /// Checks the token in a snapshot. It may read the disk. Returns false if the token is not valid: it must be of this license, this history and the license's current
     /// scope. With `resync=diff` the scope may be an earlier one: the feed has an entry for each record that the
     /// license ever showed.
-    pub fn is_valid_in(&self, snapshot: &Snapshot, license: &License) -> Result<bool, StoreError> {
+    pub fn check_token(&self, snapshot: &Snapshot, license: &License) -> Result<bool, StoreError> {
         let Some(token) = &self.token else {
             return Ok(true);
         };
@@ -101,7 +101,7 @@ impl FeedQuery {
         let license_in = |snapshot: &Snapshot| {
             let license = snapshot.find_license(license_id);
             license
-                .filter(|license| self.is_valid_in(snapshot, license).unwrap_or(false))
+                .filter(|license| self.check_token(snapshot, license).unwrap_or(false))
                 .map(Arc::clone)
         };
         let accept = |snapshot: &Snapshot| license_in(snapshot).is_some();

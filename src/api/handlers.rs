@@ -125,12 +125,12 @@ impl Job {
         Ok((!is_fast).then_some(PermitKind::Read))
     }
 
-    /// Whether its sync token, if any, is valid in the caller's snapshot. It may block.
-    pub(super) fn has_valid_token(&self) -> Result<bool, Problem> {
+    /// Checks the sync token, if any, in the caller's snapshot. Returns false if it is not valid there. It may block.
+    pub(super) fn check_token(&self) -> Result<bool, Problem> {
         let Handler::Changes(query) = &self.handler else {
             return Ok(true);
         };
-        Ok(query.is_valid_in(&self.caller.snapshot, &self.caller.license)?)
+        Ok(query.check_token(&self.caller.snapshot, &self.caller.license)?)
     }
 
     /// Moves the job to a newer snapshot, in which its sync token is valid.

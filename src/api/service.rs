@@ -144,16 +144,18 @@ impl Service {
         exchange: &Exchange,
         job: &Job,
     ) -> Result<Arc<Answer>, BuildGuard<'_>> {
-        let fits = |answer: &Answer| fits(&job.caller, answer, job.wants_gzip);
+        let license = job.caller.license.id;
         self.answers
-            .join(job.caller.license.id, &exchange.request.target, fits)
+            .join(license, &exchange.request.target, |answer| {
+                fits(&job.caller, answer, job.wants_gzip)
+            })
             .await
     }
 
     /// Builds an answer. It may block. Returns the job if its sync token is not valid in the caller's snapshot; then
     /// call [`Service::build_caught_up`].
     pub fn build(&self, job: Box<Job>) -> Result<AnswerResult, Box<Job>> {
-        match catch(|| job.has_valid_token()) {
+        match catch(|| job.check_token()) {
             Ok(true) => Ok(self.run(*job)),
             Ok(false) => Err(job),
             Err(problem) => Ok(Err(problem)),
@@ -186,8 +188,9 @@ impl Service {
         caller.is_some_and(|caller| caller.has_witness(interest.dataset, &interest.witness))
     }
 
-    /// Whether a request that waited would still be admitted, and with the same scope. It does not read the disk.
-    pub fn is_still_admitted(&self, exchange: &Exchange) -> bool {
+    /// Checks the key and the scope again after a wait. Returns false if the request must be checked from its beginning.
+    /// It does not read the disk.
+    pub fn confirm_admission(&self, exchange: &Exchange) -> bool {
         let Some(KnownKey { hash, record }) = &exchange.key else {
             return true;
         };
@@ -290,20 +293,7 @@ impl Service {
 
     fn check_all(&self, exchange: &mut Exchange) -> Result<CheckedRequest, Problem> {
         let request = &exchange.request;
-        if let Some(flaw) = request.flaw {
-            exchange.window = RateHeaders::None;
-            return Err(Problem::invalid_request(StatusCode::BAD_REQUEST, flaw));
-        }
-        let uri_bytes = request.target.len();
-        if uri_bytes > MAX_URI_BYTES {
-            exchange.window = RateHeaders::None;
-            return Err(Problem::invalid_request(
-                StatusCode::URI_TOO_LONG,
-                format!(
-                    "The path and query are {uri_bytes} bytes long; the limit is {MAX_URI_BYTES}."
-                ),
-            ));
-        }
+        check_http(request).inspect_err(|_| exchange.window = RateHeaders::None)?;
         if self.settings.cors.is_preflight(request) {
             exchange.pattern = "(preflight)";
             return Ok(CheckedRequest::Preflight);
@@ -354,23 +344,8 @@ impl Service {
         if !reading {
             return Err(closing(Problem::method_not_allowed(&request.method)));
         }
-        match route.endpoint.resource {
-            Resource::Docs => {
-                let page = public::docs_page(&route, &self.settings, &self.answers)?;
-                return Ok(CheckedRequest::Answered(page));
-            }
-            Resource::Explorer => {
-                let page = public::explorer_page(request, &route, &self.settings, &self.answers)?;
-                return Ok(CheckedRequest::Answered(page));
-            }
-            Resource::Status => {
-                let query = Query::of(route.endpoint, request.query());
-                let snapshot = self.source.shown();
-                let readable = self.source.is_readable();
-                let status = public::status(&snapshot, readable, &query, request.wall)?;
-                return Ok(CheckedRequest::Answered(Arc::new(status)));
-            }
-            _ => {}
+        if let Some(answer) = self.answer_public(request, &route)? {
+            return Ok(CheckedRequest::Answered(answer));
         }
         // Also for an address over its limit: it may now use a new key.
         let is_unknown = key
@@ -387,6 +362,28 @@ impl Service {
         }
         let caller = self.admit(exchange, key, caller)?;
         self.parse(&exchange.request, caller, &route)
+    }
+
+    /// Answers a request that needs no key. Returns `None` if it needs one.
+    fn answer_public(
+        &self,
+        request: &Request,
+        route: &Route,
+    ) -> Result<Option<Arc<Answer>>, Problem> {
+        let answer = match route.endpoint.resource {
+            Resource::Docs => public::docs_page(route, &self.settings, &self.answers)?,
+            Resource::Explorer => {
+                public::explorer_page(request, route, &self.settings, &self.answers)?
+            }
+            Resource::Status => {
+                let query = Query::of(route.endpoint, request.query());
+                let snapshot = self.source.shown();
+                let readable = self.source.is_readable();
+                Arc::new(public::status(&snapshot, readable, &query, request.wall)?)
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(answer))
     }
 
     /// Parses an admitted request. Answers it if it needs only a little memory.
@@ -437,15 +434,15 @@ impl Service {
             Err(problem) => {
                 // The window counts and limits only unusable keys. So an address over its limit can still test keys,
                 // without a limit. This is safe: a key has 190 random bits, and a lookup takes one hash, found or not.
-                let counted = self.rate.count_failure(request.address, request.at);
-                exchange.window = RateHeaders::Of(counted.unwrap_or_else(|window| window));
-                return Err(match counted {
-                    Ok(_) => problem,
-                    Err(window) => Problem::rate_limited(
-                        window.reset_s,
-                        "Too many requests with unusable API keys came from this address. Wait, and send a valid key.",
-                    ),
-                });
+                let window = self.rate.count_failure(request.address, request.at);
+                exchange.window = RateHeaders::Of(window);
+                if !window.is_exceeded {
+                    return Err(problem);
+                }
+                return Err(Problem::rate_limited(
+                    window.reset_s,
+                    "Too many requests with unusable API keys came from this address. Wait, and send a valid key.",
+                ));
             }
         };
         let KnownKey { record, .. } = &*exchange.key.insert(key);
@@ -453,14 +450,14 @@ impl Service {
         let caller = caller.ok_or_else(Problem::not_set_up)?;
         exchange.scope_seq = caller.license.scope_seq;
         let limit = caller.license.rate_limit;
-        let counted = if exchange.is_counted {
-            Ok(self.rate.keys.peek(&record.id, limit, exchange.since))
+        let window = if exchange.is_counted {
+            self.rate.keys.peek(&record.id, limit, exchange.since)
         } else {
             self.rate.keys.count(&record.id, limit, request.at)
         };
         exchange.is_counted = true;
-        exchange.window = RateHeaders::Of(counted.unwrap_or_else(|window| window));
-        if let Err(window) = counted {
+        exchange.window = RateHeaders::Of(window);
+        if window.is_exceeded {
             return Err(Problem::rate_limited(
                 window.reset_s,
                 format!(
@@ -487,6 +484,21 @@ pub enum CheckedRequest {
         /// Whether its address is over the limit for unusable keys.
         is_over_limit: bool,
     },
+}
+
+/// Rejects a request that is invalid in HTTP, or whose path and query are too long.
+fn check_http(request: &Request) -> Result<(), Problem> {
+    if let Some(flaw) = request.flaw {
+        return Err(Problem::invalid_request(StatusCode::BAD_REQUEST, flaw));
+    }
+    let uri_bytes = request.target.len();
+    if uri_bytes <= MAX_URI_BYTES {
+        return Ok(());
+    }
+    Err(Problem::invalid_request(
+        StatusCode::URI_TOO_LONG,
+        format!("The path and query are {uri_bytes} bytes long; the limit is {MAX_URI_BYTES}."),
+    ))
 }
 
 /// Whether an answer is current, and ready in the requested form.

@@ -14,7 +14,7 @@
 //! 4. The job takes a permit (`serve/connection/permits.rs`): to read, or to build an export. Each kind has few
 //!    permits.
 //! 5. The handler runs once, on a thread that may block. The permit is held until that thread is free.
-//! 6. The response is cached. The key and the license are checked again (`Service::is_still_admitted`), since any of
+//! 6. The response is cached. The key and the license are checked again (`Service::confirm_admission`), since any of
 //!    these steps may have waited. If one has changed, the request starts again at step 1, but is not counted again.
 //! 7. The response is finished.
 //!
@@ -75,7 +75,7 @@ impl Dispatcher {
                 Ok(CheckedRequest::Passed(job, permit)) => {
                     let built = Box::pin(self.build(&exchange, job, permit)).await;
                     // It may have waited for a permit, or for another request. Its key may be revoked meanwhile.
-                    if !service.is_still_admitted(&exchange) {
+                    if !service.confirm_admission(&exchange) {
                         exchange.recheck();
                         checked = service.check(&mut exchange);
                         continue;

@@ -43,7 +43,8 @@ pub async fn wait(
     // From here on it is notified, so it misses no commit.
     let mut commits = service.changes();
     connection.start_long_poll(interest.key.hash);
-    let is_current = service.is_current(&interest);
+    // The witness of a damaged feed is never current. Such a request would be woken at once, again and again.
+    let was_current = service.is_current(&interest);
     let changed =
         async { while service.is_current(&interest) && commits.changed().await.is_ok() {} };
     // Its key may expire or be revoked earlier.
@@ -58,7 +59,7 @@ pub async fn wait(
     connection.finish_long_poll();
     let at = Instant::now();
     let is_over = match poll.end {
-        WaitEnd::Change => !is_current,
+        WaitEnd::Change => !was_current,
         WaitEnd::Time => at >= until,
         WaitEnd::Capacity | WaitEnd::Stop | WaitEnd::Left => true,
     };
