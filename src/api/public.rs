@@ -32,8 +32,10 @@ pub(super) fn status(
         return Err(Code::Unavailable.into());
     }
     let totals = snapshot.totals();
-    let of = |dataset| DatasetBody::new(totals.records[dataset], totals.changed_at[dataset]);
-    let status = StatusBody::up(now, PerDataset::of(of));
+    let datasets = PerDataset::of(|dataset| {
+        DatasetBody::new(totals.records[dataset], totals.changed_at[dataset])
+    });
+    let status = StatusBody::up(now, datasets);
     let body = serde_json::to_vec(&status).unwrap_or_default();
     Ok(Answer::json(body))
 }
@@ -103,21 +105,15 @@ pub(super) fn docs_page(
 ) -> Result<Arc<Answer>, Problem> {
     cached_page(route, answers, || {
         let public_url = &settings.public_url;
-        let missing = || {
-            Problem::new(
-                Code::NotFound,
-                format!("There is no such page. Start at {public_url}/docs."),
-            )
-        };
-        Ok(of_docs(
-            docs::find_page(
-                &CONTRACT,
-                &route.path,
-                public_url,
-                settings.contact.as_deref(),
-            )
-            .ok_or_else(missing)?,
-        ))
+        let contact = settings.contact.as_deref();
+        let page =
+            docs::find_page(&CONTRACT, &route.path, public_url, contact).ok_or_else(|| {
+                Problem::new(
+                    Code::NotFound,
+                    format!("There is no such page. Start at {public_url}/docs."),
+                )
+            })?;
+        Ok(of_docs(page))
     })
 }
 

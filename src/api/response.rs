@@ -117,28 +117,39 @@ impl Response {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
         let mut body = gzip.unwrap_or_else(|| answer.plain());
-        if let (true, Some(etag)) = (answer.is_file(), &answer.etag) {
-            headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-            match RequestedPart::of(request, etag, body.len()) {
-                RequestedPart::Whole => {}
-                RequestedPart::Part(part) => {
-                    let range = format!("bytes {}-{}/{}", part.start, part.end - 1, body.len());
-                    headers.insert(
-                        CONTENT_RANGE,
-                        HeaderValue::try_from(range).map_err(Problem::internal)?,
-                    );
-                    response.status = StatusCode::PARTIAL_CONTENT;
-                    body = body.slice(part);
-                }
-                RequestedPart::Beyond => {
-                    let of_file =
-                        headers_without_body(answer).chain([(ETAG, etag.header().clone())]);
-                    return Err(Problem::range_beyond(body.len(), of_file.collect()));
-                }
-            }
+        if answer.is_file()
+            && let Some(etag) = &answer.etag
+        {
+            body = response.cut(body, request, answer, etag)?;
         }
         response.put_body(body, request);
         Ok(response)
+    }
+
+    /// Cuts a file to the part that the request asks for.
+    fn cut(
+        &mut self,
+        file: Bytes,
+        request: &Request,
+        answer: &Answer,
+        etag: &conditional::ETag,
+    ) -> Result<Bytes, Problem> {
+        self.headers
+            .insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        match RequestedPart::of(request, etag, file.len()) {
+            RequestedPart::Whole => Ok(file),
+            RequestedPart::Part(part) => {
+                let range = format!("bytes {}-{}/{}", part.start, part.end - 1, file.len());
+                let range = HeaderValue::try_from(range).map_err(Problem::internal)?;
+                self.headers.insert(CONTENT_RANGE, range);
+                self.status = StatusCode::PARTIAL_CONTENT;
+                Ok(file.slice(part))
+            }
+            RequestedPart::Beyond => {
+                let of_file = headers_without_body(answer).chain([(ETAG, etag.header().clone())]);
+                Err(Problem::range_beyond(file.len(), of_file.collect()))
+            }
+        }
     }
 
     pub(super) fn of_problem(
@@ -198,7 +209,8 @@ fn headers_without_body(answer: &Answer) -> impl Iterator<Item = (HeaderName, He
 
 /// Whether the caller accepts gzip, by name or `*`, with a weight above 0 (RFC 9110, section 12.5.3).
 pub fn accepts_gzip(headers: &HeaderMap) -> bool {
-    let (mut named, mut any) = (None, None);
+    let mut named = None;
+    let mut any = None;
     for item in items(headers, &ACCEPT_ENCODING) {
         let mut parts = item.split(';').map(str::trim);
         let coding = parts.next().unwrap_or_default();

@@ -30,12 +30,11 @@ pub struct MonitoredPublisher {
 
 impl MonitoredPublisher {
     pub fn new(database: &Path, status: Arc<PublisherStatus>) -> MonitoredPublisher {
-        let (started, started_at) = (Instant::now(), now());
         MonitoredPublisher {
             database: database.to_owned(),
             status,
-            started,
-            started_at,
+            started: Instant::now(),
+            started_at: now(),
             reader: Mutex::default(),
         }
     }

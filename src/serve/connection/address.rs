@@ -93,7 +93,8 @@ fn read_element(element: &[u8]) -> Option<IpAddr> {
         .filter(|pair| !pair.is_empty())
     {
         let equals = pair.iter().position(|byte| *byte == b'=')?;
-        let (name, value) = (&pair[..equals], read_value(&pair[equals + 1..])?);
+        let name = &pair[..equals];
+        let value = read_value(&pair[equals + 1..])?;
         let is_token = name
             .iter()
             .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte));
@@ -160,8 +161,10 @@ fn read_address(text: &[u8]) -> Option<IpAddr> {
 fn is_port(text: &str) -> bool {
     match text.strip_prefix('_') {
         Some(hidden) => {
-            let known = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-            !hidden.is_empty() && hidden.bytes().all(known)
+            !hidden.is_empty()
+                && hidden
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
         }
         None => (1..=5).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit()),
     }

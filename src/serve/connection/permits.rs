@@ -133,11 +133,10 @@ impl KeyedPermits {
         keys.retain(|_, permits| {
             Arc::strong_count(permits) > 1 || permits.available_permits() < self.per_key
         });
-        let new = || Arc::new(Semaphore::new(self.per_key));
-        [
-            Arc::clone(keys.entry(key_id.to_owned()).or_insert_with(new)),
-            Arc::clone(&self.all),
-        ]
+        let own = keys
+            .entry(key_id.to_owned())
+            .or_insert_with(|| Arc::new(Semaphore::new(self.per_key)));
+        [Arc::clone(own), Arc::clone(&self.all)]
     }
 
     /// Takes the permits of a request; `None` if it must wait.

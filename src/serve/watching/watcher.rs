@@ -296,7 +296,8 @@ fn load(snapshot: &Snapshot) {
 /// Logs the commits between two snapshots. If the file was replaced, logs its last restore and later commits, or only
 /// the newest commit.
 fn log_commits(before: &Snapshot, state: &Snapshot) {
-    let (old, new) = (before.commit(), state.commit());
+    let old = before.commit();
+    let new = state.commit();
     let is_other = old.seq > 0 && !state.holds(old.seq, &old.lineage).unwrap_or(true);
     let mut commits = state
         .list_commits(if is_other { 0 } else { old.seq }, MAX_COMMITS_LOGGED)
@@ -357,8 +358,11 @@ impl SnapshotSource for Watcher {
             .saturating_duration_since(Instant::now())
             .min(REQUEST_TIMEOUT);
         // The thread polls regularly, so invalid keys cause no additional polls.
-        let is_earlier = |last: &mut Option<Instant>| last.is_none_or(|last| last < since);
-        let waited = changed.wait_while_for(&mut last, is_earlier, timeout);
+        let waited = changed.wait_while_for(
+            &mut last,
+            |last| last.is_none_or(|last| last < since),
+            timeout,
+        );
         !waited.timed_out() && self.polled.load(Ordering::Relaxed)
     }
 

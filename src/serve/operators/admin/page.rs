@@ -148,7 +148,8 @@ struct Page {
 
 /// Renders the page, or returns the error message.
 pub fn render(monitored: &MonitoredServer) -> Result<String, String> {
-    let (shown, newest) = (monitored.watcher.shown(), monitored.watcher.newest());
+    let shown = monitored.watcher.shown();
+    let newest = monitored.watcher.newest();
     let now = now();
     let is_held_back = newest.commit() != shown.commit();
     let state = match monitored.unready() {
@@ -164,11 +165,11 @@ pub fn render(monitored: &MonitoredServer) -> Result<String, String> {
         .as_ref()
         .map(|usage| usage.all())
         .unwrap_or_default();
-    let usable = |key: &KeyRecord| key.status_after(now, newest.commit().time).is_usable();
-    let (mut keys, mut unusable_keys) = (Vec::new(), 0);
+    let mut keys = Vec::new();
+    let mut unusable_keys = 0;
     let mut keys_of = BTreeMap::<&str, usize>::new();
     for key in newest.list_keys() {
-        if usable(key) {
+        if key.status_after(now, newest.commit().time).is_usable() {
             *keys_of.entry(&key.license_name).or_default() += 1;
             keys.push(key_row(key, &newest, &uses, now));
         } else {
@@ -310,16 +311,20 @@ fn feed_row(dataset: Dataset, behind_s: Option<u64>) -> FeedRow {
 
 /// The sets of a scope that restrict it, in words.
 fn sets(scope: &Scope) -> Vec<(String, String)> {
-    let words = |rule: Rule| {
-        let values = scope.set(rule)?.values();
+    let mut sets = Vec::new();
+    for rule in Rule::ALL {
+        let Some(set) = scope.set(rule) else {
+            continue;
+        };
+        let values = set.values();
         let text = if values.is_empty() {
             "none".to_owned()
         } else {
             first_of(&values, values.len(), MAX_VALUES)
         };
-        Some((rule.to_string(), text))
-    };
-    Rule::ALL.into_iter().filter_map(words).collect()
+        sets.push((rule.to_string(), text));
+    }
+    sets
 }
 
 /// A duration in its largest unit, rounded down.
