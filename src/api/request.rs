@@ -90,6 +90,8 @@ pub struct Interest {
     pub key: KnownKey,
     pub(super) dataset: Dataset,
     pub(super) witness: Witness,
+    /// The time at which the request is answered without a change.
+    pub until: Instant,
 }
 
 impl Exchange {
@@ -120,8 +122,8 @@ impl Exchange {
         self.key.as_ref().map_or("", |key| &key.record.id)
     }
 
-    /// The interest and the deadline, if the request should long-poll instead of getting this answer.
-    pub fn interest(&self, answer: &AnswerResult) -> Option<(Interest, Instant)> {
+    /// The interest of the request, if it should long-poll instead of getting this answer.
+    pub fn interest(&self, answer: &AnswerResult) -> Option<Interest> {
         if !self.may_wait || self.request.is_head() {
             return None;
         }
@@ -129,12 +131,12 @@ impl Exchange {
         let until = self.request.at + answer.wait?;
         let (dataset, witness) = answer.depends_on?;
         let key = self.key.clone()?;
-        let interest = Interest {
+        Some(Interest {
             key,
             dataset,
             witness,
-        };
-        Some((interest, until))
+            until,
+        })
     }
 
     /// The time at which its key expires or is revoked.
@@ -241,7 +243,7 @@ mod tests {
         let until = |exchange: &Exchange| {
             exchange
                 .interest(&page(Some(60)))
-                .map(|(_, until)| until - came)
+                .map(|interest| interest.until - came)
         };
         assert_eq!(until(&exchange), Some(Duration::from_secs(60)));
         assert!(
@@ -270,7 +272,7 @@ mod tests {
     #[test]
     fn interests_differ_by_key_dataset_and_witness() {
         let exchange = exchange(Method::GET, None, None);
-        let (interest, _) = exchange.interest(&page(Some(1))).unwrap();
+        let interest = exchange.interest(&page(Some(1))).unwrap();
         let other_key = KnownKey {
             hash: KeyHash::of(b"l"),
             ..interest.key.clone()

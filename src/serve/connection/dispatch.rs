@@ -2,7 +2,7 @@
 //! thread, under a permit.
 //!
 //! Slow work never delays fast responses. The threads that serve connections, one per processor, each have their own
-//! runtime (`serve/connection/listen.rs`), and they never block. One function answers a request: `Dispatcher::answer`.
+//! runtime (`serve/connection/resources.rs`), and they never block. One function answers a request: `Dispatcher::answer`.
 //!
 //! 1. `Service::check` checks the request. A cached response ends here, and so does an empty page of a feed that needs
 //!    only memory.
@@ -43,7 +43,7 @@ use crate::serve::connection::permits::Permits;
 pub struct Dispatcher {
     /// The service that it answers with.
     pub service: Arc<Service>,
-    permits: Permits,
+    pub(super) permits: Permits,
     /// The runtime of the blocking threads. All connections share a few, since the allocator keeps a heap per thread.
     blocking: Handle,
 }
@@ -93,21 +93,12 @@ impl Dispatcher {
                 }
                 Err(problem) => Err(problem),
             };
-            let Some((interest, until)) = exchange.interest(&answer) else {
+            let Some(interest) = exchange.interest(&answer) else {
                 return service.finish(&exchange, answer);
             };
             drop(answer);
-            let polls = &self.permits.long_polls;
-            Box::pin(long_polls::wait(
-                polls,
-                service,
-                &mut exchange,
-                interest,
-                until,
-                connection,
-                closing,
-            ))
-            .await;
+            let polled = long_polls::wait(self, &mut exchange, interest, connection, closing);
+            Box::pin(polled).await;
             checked = service.check(&mut exchange);
         }
     }

@@ -26,8 +26,9 @@ use crate::serve::connection::http::{ServerContext, serve_connection};
 use crate::serve::connection::limits::{
     ADMISSION_RETRY, Connection, Connections, Full, Limits, Slot,
 };
-use crate::serve::connection::listen::{Workers, drop_new, prepare};
+use crate::serve::connection::listen::{drop_new, prepare};
 use crate::serve::connection::permits::Permits;
+use crate::serve::connection::resources::Workers;
 use crate::serve::connection::tls::Tls;
 
 /// The pause after a failure to accept, such as too many open files. In the meantime a connection ends.
