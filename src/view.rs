@@ -110,7 +110,8 @@ impl<'s> View<'s> {
         filter: &Filter,
         limit: usize,
     ) -> Result<Vec<&'s StoredRecord>, StoreError> {
-        let (index, records) = (self.index()?, self.records()?);
+        let index = self.index()?;
+        let records = self.records()?;
         let first = index
             .shown()
             .partition_point(|slot| records.id(*slot).get() <= after);
@@ -121,7 +122,7 @@ impl<'s> View<'s> {
         let since = since
             .map(|since| self.entries(since).map(|entries| (since, entries)))
             .transpose()?;
-        // Most new records have changed.
+        // Found only for a record that has not changed since: it may have entered the license.
         let entered = LazyCell::new(|| {
             since
                 .as_ref()

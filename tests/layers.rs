@@ -1,8 +1,9 @@
 //! The modules that each module may use: imports point down only.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::sources::{all_sources, module_of, read};
 
 /// The modules that a module uses. It may also use the modules that those use.
 const USES: [(&str, &[&str]); 17] = [
@@ -32,15 +33,15 @@ const TESTS: &str = "\n#[cfg(test)]\nmod ";
 
 /// Crates that only one module may use.
 const PRIVATE: [(&str, &str); 9] = [
-    ("redb::", "store"),
-    ("hyper::", "serve"),
-    ("object_store::", "bucket"),
-    ("reqwest::", "transport"),
-    ("futures_util::", "bucket"),
-    ("rusqlite::", "pull"),
-    ("tokio_postgres_rustls::", "pull"),
-    ("anyhow::", "cli"),
-    ("clap::", "cli"),
+    ("redb", "store"),
+    ("hyper", "serve"),
+    ("object_store", "bucket"),
+    ("reqwest", "transport"),
+    ("futures_util", "bucket"),
+    ("rusqlite", "pull"),
+    ("tokio_postgres_rustls", "pull"),
+    ("anyhow", "cli"),
+    ("clap", "cli"),
 ];
 
 fn allowed(module: &str) -> BTreeSet<&'static str> {
@@ -54,129 +55,46 @@ fn allowed(module: &str) -> BTreeSet<&'static str> {
         .collect()
 }
 
-/// The Rust files of a folder and its folders, by their paths there.
-pub fn sources(folder: &Path) -> BTreeMap<PathBuf, String> {
-    let mut found = BTreeMap::new();
-    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
-        let (path, name) = (entry.path(), PathBuf::from(entry.file_name()));
-        if path.is_dir() {
-            found.extend(
-                sources(&path)
-                    .into_iter()
-                    .map(|(below, text)| (name.join(below), text)),
-            );
-        } else if path.extension().is_some_and(|ending| ending == "rs") {
-            found.insert(name, fs::read_to_string(&path).unwrap());
-        }
-    }
-    found
-}
-
-pub fn all_sources() -> BTreeMap<PathBuf, String> {
-    let found = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
-    assert!(found.len() > 50, "only {} files", found.len());
-    found
-}
-
 /// The top module of a file; `None` for `lib.rs` and `main.rs`, which see everything.
-fn module_of(path: &Path) -> Option<&str> {
-    let first = path.iter().next()?.to_str()?;
-    let name = first.strip_suffix(".rs").unwrap_or(first);
-    (name != "lib" && name != "main").then_some(name)
-}
-
-/// The code without comments: documentation may link upwards.
-pub fn code(text: &str) -> String {
-    text.lines()
-        .filter(|line| !line.trim_start().starts_with("//"))
-        .collect::<Vec<_>>()
-        .join("\n")
-}
-
-/// The top modules after `crate::` in a text, including those of a group in braces.
-fn used_modules(text: &str) -> BTreeSet<String> {
-    let mut used = BTreeSet::new();
-    for (at, _) in text.match_indices("crate::") {
-        if text[..at].ends_with('$')
-            || text[..at].ends_with(|before: char| before.is_alphanumeric() || before == '_')
-        {
-            continue;
-        }
-        let rest = &text[at + "crate::".len()..];
-        let word = |text: &str| {
-            text.trim()
-                .chars()
-                .take_while(|c| c.is_alphanumeric() || *c == '_')
-                .collect::<String>()
-        };
-        match rest.strip_prefix('{') {
-            None => {
-                used.insert(word(rest));
-            }
-            Some(group) => {
-                let (mut depth, mut item) = (1, String::new());
-                for letter in group.chars() {
-                    depth += i32::from(letter == '{') - i32::from(letter == '}');
-                    if depth == 0 || (depth == 1 && letter == ',') {
-                        used.insert(word(&item));
-                        item.clear();
-                        if depth == 0 {
-                            break;
-                        }
-                    } else {
-                        item.push(letter);
-                    }
-                }
-            }
-        }
-    }
-    used.remove("");
-    used
+fn top_module(path: &Path) -> Option<String> {
+    module_of(path)
+        .get(1)
+        .filter(|name| *name != "main")
+        .cloned()
 }
 
 #[test]
 fn modules_use_only_modules_below_them() {
     let mut seen = BTreeSet::new();
     for (path, text) in all_sources() {
-        let Some(module) = module_of(&path) else {
+        let Some(module) = top_module(&path) else {
             continue;
         };
-        seen.insert(module.to_owned());
-        let allowed = allowed(module);
-        for used in used_modules(&code(&text)) {
-            assert!(
-                used == module || allowed.contains(used.as_str()),
-                "{} uses {used}",
-                path.display()
-            );
+        let allowed = allowed(&module);
+        for used in read(&path, &text).paths {
+            let is_own = used.names[0] == "crate";
+            let Some(name) = used.names.get(1).filter(|_| is_own) else {
+                continue;
+            };
+            let is_allowed = *name == module || allowed.contains(name.as_str());
+            assert!(is_allowed, "{} uses {name}", path.display());
         }
+        seen.insert(module);
     }
-    assert_eq!(
-        seen,
-        USES.map(|(name, _)| name.to_owned()).into(),
-        "every module is listed"
-    );
+    let all = USES.map(|(name, _)| name.to_owned());
+    assert_eq!(seen, all.into(), "every module is listed");
 }
 
 #[test]
 fn crates_stay_in_their_modules() {
     for (path, text) in all_sources() {
-        for (name, owner) in PRIVATE {
-            let is_used = code(&text).match_indices(name).any(|(at, _)| {
-                !text_before(&code(&text), at).ends_with(|c: char| c.is_alphanumeric() || c == '_')
-            });
-            let module = module_of(&path).unwrap_or("cli");
-            assert!(
-                !is_used || module == owner,
-                "{} uses {name}",
-                path.display()
-            );
+        let module = top_module(&path).unwrap_or_else(|| "cli".to_owned());
+        for used in read(&path, &text).paths {
+            let owner = PRIVATE.iter().find(|(name, _)| *name == used.names[0]);
+            let is_allowed = owner.is_none_or(|(_, owner)| *owner == module);
+            assert!(is_allowed, "{} uses {}", path.display(), used.names[0]);
         }
     }
-}
-
-fn text_before(text: &str, at: usize) -> &str {
-    &text[..at]
 }
 
 /// The write transaction records the changes of a published database, so nothing else may write a row.
@@ -195,7 +113,7 @@ fn rows_are_written_by_the_write_transaction() {
         seen += usize::from(is_other);
         for word in ["WriteTransaction", "begin_write"] {
             assert!(
-                is_other || !code(&text).contains(word),
+                is_other || !text.contains(word),
                 "{} names {word}",
                 path.display()
             );
@@ -213,30 +131,5 @@ fn no_source_file_exceeds_the_line_limit() {
         let (without_tests, _) = text.split_once(TESTS).unwrap_or((&text, ""));
         let lines = without_tests.lines().count();
         assert!(lines < MAX_LINES, "{} has {lines} lines", path.display());
-    }
-}
-
-#[test]
-fn used_modules_are_found_in_each_form_of_use() {
-    let cases: [(&str, &[&str]); 6] = [
-        ("use crate::api::SnapshotSource;", &["api"]),
-        (
-            "use crate::{store::{Writer, Edit}, model};",
-            &["model", "store"],
-        ),
-        ("fn f() { crate::view::View::open() }", &["view"]),
-        ("macro_rules! m { () => { $crate::model::X } }", &[]),
-        ("use pub_crate::x;", &[]),
-        ("pub(crate) fn f() {}", &[]),
-    ];
-    for (text, expected) in cases {
-        assert_eq!(
-            used_modules(text)
-                .iter()
-                .map(String::as_str)
-                .collect::<Vec<_>>(),
-            expected,
-            "{text}"
-        );
     }
 }

@@ -9,7 +9,8 @@
 //! - `process`: the program itself: commands, servers, signals, killed imports.
 //! - `browser`: the explorer in a real browser, where there is one.
 //! - `explorer`: the explorer's model, by Node where there is one.
-//! - `layers`: the modules that each module may use; `circles`: no files use each other.
+//! - `sources`: the program's own sources, as `layers` (the modules that each module may use) and `circles` (no files use
+//!   each other) read them.
 
 #![allow(
     clippy::unwrap_used,
@@ -32,3 +33,4 @@ mod power;
 mod process;
 mod properties;
 mod routes;
+mod sources;

@@ -163,7 +163,8 @@ pub(super) fn changes(
         (*wait > 0 && !is_news).then(|| Duration::from_secs(MAX_WAIT_S.min(*wait).into()));
     if let FeedStart::After(position) = *start {
         let next = next_seq.map(|seq| view.commit_of(seq)).transpose()?;
-        let (witness, behind_since) = (view.witness()?, next.map(|commit| commit.time));
+        let witness = view.witness()?;
+        let behind_since = next.map(|commit| commit.time);
         representation.feed = Some(FeedUse {
             dataset,
             position,

@@ -130,7 +130,8 @@ fn requested_part(headers: &HeaderMap, length: usize) -> Option<RequestedPart> {
         ("", count) => length.saturating_sub(number(count)?)..length,
         (first, "") => number(first)?..length,
         (first, last) => {
-            let (first, last) = (number(first)?, number(last)?);
+            let first = number(first)?;
+            let last = number(last)?;
             if last < first {
                 return None;
             }

@@ -82,7 +82,8 @@ impl Exchange {
             .ok()
             .filter(|_| self.may_wait && !self.request.is_head())?;
         let time = answer.representation.wait?;
-        let ((dataset, witness), key) = (answer.depends_on?, self.key.clone()?);
+        let (dataset, witness) = answer.depends_on?;
+        let key = self.key.clone()?;
         Some((
             Interest {
                 key,
@@ -120,8 +121,12 @@ impl Exchange {
 
     /// Resets the exchange after a wait for changes, at a time on both clocks. Unless `is_over`, it may wait again.
     pub fn wake(&mut self, at: Instant, wall: Timestamp, is_over: bool) {
-        (self.since, self.request.wall, self.may_wait) = (at, wall, !is_over);
-        (self.window, self.key, self.has_polled_for_key) = (RateHeaders::OfAddress, None, true);
+        self.since = at;
+        self.request.wall = wall;
+        self.may_wait = !is_over;
+        self.window = RateHeaders::OfAddress;
+        self.key = None;
+        self.has_polled_for_key = true;
     }
 }
 

@@ -85,7 +85,8 @@ impl Job {
             }
         };
         let dataset = dataset.ok_or_else(|| Problem::internal("a request without a dataset"))?;
-        let (pattern, wants_gzip) = (route.endpoint.pattern, accepts_gzip(&request.headers));
+        let pattern = route.endpoint.pattern;
+        let wants_gzip = accepts_gzip(&request.headers);
         Ok(Job {
             caller,
             pattern,

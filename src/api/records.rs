@@ -26,7 +26,8 @@ pub(in crate::api) fn list(
     gzip: Option<&SegmentCache>,
 ) -> Result<Representation, Problem> {
     let view = caller.view(dataset)?;
-    let (limit, cursor) = (parameters.limit, parameters.cursor.clone());
+    let limit = parameters.limit;
+    let cursor = parameters.cursor.clone();
     let filter = filter(dataset, parameters);
     let sealer = Sealer::new(caller.snapshot.secret());
     let filters = filter.hash();
@@ -117,7 +118,8 @@ pub(in crate::api) fn export(
         ExportFormat::Csv => ("text/csv; charset=utf-8", "csv"),
     };
     let etag = Some(ETag::of_bytes(&gzip));
-    let (repr_digest, records_digest) = (digest(&Sha256::digest(&gzip))?, digest(&plain_sha256)?);
+    let repr_digest = digest(&Sha256::digest(&gzip))?;
+    let records_digest = digest(&plain_sha256)?;
     let body = Body::Export {
         gzip,
         name: dataset.as_str(),

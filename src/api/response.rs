@@ -203,7 +203,8 @@ fn headers_without_body(
 
 /// Whether the caller accepts gzip, by name or `*`, with a weight above 0 (RFC 9110, section 12.5.3).
 pub fn accepts_gzip(headers: &HeaderMap) -> bool {
-    let (mut named, mut any) = (None, None);
+    let mut named = None;
+    let mut any = None;
     for item in items(headers, &ACCEPT_ENCODING) {
         let mut parts = item.split(';').map(str::trim);
         let coding = parts.next().unwrap_or_default();

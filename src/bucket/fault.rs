@@ -98,7 +98,8 @@ impl ErrorMapper {
     pub(super) fn map(&self, action: Action, name: &str, error: &Error) -> BucketError {
         let failure = Failure::of(error);
         let ErrorMapper { url, bucket, .. } = self;
-        let (verb, text) = (action.verb(), &failure.text);
+        let verb = action.verb();
+        let text = &failure.text;
         let endpoint = self.endpoint();
         let refused = match (error, failure.status) {
             _ if failure.is_of_the_bucket() || matches!(error, Error::NotFound { .. }) => {

@@ -249,7 +249,8 @@ impl Store for Folder {
 
     fn list(&self, folder: &str, _after: Option<&str>) -> Result<Vec<ListedObject>, BucketError> {
         self.root()?;
-        let (mut listed, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+        let mut listed = Vec::new();
+        let mut folders = vec![folder.to_owned()];
         while let Some(name) = folders.pop() {
             let path = self.root.join(&name);
             let mut read = || -> io::Result<()> {

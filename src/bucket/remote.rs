@@ -133,7 +133,8 @@ impl Store for Remote {
         if found.meta.e_tag.is_none() {
             return Err(self.errors.not_of_the_store(name));
         }
-        let (size, modified) = (found.meta.size, modified(&found.meta));
+        let size = found.meta.size;
+        let modified = modified(&found.meta);
         if size > OBJECT_BYTES {
             let detail = format!("its {size} bytes are too many for an object");
             return Err(BucketError::Damaged {

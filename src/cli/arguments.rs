@@ -171,7 +171,8 @@ pub(in crate::cli) fn parse_years(text: &str) -> Result<std::ops::RangeInclusive
     let rule = || "write a year from 1900 to 2100, or a range such as 2024..2027".to_owned();
     let year = |text: &str| <u16 as Scalar>::parse(text).ok_or_else(rule);
     let (first, last) = text.split_once("..").unwrap_or((text, text));
-    let (first, last) = (year(first)?, year(last)?);
+    let first = year(first)?;
+    let last = year(last)?;
     if first <= last {
         Ok(first..=last)
     } else {

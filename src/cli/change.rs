@@ -94,7 +94,8 @@ impl Changes {
         // References link to nothing.
         let none = References::default();
         for (id, after) in rows {
-            let (before, after) = (stored.get(id).map(|found| &found.row), after.as_ref());
+            let before = stored.get(id).map(|found| &found.row);
+            let after = after.as_ref();
             if before != after {
                 self.changes
                     .extend(RowChange::of((before, &none), (after, &none)));
@@ -259,7 +260,8 @@ impl RowChange {
             .iter()
             .zip(old.into_iter().zip(new))
             .filter_map(|(field, (old, new))| {
-                let (before, after) = (value_of(old, links_before), value_of(new, links_after));
+                let before = value_of(old, links_before);
+                let after = value_of(new, links_after);
                 (before != after).then_some(FieldChange {
                     field: &field.name,
                     before,
@@ -279,11 +281,10 @@ impl RowChange {
 
 impl FieldChange {
     fn describe(&self, text: &mut String) {
-        let (before, after) = (text_of(&self.before), text_of(&self.after));
-        let (before, after) = (
-            before.as_deref().unwrap_or("(empty)"),
-            after.as_deref().unwrap_or("(empty)"),
-        );
+        let before = text_of(&self.before);
+        let after = text_of(&self.after);
+        let before = before.as_deref().unwrap_or("(empty)");
+        let after = after.as_deref().unwrap_or("(empty)");
         let _ = if before == after {
             writeln!(
                 text,

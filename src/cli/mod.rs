@@ -164,7 +164,8 @@ impl Cli {
             .clone()
             .try_get_matches_from(arguments)
             .map_err(|error| variables::name_variable(error, &program, arguments))?;
-        let (mut names, mut leaf) = (Vec::new(), &matches);
+        let mut names = Vec::new();
+        let mut leaf = &matches;
         while let Some((name, matches)) = leaf.subcommand() {
             names.push(name);
             leaf = matches;

@@ -55,7 +55,8 @@ pub(in crate::cli) fn warn(message: &str) {
 
 /// Returns a line for each kind of findings, or for each finding.
 pub(in crate::cli) fn list_findings(findings: &Findings, all: bool) -> Vec<String> {
-    let (kept, groups) = (findings.kept(), findings.groups());
+    let kept = findings.kept();
+    let groups = findings.groups();
     let (mut lines, listed): (Vec<String>, usize) = if all {
         (kept.iter().map(Finding::to_string).collect(), kept.len())
     } else {

@@ -238,7 +238,9 @@ fn is_exact(cell: &str) -> bool {
 /// is excluded.
 fn date_of(cell: &str) -> Option<ExcelDateTime> {
     let date = parse_date(cell).ok().filter(|date| date.year() > 1900)?;
-    let (year, month, day) = (date.year(), date.month(), date.day());
+    let year = date.year();
+    let month = date.month();
+    let day = date.day();
     ExcelDateTime::from_ymd(
         u16::try_from(year).ok()?,
         u8::try_from(month).ok()?,

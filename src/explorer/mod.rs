@@ -192,7 +192,8 @@ pub fn page(in_demo: bool, contact: Option<&str>) -> Asset {
 /// A script without indentation and without comments on lines of their own, which are a sixth of what the page loads.
 /// Its lines keep their numbers.
 fn served(script: &str) -> String {
-    let (mut text, mut is_comment) = (String::with_capacity(script.len()), false);
+    let mut text = String::with_capacity(script.len());
+    let mut is_comment = false;
     for line in script.lines().map(str::trim_start) {
         is_comment |= line.starts_with("/**");
         if !is_comment && !line.starts_with("//") {

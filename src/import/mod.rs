@@ -27,7 +27,7 @@ mod row_faults;
 pub mod rows;
 
 pub use findings::{BadRows, FilePosition, Finding, FindingGroup, Findings};
-pub use merge::{FilledFields, ListCounts, MergeOptions, Merged, Refusal, merge};
+pub use merge::{ListCounts, MergeOptions, Merged, Refusal, merge};
 pub use read::bad_rows::SourceRows;
 pub use read::dates::DateOrder;
 pub use read::draft::{Draft, draft_recipe};
@@ -38,4 +38,5 @@ pub use read::read_sources;
 pub use read::recipe::{parse_recipe, read_recipe};
 pub use read::source::{FileFormat, RowKind, Source, SourceOptions};
 pub use read::table_cell::DecimalSign;
+pub use rows::FilledFields;
 pub use rows::ImportRows;

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use crate::import::findings::{BadRows, FilePosition, Finding, Findings};
-use crate::import::merge::FilledFields;
 use crate::import::read::options::{OptionEffects, ReadOptions};
 use crate::import::read::statement::Statement;
 use crate::import::row_faults::{FileLog, RowFaults, UnknownNames};
-use crate::model::{ConferenceFields, Id, JournalFields, Message, OrganizationFields, TagFields};
+use crate::model::{
+    ConferenceFields, Fields, Id, JournalFields, Message, OrganizationFields, TagFields,
+};
 
 /// All rows of an import, with the faults found while reading.
 #[derive(Clone, Debug, Default)]
@@ -93,6 +96,35 @@ pub(super) struct ImportRow<F> {
 /// The fault of a row that may be a note and matches no record.
 pub(super) const MAY_BE_NOTE: &str = "matches no record, and has so few values that it may be a heading or a note; remove it, \
                                       leave it out by [where] in a recipe, or fill it in";
+
+/// The number of rows of a kind that fill each field.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FilledFields {
+    /// The stem of the kind's file names.
+    pub kind: &'static str,
+    /// The number of rows.
+    pub rows: u64,
+    /// The columns that the files have, each with the number of rows that fill it.
+    pub fields: Vec<(&'static str, u64)>,
+}
+
+impl FilledFields {
+    /// Counts the fields that rows fill.
+    pub(in crate::import) fn of<F: Fields>(rows: &[ImportRow<F>]) -> FilledFields {
+        let fields = &F::table().fields;
+        let mut counts = vec![None; fields.len()];
+        for statement in rows.iter().filter_map(|row| row.edit.statement()) {
+            statement.count_filled(&mut counts);
+        }
+        let filled = fields.iter().zip(counts);
+        let filled = filled.filter_map(|(field, count)| Some((field.column.as_str(), count?)));
+        FilledFields {
+            kind: F::STEM,
+            rows: rows.len() as u64,
+            fields: filled.collect(),
+        }
+    }
+}
 
 /// The change that a row makes. Its values are shared, since rows may be merged more than once.
 #[derive(Clone, Debug)]

@@ -74,7 +74,8 @@ macro_rules! row {
             }
 
             fn faults(&self) -> Vec<$crate::model::curated::Fault> {
-                let ($fields, mut found) = (self, Vec::new());
+                let $fields = self;
+                let mut found = Vec::new();
                 let $faults = &mut found;
                 $rules;
                 found

@@ -185,7 +185,8 @@ impl<V: FieldValue> RowMember for V {
 
     fn describe(table: &mut FieldTable, path: &str, note: &str, uses: FieldUses) -> NodeContent {
         let json_before = std::mem::take(&mut table.json_after);
-        let (name, column) = (path.to_owned(), path.replace('.', "_"));
+        let name = path.to_owned();
+        let column = path.replace('.', "_");
         let field = table.fields.len();
         table
             .filters

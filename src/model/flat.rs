@@ -20,7 +20,8 @@ pub fn write_row(
     cells: impl IntoIterator<Item = impl AsRef<str>>,
 ) -> io::Result<()> {
     for (at, cell) in cells.into_iter().enumerate() {
-        let (cell, before) = (cell.as_ref(), if at > 0 { "," } else { "" });
+        let cell = cell.as_ref();
+        let before = if at > 0 { "," } else { "" };
         if cell.contains(|letter| {
             matches!(letter, '"' | ',' | ';' | '\t' | '\r' | '\n') || is_line_end(letter)
         }) {

@@ -52,7 +52,11 @@ pub fn match_form(text: &str) -> String {
 /// of Latin and Greek letters are left out.
 fn plain_letters(text: &str) -> String {
     if text.is_ascii() {
-        return text.to_ascii_lowercase().replace('`', "'");
+        let plain = text.to_ascii_lowercase();
+        return match plain.contains('`') {
+            true => plain.replace('`', "'"),
+            false => plain,
+        };
     }
     // The compatibility decomposition of U+00B4 is a blank with an accent.
     let apostrophes = text
@@ -100,10 +104,9 @@ fn without_stroke(letter: char) -> Option<char> {
 
 /// Folds a text, and removes blanks, invisible characters, `_`, `-` and `.`.
 pub fn comparable(text: &str) -> String {
-    fold(text).replace(
-        |letter: char| matches!(letter, '_' | '-' | '.') || is_blank(letter),
-        "",
-    )
+    let mut folded = fold(text);
+    folded.retain(|letter| !matches!(letter, '_' | '-' | '.') && !is_blank(letter));
+    folded
 }
 
 /// Whether a character is blank or invisible. Texts copied from web pages contain such characters.

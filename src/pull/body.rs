@@ -107,9 +107,11 @@ impl<R: Read> Read for Paced<R> {
         self.received += count as u64;
         self.waited += begun.elapsed();
         if self.received >= self.bytes {
-            (self.received, self.waited) = (0, Duration::ZERO);
+            self.received = 0;
+            self.waited = Duration::ZERO;
         } else if count > 0 && self.waited > self.time {
-            let (bytes, time) = (size(self.bytes), self.time.as_secs_f64());
+            let bytes = size(self.bytes);
+            let time = self.time.as_secs_f64();
             return Err(io::Error::other(PullError::failed(format!(
                 "the service sends less than {bytes} in {time} s, the lowest accepted rate; check the connection"
             ))));

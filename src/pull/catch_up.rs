@@ -181,7 +181,8 @@ impl Pull<'_> {
         theirs: &ContentDigest,
     ) -> Result<Option<String>, PullError> {
         if ours != theirs {
-            let (ours, theirs) = (ours.records, theirs.records);
+            let ours = ours.records;
+            let theirs = theirs.records;
             let counts = if ours == theirs {
                 String::new()
             } else {

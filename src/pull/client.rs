@@ -284,7 +284,8 @@ impl PullClient {
 
     /// Returns an answer with the status 200, and reads any other one.
     fn checked(&self, answer: Response) -> Result<Response, ServiceProblem> {
-        let (status, headers) = (answer.status(), answer.headers().clone());
+        let status = answer.status();
+        let headers = answer.headers().clone();
         if status == StatusCode::OK {
             return Ok(answer);
         }

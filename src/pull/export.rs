@@ -122,7 +122,9 @@ impl<'a> Export<'a> {
         }
         let bytes = MultiGzDecoder::new(bounded(bytes, WHAT, limits.export_bytes));
         let lines = Box::new(BufReader::new(bounded(bytes, WHAT, limits.export_bytes)));
-        let (line, record_bytes, hasher) = (Vec::new(), limits.record_bytes, Hasher::default());
+        let line = Vec::new();
+        let record_bytes = limits.record_bytes;
+        let hasher = Hasher::default();
         Ok(Export {
             announced,
             lines,

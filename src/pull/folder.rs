@@ -177,7 +177,8 @@ impl FolderCopy {
     /// The ids in a dataset's file, with the SHA-256 of their JSON. Skips unreadable lines, because other programs may
     /// have edited the file.
     fn held(&self, dataset: Dataset) -> Result<BTreeMap<i64, [u8; 32]>, PullError> {
-        let (mut lines, mut held) = (self.lines(dataset)?, BTreeMap::new());
+        let mut lines = self.lines(dataset)?;
+        let mut held = BTreeMap::new();
         loop {
             match lines.next() {
                 Ok(Some(entry)) => {
@@ -248,7 +249,8 @@ impl FolderCopy {
     ) -> Result<(), PullError> {
         let folder = self.folder.clone();
         let fail = |error: io::Error| failure(&folder, &error);
-        let (jsonl, csv) = (self.file(dataset, "jsonl"), self.file(dataset, "csv"));
+        let jsonl = self.file(dataset, "jsonl");
+        let csv = self.file(dataset, "csv");
         let mut lines = HashedDraft::new(&jsonl).map_err(fail)?;
         let mut table = HashedDraft::new(&csv).map_err(fail)?;
         header(dataset)
@@ -382,8 +384,10 @@ impl PullTarget for FolderCopy {
         } else {
             BTreeMap::new()
         };
-        let (token, total) = (export.announced.token.clone(), export.announced.records);
-        let (mut changes, mut received) = (Changes::new(dataset, events), 0);
+        let token = export.announced.token.clone();
+        let total = export.announced.records;
+        let mut changes = Changes::new(dataset, events);
+        let mut received = 0;
         self.replace(dataset, &token, Some(now().to_string()), &mut || {
             let next = export.next_record()?;
             let id = next.as_ref().map_or(i64::MAX, |entry| entry.id);
@@ -519,7 +523,8 @@ fn put_in_place(path: &Path) -> io::Result<()> {
 
 /// The number of lines of a file, and its SHA-256. For a file of records, this is the digest of its content.
 fn digest_of(mut file: &File) -> io::Result<ContentDigest> {
-    let (mut hash, mut records) = (Sha256::new(), 0);
+    let mut hash = Sha256::new();
+    let mut records = 0;
     let mut piece = vec![0; 1 << 16];
     loop {
         let length = file.read(&mut piece)?;
@@ -577,7 +582,8 @@ fn header(dataset: Dataset) -> io::Result<Vec<u8>> {
 
 /// Whether a CSV file begins with its header. Leaves the position at the start.
 fn has_header(mut file: &File, dataset: Dataset) -> io::Result<bool> {
-    let (header, mut found) = (header(dataset)?, Vec::new());
+    let header = header(dataset)?;
+    let mut found = Vec::new();
     file.take(header.len() as u64).read_to_end(&mut found)?;
     file.rewind().map(|()| found == header)
 }

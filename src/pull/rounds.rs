@@ -95,7 +95,9 @@ impl Pull<'_> {
     /// error if the user named the dataset, the license has none of the datasets, or the copy held it: then its records
     /// are removed. Such an error, and the first failure of a request, come after all other datasets are done.
     pub fn once(&mut self, plan: &Plan, report: &mut dyn FnMut(Report)) -> Result<(), PullError> {
-        let (mut missing, mut lost, mut failed) = (Vec::new(), None, None);
+        let mut missing = Vec::new();
+        let mut lost = None;
+        let mut failed = None;
         for dataset in &plan.datasets {
             // If the service is down, its other datasets need no retries.
             let attempts = if failed.is_none() { MAX_ATTEMPTS } else { 1 };
@@ -136,11 +138,14 @@ impl Pull<'_> {
             .copied()
             .filter(|_| plan.verify)
             .collect();
-        let (mut skipped, mut share_s, mut failing) =
-            (BTreeSet::new(), 0, BTreeMap::<Dataset, Failing>::new());
+        let mut skipped = BTreeSet::new();
+        let mut share_s = 0;
+        let mut failing = BTreeMap::<Dataset, Failing>::new();
         loop {
             self.copy.check_location()?;
-            let (begun, mut asked, mut has_news) = (Instant::now(), None, false);
+            let begun = Instant::now();
+            let mut asked = None;
+            let mut has_news = false;
             for dataset in &plan.datasets {
                 if failing
                     .get(dataset)
@@ -286,7 +291,8 @@ impl Pull<'_> {
         verifies: bool,
         attempts: u32,
     ) -> Result<Report, PullError> {
-        let (mut done, mut failures) = (Done::default(), 0);
+        let mut done = Done::default();
+        let mut failures = 0;
         loop {
             let before = done;
             let error = match self.attempt(dataset, verifies, 0, &mut done) {

@@ -83,7 +83,8 @@ pub fn tombstone(id: Id, changed_at: Timestamp) -> Vec<u8> {
 /// Returns the sync token at a position. `None` is the end of the feed, as in exports. There the position is the
 /// witness, so a poll without changes returns the same token.
 pub fn token(view: &View<'_>, position: Option<u64>) -> Result<SyncToken, StoreError> {
-    let (license, witness) = (view.license(), view.witness()?);
+    let license = view.license();
+    let witness = view.witness()?;
     Ok(SyncToken {
         dataset: view.dataset(),
         license: license.id,

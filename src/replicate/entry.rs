@@ -54,7 +54,9 @@ impl EntryHeader {
         Head { seq, lineage }: Head,
         digest: RowDigest,
     ) -> EntryHeader {
-        let (who, at, commits) = (who.to_owned(), now(), Vec::new());
+        let who = who.to_owned();
+        let at = now();
+        let commits = Vec::new();
         EntryHeader {
             id,
             slot,

@@ -65,10 +65,8 @@ pub struct StopSignals {
 impl StopSignals {
     /// SIGTERM and Ctrl-C. SIGHUP reloads the certificate.
     pub fn of_service() -> io::Result<StopSignals> {
-        let (terminate, interrupt) = (
-            signal(SignalKind::terminate())?,
-            signal(SignalKind::interrupt())?,
-        );
+        let terminate = signal(SignalKind::terminate())?;
+        let interrupt = signal(SignalKind::interrupt())?;
         Ok(StopSignals {
             terminate,
             interrupt,

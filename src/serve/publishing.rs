@@ -30,7 +30,8 @@ pub struct MonitoredPublisher {
 
 impl MonitoredPublisher {
     pub fn new(database: &Path, status: Arc<PublisherStatus>) -> MonitoredPublisher {
-        let (started, started_at) = (Instant::now(), now());
+        let started = Instant::now();
+        let started_at = now();
         MonitoredPublisher {
             database: database.to_owned(),
             status,

@@ -237,7 +237,8 @@ fn check_dataset<F: RecordFields>(
     report.step("records", |report| {
         check_records::<F>(transaction, references, links, &mut rows, report)
     });
-    let (dataset, count) = (F::DATASET, rows.len() as u64);
+    let dataset = F::DATASET;
+    let count = rows.len() as u64;
     let counted = last.records[dataset];
     report.expect(counted == count, "commits", || {
         format!("the last commit counts {counted} {dataset}, there are {count}")
@@ -383,7 +384,8 @@ fn check_records<F: RecordFields>(
         .range((code, 0)..=(code, u64::MAX))?
     {
         let (key, seq) = entry?;
-        let (id, seq) = (key.value().1, seq.value());
+        let id = key.value().1;
+        let seq = seq.value();
         let Some(found) = log.get((code, seq))? else {
             report.add("records", format!("{dataset} {id} has no row at seq {seq}"));
             continue;
@@ -545,7 +547,8 @@ fn check_live<F: RecordFields>(
     rows: &BTreeMap<u64, RecordRow<F>>,
     report: &mut CheckReport,
 ) {
-    let (dataset, feed) = (F::DATASET, feed.0);
+    let dataset = F::DATASET;
+    let feed = feed.0;
     let visible = rows
         .iter()
         .filter(|(_, row)| row.record.fields().is_in(&license.scope));
@@ -587,7 +590,8 @@ fn read_feed(
         .range((number, 0)..=(number, u64::MAX))?
     {
         let (key, value) = row?;
-        let (id, (seq, log_seq)) = (key.value().1, value.value());
+        let id = key.value().1;
+        let (seq, log_seq) = value.value();
         report.feed_rows += 1;
         sum.add(&FeedEntry::of_row("feed_records", seq, id, log_seq)?);
         entries.insert(id, (seq, log_seq));

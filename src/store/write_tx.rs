@@ -103,7 +103,8 @@ impl<K: Key + 'static, V: Value + 'static> TableWriter<'_, K, V> {
         key: impl Borrow<K::SelfType<'k>>,
         value: impl Borrow<V::SelfType<'v>>,
     ) -> Result<(), StoreError> {
-        let (key, value) = (key.borrow(), value.borrow());
+        let key = key.borrow();
+        let value = value.borrow();
         let old = self.table.insert(key, value)?;
         if let Some((code, recorder)) = self.recorder {
             let old = old.as_ref().map(AccessGuard::value);
@@ -147,14 +148,16 @@ impl<K: Key + 'static, V: Value + 'static> TableWriter<'_, K, V> {
     {
         let recorder = self.recorder;
         if let Some((code, recorder)) = recorder {
-            let (first, last) = (K::as_bytes(&first), K::as_bytes(&last));
+            let first = K::as_bytes(&first);
+            let last = K::as_bytes(&last);
             recorder
                 .borrow_mut()
                 .record(|changes| changes.remove_range(code, first.as_ref(), last.as_ref()));
         }
         self.table.retain_in(first..=last, |key, value| {
             if let Some((code, recorder)) = recorder {
-                let (key, value) = (K::as_bytes(&key), V::as_bytes(&value));
+                let key = K::as_bytes(&key);
+                let value = V::as_bytes(&value);
                 recorder
                     .borrow_mut()
                     .digest
@@ -211,7 +214,8 @@ impl<K: Key + 'static, V: Value + 'static> RunWriter<'_, K, V> {
         key: impl Borrow<K::SelfType<'k>>,
         value: impl Borrow<V::SelfType<'v>>,
     ) -> Result<(), StoreError> {
-        let (key, value) = (key.borrow(), value.borrow());
+        let key = key.borrow();
+        let value = value.borrow();
         self.cursor.insert_before(key, value)?;
         if let Some((code, recorder)) = self.recorder {
             recorder.borrow_mut().run_row(

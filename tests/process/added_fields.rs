@@ -286,10 +286,7 @@ fn a_backup_replaces_one_of_an_older_release() {
     take_field(&target);
     let backup = || site.run(["backup".as_ref(), target.as_os_str()]);
     let refused = backup();
-    assert!(
-        refused.code == Some(1) && refused.stderr.contains("it exists and is no backup"),
-        "{refused:?}"
-    );
+    refused.assert_told(1, "it exists and is no backup");
     // A backup never has this row.
     let database = open(&target);
     let transaction = database.begin_write().unwrap();

@@ -259,10 +259,7 @@ fn a_backup_replaces_no_replica_and_no_published_database() {
     for (db, command, target, expected) in cases {
         let before = fs::read(&target).unwrap();
         let done = db.run([command, &[target.to_str().unwrap()]].concat());
-        assert!(
-            done.code == Some(1) && done.stderr.contains(expected),
-            "{command:?}, {expected}: {done:?}"
-        );
+        done.assert_told(1, expected);
         assert!(
             fs::read(&target).unwrap() == before,
             "{command:?}, {expected}"

@@ -227,10 +227,7 @@ fn key_revoke_succeeds_only_if_this_very_file_is_published() {
         assert_eq!(done.stdout.starts_with('{'), !json.is_empty(), "{done:?}");
     }
     let revoked = site.run(["key", "revoke", &first, "--publish-wait", "1ms"]);
-    assert!(
-        revoked.code == Some(3) && revoked.stderr.contains(late),
-        "{revoked:?}"
-    );
+    revoked.assert_told(3, late);
     assert!(
         revoked
             .stderr
@@ -238,10 +235,7 @@ fn key_revoke_succeeds_only_if_this_very_file_is_published() {
         "{revoked:?}"
     );
     let told = place.run(&site, "--once");
-    assert!(
-        told.code == Some(1) && told.stderr.contains("does not contain the last entry of "),
-        "{told:?}"
-    );
+    told.assert_told(1, "does not contain the last entry of ");
     assert_eq!(place.once_with(&site, "--start-over"), 1);
     let revoked = site.run(["key", "create", "--license", "all"]);
     assert!(
@@ -252,10 +246,7 @@ fn key_revoke_succeeds_only_if_this_very_file_is_published() {
     // A database moved without its note.
     let moved = copy_of(&site);
     let revoked = moved.run(["key", "revoke", &second]);
-    assert!(
-        revoked.code == Some(3) && revoked.stderr.contains(late),
-        "{revoked:?}"
-    );
+    revoked.assert_told(3, late);
     assert!(
         revoked.stderr.contains("`medfeed publish URL`"),
         "{revoked:?}"
@@ -264,10 +255,7 @@ fn key_revoke_succeeds_only_if_this_very_file_is_published() {
     let (third, _) = moved.key("all", &[]);
     place.once(&moved);
     let waited = moved.run(["key", "revoke", &third, "--publish-wait", "1ms"]);
-    assert!(
-        waited.code == Some(3) && waited.stderr.contains("is not in file://"),
-        "{waited:?}"
-    );
+    waited.assert_told(3, "is not in file://");
 
     // A note about another database.
     let other = curated();
@@ -278,10 +266,7 @@ fn key_revoke_succeeds_only_if_this_very_file_is_published() {
     )
     .unwrap();
     let revoked = other.run(["key", "revoke", &key]);
-    assert!(
-        revoked.code == Some(3) && revoked.stderr.contains("is about another database"),
-        "{revoked:?}"
-    );
+    revoked.assert_told(3, "is about another database");
     fs::remove_file(other.path("feed.redb.published")).unwrap();
     let (key, _) = other.key("all", &[]);
     assert_eq!(
@@ -309,10 +294,7 @@ fn a_narrowed_license_warns_that_replicas_do_not_have_it_yet() {
         "Japan",
     ];
     let done = site.run(narrow);
-    assert!(
-        done.code == Some(0) && done.stderr.contains("replicas do not have the change yet"),
-        "{done:?}"
-    );
+    done.assert_told(0, "replicas do not have the change yet");
     let wide = [
         "license",
         "set",
@@ -518,15 +500,9 @@ fn a_replica_that_is_ahead_of_its_bucket_is_promoted_with_start_over() {
         place.bucket.delete(&layout::log(slot)).unwrap();
     }
     let refused = place.ends(&newest, &["promote", &place.url, "--yes"]);
-    assert!(
-        refused.code == Some(1) && refused.stderr.contains("--start-over"),
-        "{refused:?}"
-    );
+    refused.assert_told(1, "--start-over");
     let refused = newest.run(["key", "create", "--license", "all"]);
-    assert!(
-        refused.code == Some(1) && refused.stderr.contains("is a replica of"),
-        "{refused:?}"
-    );
+    refused.assert_told(1, "is a replica of");
     let done = place.json(&newest, &["promote", &place.url, "--yes", "--start-over"]);
     assert_eq!(
         (&done["promoted"], &done["slot"]),
@@ -782,10 +758,7 @@ fn a_foreign_object_in_the_next_slot_and_a_missing_replica_are_reported() {
     fs::write(site.path("bucket").join(layout::log(2)), "<html>").unwrap();
     commit(&site, 1);
     let refused = place.run(&site, "--once");
-    assert!(
-        refused.code == Some(1) && refused.stderr.contains("delete it"),
-        "{refused:?}"
-    );
+    refused.assert_told(1, "delete it");
     assert!(
         !refused.stderr.contains("took over") && note(&site).fenced.is_none(),
         "{refused:?}"

@@ -125,11 +125,7 @@ fn a_late_clock_asks_only_if_something_is_committed() {
     }
     // A clock that is behind is warned of, however far.
     let done = Done::of(&mut command_at(&site, &clock, -900, "import new"));
-    assert_eq!(done.code, Some(0), "{done:?}");
-    assert!(
-        done.stderr.contains("seconds behind the last commit"),
-        "{done:?}"
-    );
+    done.assert_told(0, "seconds behind the last commit");
     assert_eq!(last_commit(&site).0, committed);
 }
 

@@ -149,10 +149,7 @@ fn a_note_is_logged_with_its_commit() {
     ] {
         for (line, _) in commands {
             let done = site.run(line.split(' ').chain(["--note", note]));
-            assert!(
-                done.code == Some(2) && done.stderr.contains(part),
-                "{line}: {done:?}"
-            );
+            done.assert_told(2, part);
         }
     }
 }

@@ -140,10 +140,7 @@ fn files_and_the_database_are_linted() {
     // Lint reports faults as an import reports them.
     let bad = site.write("journals.jsonl", "{\"id\":0}\n");
     let refused = site.run(["lint", bad.to_str().unwrap()]);
-    assert!(
-        refused.code == Some(1) && refused.stderr.contains("journals.jsonl:1: id"),
-        "{refused:?}"
-    );
+    refused.assert_told(1, "journals.jsonl:1: id");
 }
 
 #[test]
@@ -162,10 +159,7 @@ fn files_are_linted_without_a_database() {
     );
     assert!(!site.db().exists(), "lint makes no database");
     let none = site.run(["lint"]);
-    assert!(
-        none.code == Some(1) && none.stderr.contains("there is no database"),
-        "{none:?}"
-    );
+    none.assert_told(1, "there is no database");
 }
 
 #[test]
@@ -371,10 +365,7 @@ fn a_record_is_shown_with_its_licenses_and_history() {
     ];
     for (id, expected) in cases {
         let missing = site.run(["show", "conferences", id]);
-        assert!(
-            missing.code == Some(1) && missing.stderr.contains(expected),
-            "{missing:?}"
-        );
+        missing.assert_told(1, expected);
     }
 
     let whats = |args: &[&str]| -> Vec<String> {
@@ -510,10 +501,7 @@ fn a_removed_record_is_shown_with_the_commit_by_which_it_left_its_last_license()
             removal["who"].as_str().unwrap(),
             removal["what"].as_str().unwrap()
         );
-        assert!(
-            missing.code == Some(1) && missing.stderr.contains(&expected),
-            "{expected}: {missing:?}"
-        );
+        missing.assert_told(1, &expected);
     }
 }
 

@@ -10,7 +10,7 @@ use super::monitoring::admin_address;
 use super::operators_page::get_from;
 use super::origin::url_of;
 use super::site::{Done, SOON, Site, conferences_of_version, wait_until};
-use crate::layers::all_sources;
+use crate::sources::all_sources;
 
 fn read(name: &str) -> String {
     manuals::read(&format!("deploy/{name}"))

@@ -441,10 +441,7 @@ fn a_dataset_that_leaves_the_license_leaves_the_copy() {
         assert_eq!(copy.update(), "300 records loaded");
         let other = copy.run("journals");
         let told = "is a copy of conferences, not of journals; give another file";
-        assert!(
-            other.code == Some(1) && other.stderr.contains(told),
-            "{other:?}"
-        );
+        other.assert_told(1, told);
         // Another refusal, and one that is not repeated, remove nothing.
         let refusal = |status, code: &str| {
             let kind = format!("http://x/docs/errors/{code}");
@@ -462,10 +459,7 @@ fn a_dataset_that_leaves_the_license_leaves_the_copy() {
             let done = follower
                 .copy(&site, &answering(replies).url(), "mfk_x")
                 .run("conferences");
-            assert!(
-                done.code == Some(1) && done.stderr.contains("No. (request r)"),
-                "{done:?}"
-            );
+            done.assert_told(1, "No. (request r)");
             assert_eq!(copy.records().len(), 300, "{done:?}");
         }
         let mut client = server.client(&key);

@@ -94,10 +94,7 @@ fn a_newer_format_is_refused() {
     ] {
         fs::write(site.db(), &left).unwrap();
         let done = site.run(command.split_whitespace());
-        assert!(
-            done.code == Some(1) && done.stderr.contains(&expected),
-            "{command}: {done:?}"
-        );
+        done.assert_told(1, &expected);
     }
 }
 
@@ -124,19 +121,13 @@ fn older_formats_are_refused_with_a_remedy() {
         let other = Site::with(2);
         let backup = site.db();
         let done = other.run(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
-        assert!(
-            done.code == Some(1) && done.stderr.contains(&expected),
-            "{done:?}"
-        );
+        done.assert_told(1, &expected);
         other.check();
         // It is not replaced by a backup either.
         let source = other.backup("backup.redb");
         let before = fs::read(site.db()).unwrap();
         let done = site.run(["restore".as_ref(), source.as_os_str(), "--yes".as_ref()]);
-        assert!(
-            done.code == Some(1) && done.stderr.contains(&expected),
-            "{done:?}"
-        );
+        done.assert_told(1, &expected);
         assert!(fs::read(site.db()).unwrap() == before, "the file changed");
     }
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use super::site::Site;
-use crate::layers::sources;
+use crate::sources::sources;
 
 /// The manuals of users, each with its maximum number of words.
 pub const MANUALS: [(&str, usize); 13] = [

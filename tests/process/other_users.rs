@@ -92,11 +92,7 @@ fn only_its_owner_replaces_a_database() {
     ] {
         let before = (fs::read(site.db()).unwrap(), site.files());
         let done = Done::of(as_nobody(&mut site.command(command)));
-        assert_eq!(done.code, Some(1), "{command:?}: {done:?}");
-        assert!(
-            done.stderr.contains("run the command as its owner"),
-            "{command:?}: {done:?}"
-        );
+        done.assert_told(1, "run the command as its owner");
         assert!(
             (fs::read(site.db()).unwrap(), site.files()) == before,
             "{command:?}: a file changed"
@@ -122,10 +118,7 @@ fn a_folder_that_cannot_be_read_gets_no_file() {
     ];
     for command in cases {
         let done = Done::of(as_nobody(&mut site.command(command)));
-        assert!(
-            done.code == Some(1) && done.stderr.contains("Permission denied"),
-            "{command:?}: {done:?}"
-        );
+        done.assert_told(1, "Permission denied");
         assert_eq!(
             fs::read_dir(&drop).unwrap().count(),
             1,
@@ -200,10 +193,7 @@ fn a_file_is_checked_without_the_right_to_write() {
     // A file that cannot be read is not sound.
     fs::set_permissions(&backup, Permissions::from_mode(0o600)).unwrap();
     let (plain, json) = check_as_nobody(&site, "backup.redb");
-    assert!(
-        plain.code == Some(1) && plain.stderr.contains("Permission denied"),
-        "{plain:?}"
-    );
+    plain.assert_told(1, "Permission denied");
     assert!(
         json.code == Some(1) && json.json()["error"].is_string(),
         "{json:?}"

@@ -187,11 +187,7 @@ fn a_publisher_that_cannot_continue_is_refused_with_a_remedy() {
 
     let other = curated();
     let refused = place.run(&other, "--once");
-    assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(
-        refused.stderr.contains("holds the log of another database"),
-        "{refused:?}"
-    );
+    refused.assert_told(1, "holds the log of another database");
     assert!(
         Reader::open(&other.db())
             .unwrap()
@@ -253,8 +249,7 @@ fn a_publisher_that_cannot_continue_is_refused_with_a_remedy() {
     // The bucket lost its objects.
     fs::create_dir(site.path("bucket")).unwrap();
     let refused = place.run(&site, "--once");
-    assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.stderr.contains("is empty, though "), "{refused:?}");
+    refused.assert_told(1, "is empty, though ");
     assert_eq!(place.once_with(&site, "--start-over"), 1);
     let place = Place::folder(&site);
     assert!(place.entry(5).header.is_state());
@@ -278,15 +273,9 @@ fn a_publisher_that_cannot_continue_is_refused_with_a_remedy() {
         &format!("file://{}", site.path("elsewhere").display()),
         "--once",
     ]);
-    assert!(
-        elsewhere.code == Some(0) && elsewhere.stderr.contains("replicas of it get no further"),
-        "{elsewhere:?}"
-    );
+    elsewhere.assert_told(0, "replicas of it get no further");
     let refused = site.run(["publish", "file:///dev/null/feed", "--once"]);
-    assert!(
-        refused.code == Some(1) && refused.stderr.contains("/dev/null/feed"),
-        "{refused:?}"
-    );
+    refused.assert_told(1, "/dev/null/feed");
 }
 
 #[test]

@@ -24,10 +24,7 @@ fn a_full_folder_asks_for_room() {
     disk.fill(0);
     let done = place.run(&site, "--once");
     let told = "No space left on device; free some room on the disk";
-    assert!(
-        done.code == Some(3) && done.stderr.contains(told),
-        "{done:?}"
-    );
+    done.assert_told(3, told);
     assert!(!done.stderr.contains(".draft-"), "{done:?}");
     disk.free_all();
     assert_eq!(place.once(&site), 1);
@@ -260,11 +257,7 @@ fn a_store_that_creates_a_name_twice_is_refused() {
         }
         let place = Place::s3(&s3);
         let refused = place.run(&site, "--once");
-        assert_eq!(refused.code, Some(1), "{what}: {refused:?}");
-        assert!(
-            refused.stderr.contains("let several clients create"),
-            "{what}: {refused:?}"
-        );
+        refused.assert_told(1, "let several clients create");
         assert!(
             Reader::open(&site.db())
                 .unwrap()

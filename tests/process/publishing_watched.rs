@@ -35,10 +35,7 @@ fn metrics_show_the_progress_of_publishing() {
     publisher.wait_for("slot", |slot| slot == 2.0);
     let second = place.run(&site, "--once");
     let expected = format!("is already published by process {}", publisher.process.id());
-    assert!(
-        second.code == Some(1) && second.stderr.contains(&expected),
-        "{second:?}"
-    );
+    second.assert_told(1, &expected);
     publisher.wait_for("behind_seconds", |behind| behind == 0.0);
     let samples = scrape(&mut publisher.admin);
     let expected = [
@@ -187,10 +184,7 @@ fn a_fenced_publisher_keeps_running_for_monitoring() {
         "slot 2 there, published by ",
         "--start-over",
     ] {
-        assert!(
-            late.code == Some(4) && late.stderr.contains(piece),
-            "{late:?}"
-        );
+        late.assert_told(4, piece);
     }
     assert!(!late.stderr.contains("this very file"), "{late:?}");
     assert_eq!(
@@ -213,8 +207,7 @@ fn monitoring_beyond_this_machine_needs_an_option() {
     let site = curated();
     let place = Place::folder(&site);
     let refused = place.run(&site, "--admin-listen 0.0.0.0:0");
-    assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.stderr.contains("--plain-http"), "{refused:?}");
+    refused.assert_told(1, "--plain-http");
     assert!(!site.path("bucket").exists(), "nothing is published");
     let publisher = place.watch(&site, "--plain-http --admin-host feed.example");
     for (host, status) in [("feed.example", 200), ("evil.example", 421)] {

@@ -79,10 +79,7 @@ fn a_refusing_service_leaves_the_copy() {
     for (bytes, code, message) in cases {
         let file = pulled.site.write("key.txt", bytes);
         let done = pulled.run(&format!("--key-file {}", file.display()));
-        assert!(
-            done.code == Some(code) && done.stderr.contains(message),
-            "{code}: {done:?}"
-        );
+        done.assert_told(code, message);
         assert!(!done.stderr.contains(&pulled.key[4..]), "{done:?}");
     }
 }
@@ -269,10 +266,7 @@ fn files_that_are_no_copy_of_this_service_stay_untouched() {
     for (name, content, message) in cases {
         fs::write(&pulled.copy, &content).unwrap();
         let done = pulled.run("");
-        assert!(
-            done.code == Some(4) && done.stderr.contains(message),
-            "{name}: {done:?}"
-        );
+        done.assert_told(4, message);
         assert!(
             fs::read(&pulled.copy).unwrap() == content || name == "cut",
             "{name}: the file was changed"
@@ -283,17 +277,11 @@ fn files_that_are_no_copy_of_this_service_stay_untouched() {
 
     // Another service, recognized by its address and by its tokens.
     let done = pulled.run_at(&other.url(), "");
-    assert!(
-        done.code == Some(4) && done.stderr.contains("is a copy of"),
-        "{done:?}"
-    );
+    done.assert_told(4, "is a copy of");
     assert_eq!(pulled.content("conferences"), before);
     pulled.tamper("UPDATE sync SET token = 'x'");
     let done = pulled.run("");
-    assert!(
-        done.code == Some(4) && done.stderr.contains("did not issue the sync token"),
-        "{done:?}"
-    );
+    done.assert_told(4, "did not issue the sync token");
     assert_eq!(pulled.content("conferences").lines, before.lines);
     let done = Done::of(
         pulled
@@ -338,10 +326,7 @@ fn wrong_addresses_and_foreign_services_are_reported() {
     ];
     for (url, message, code) in cases {
         let done = pulled.run_at(&url, "--dataset journals");
-        assert!(
-            done.code == Some(code) && done.stderr.contains(message),
-            "{url}: {done:?}"
-        );
+        done.assert_told(code, message);
     }
 }
 
@@ -355,10 +340,7 @@ fn one_pull_at_a_time_works_on_a_copy() {
             Process::spawn(&mut pulled.command(&pulled.url(), "--follow --every 10ms"));
         wait_until("followed", SOON, || held(&place, "journals"));
         let second = pulled.run("");
-        assert!(
-            second.code == Some(1) && second.stderr.contains("another `medfeed pull` is using"),
-            "{second:?}"
-        );
+        second.assert_told(1, "another `medfeed pull` is using");
         // A reader that stays in its transaction keeps its state and blocks no pull. A folder has no transactions.
         let mut reader = (!place.is_dir()).then(|| pulled.reader());
         let before = reader.as_mut().map(|count| count());
@@ -428,10 +410,7 @@ fn a_full_disk_leaves_the_copy_as_it_was() {
             .site
             .in_shell("trap '' XFSZ; ulimit -f 1500; exec \"$@\"", &inner),
     );
-    assert!(
-        done.code == Some(1) && done.stderr.contains("space"),
-        "{done:?}"
-    );
+    done.assert_told(1, "space");
     let found = pulled.content("conferences");
     assert!(
         found.records == before.records || found.records % 500 == 0,
@@ -723,10 +702,7 @@ fn a_reload_makes_missing_tables_and_columns_again() {
     pulled.tamper("DROP TABLE conferences_search");
     pulled.import("conferences.jsonl", conferences_of_version(3, 1));
     let done = pulled.run("");
-    assert!(
-        done.code == Some(4) && done.stderr.contains("conferences_search"),
-        "{done:?}"
-    );
+    done.assert_told(4, "conferences_search");
     pulled.pull("--reload");
     let found = "SELECT count(*) FROM conferences_search('version')";
     assert_eq!(pulled.column(found), ["300"]);
@@ -742,10 +718,7 @@ fn a_reload_makes_missing_tables_and_columns_again() {
     // Without `copy`, the tables are made anew.
     pulled.tamper("DROP TABLE copy");
     let done = pulled.run("");
-    assert!(
-        done.code == Some(4) && done.stderr.contains("no such table: copy"),
-        "{done:?}"
-    );
+    done.assert_told(4, "no such table: copy");
     pulled.pull("--reload");
     pulled.assert_equal("conferences");
 }
@@ -782,10 +755,7 @@ fn the_copy_of_a_service_that_has_moved_goes_on() {
         for key in [&stranger.key, &pulled.key] {
             let done = Done::of(pulled.command(&stranger.url(), "").env("MEDFEED_KEY", key));
             let refusal = format!("is a copy of {old}, not of {}", stranger.url());
-            assert!(
-                done.code == Some(4) && done.stderr.contains(&refusal),
-                "{done:?}"
-            );
+            done.assert_told(4, &refusal);
             assert_eq!(pulled.content("conferences"), before);
         }
         // The token fits, but not the content.
@@ -794,10 +764,7 @@ fn the_copy_of_a_service_that_has_moved_goes_on() {
         }
         pulled.tamper("DELETE FROM conference_therapy_areas; DELETE FROM conferences WHERE id = 9");
         let done = pulled.run_at(&new, "");
-        assert!(
-            done.code == Some(4) && done.stderr.contains("is a copy of"),
-            "{done:?}"
-        );
+        done.assert_told(4, "is a copy of");
         pulled.pull("--verify");
         pulled.assert_equal("conferences");
     }
@@ -872,10 +839,7 @@ fn only_certificates_of_the_named_authorities_are_trusted() {
     ];
     for (args, code, message) in cases {
         let done = pulled.run(args);
-        assert!(
-            done.code == Some(code) && done.stderr.contains(message),
-            "{args}: {done:?}"
-        );
+        done.assert_told(code, message);
     }
     assert!(Path::new(&pulled.copy).exists());
     assert_eq!(pulled.content("conferences").records, 10);

@@ -186,10 +186,7 @@ fn folders_that_are_no_copy_stay_untouched() {
     for (json, message) in cases {
         fs::write(copy.join("medfeed-copy.json"), &json).unwrap();
         let done = pulled.run("");
-        assert!(
-            done.code == Some(4) && done.stderr.contains(message),
-            "{done:?}"
-        );
+        done.assert_told(4, message);
         assert_eq!(text(&copy, "medfeed-copy.json"), json);
     }
     fs::write(
@@ -208,10 +205,7 @@ fn folders_that_are_no_copy_stay_untouched() {
     pulled.site.write("mine/conferences.jsonl", "mine");
     pulled.copy = pulled.site.path("mine");
     let done = pulled.run("");
-    assert!(
-        done.code == Some(4) && done.stderr.contains("contains files that are not a copy"),
-        "{done:?}"
-    );
+    done.assert_told(4, "contains files that are not a copy");
     assert_eq!(fs::read_dir(&pulled.copy).unwrap().count(), 1);
 
     // Files of a pull that was killed before it had a copy.

@@ -186,10 +186,7 @@ fn a_copy_that_the_user_cannot_read_is_no_foreign_file() {
     share(pulled.site.folder());
     let done = Done::of(as_nobody(&mut pulled.command(&pulled.url(), "")));
     let expected = "copy.sqlite: Permission denied; ";
-    assert!(
-        done.code == Some(4) && done.stderr.contains(expected),
-        "{done:?}"
-    );
+    done.assert_told(4, expected);
 }
 
 #[test]
@@ -245,9 +242,6 @@ fn links_and_pipes_of_others_are_neither_followed_nor_waited_for() {
     }
     symlink(at("elsewhere"), at("z.sqlite.lock")).unwrap();
     let done = pull_to(&pulled, "z.sqlite", "");
-    assert!(
-        done.code == Some(4) && done.stderr.contains("something else than a file"),
-        "{done:?}"
-    );
+    done.assert_told(4, "something else than a file");
     assert!(!at("elsewhere").exists());
 }

@@ -123,10 +123,7 @@ fn foreign_schemas_in_postgresql_stay_untouched() {
         ("&schema=select", 0, ""),
     ] {
         let done = pulled.run_to(&to(more), ("X", ""), "");
-        assert!(
-            done.code == Some(code) && done.stderr.contains(message),
-            "{more}: {done:?}"
-        );
+        done.assert_told(code, message);
     }
     assert_eq!(
         pulled.column(
@@ -144,17 +141,11 @@ fn foreign_schemas_in_postgresql_stay_untouched() {
     // Another service, and another version.
     let before = held(&pulled.copy, "conferences");
     let done = other.run_to(&to(""), ("X", ""), "");
-    assert!(
-        done.code == Some(4) && done.stderr.contains("is a copy of"),
-        "{done:?}"
-    );
+    done.assert_told(4, "is a copy of");
     assert_eq!(held(&pulled.copy, "conferences"), before);
     pulled.tamper("UPDATE copy SET value = '99' WHERE name = 'format'");
     let done = pulled.run("");
-    assert!(
-        done.code == Some(4) && done.stderr.contains("format 99"),
-        "{done:?}"
-    );
+    done.assert_told(4, "format 99");
     pulled.tamper("UPDATE copy SET value = '1' WHERE name = 'format'");
     other.import("conferences.jsonl", "{\"id\":7,\"deleted\":true}\n");
     let done = other.run_to(&to(""), ("X", ""), "--reload --dataset conferences");

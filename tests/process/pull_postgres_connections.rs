@@ -46,10 +46,7 @@ fn a_follower_continues_over_a_restart_of_postgresql() {
     // Without a server, the pull retries a few times and reports the failure.
     cluster.stop();
     let done = pulled.run("");
-    assert!(
-        done.code == Some(1) && done.stderr.contains("cannot be reached"),
-        "{done:?}"
-    );
+    done.assert_told(1, "cannot be reached");
     cluster.start_again();
 }
 
@@ -145,10 +142,7 @@ fn a_refusal_of_postgresql_is_reported_and_leaves_the_copy() {
             pulled.database()
         ));
         let done = pulled.run("");
-        assert!(
-            done.code == Some(exit) && done.stderr.contains(message),
-            "{code}: {done:?}"
-        );
+        done.assert_told(exit, message);
         let found = held(&pulled.copy, "conferences").unwrap();
         assert_eq!(found.lines.len() as u64, RECORDS);
         assert!(
@@ -226,10 +220,7 @@ fn a_database_in_which_nothing_can_be_written_says_why() {
         "ALTER DATABASE {database} SET default_transaction_read_only = on"
     ));
     let done = pulled.run("");
-    assert!(
-        done.code == Some(1) && done.stderr.contains("comes from: database;"),
-        "{done:?}"
-    );
+    done.assert_told(1, "comes from: database;");
     pulled.tamper(&format!(
         "BEGIN READ WRITE; ALTER DATABASE {database} RESET default_transaction_read_only; DROP ROLE {role}; COMMIT"
     ));
@@ -298,10 +289,7 @@ fn connections_to_postgresql_are_refused_with_advice() {
     ];
     for (to, variable, code, message) in cases {
         let done = pulled.run_to(&to, variable, "--dataset journals");
-        assert!(
-            done.code == Some(code) && done.stderr.contains(message),
-            "{to} {variable:?}: {done:?}"
-        );
+        done.assert_told(code, message);
         assert!(!done.stderr.contains(PASSWORD), "{done:?}");
     }
     // One file of certificates serves both for the service, with https, and for PostgreSQL. The connection is

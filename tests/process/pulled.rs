@@ -348,10 +348,7 @@ impl Pulled {
             self.tamper(sql);
             let done = self.run("");
             for part in parts.iter().chain(&["drop it, and run again"]) {
-                assert!(
-                    done.code == Some(4) && done.stderr.contains(part),
-                    "{sql}: {part}: {done:?}"
-                );
+                done.assert_told(4, part);
             }
             assert!(!done.stderr.contains("damaged"), "{sql}: {done:?}");
             assert_eq!(self.content("conferences").token, token, "{sql}");

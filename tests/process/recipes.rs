@@ -380,10 +380,7 @@ fn rows_mean_the_records_as_they_are_after_the_run() {
         if let [refused] = expected
             && let Some(message) = refused.strip_prefix("error: ")
         {
-            assert!(
-                done.code == Some(1) && done.stderr.contains(message),
-                "{rows}: {done:?}"
-            );
+            done.assert_told(1, message);
             continue;
         }
         assert_eq!(done.code, Some(0), "{rows}: {done:?}");
@@ -557,10 +554,7 @@ fn a_recipe_gives_numbers_and_flags_of_json_a_meaning() {
     ];
     for (content, expected) in cases {
         let done = site.run(args(&site.write("b.json", content)));
-        assert!(
-            done.code == Some(1) && done.stderr.contains(expected),
-            "{content}: {done:?}"
-        );
+        done.assert_told(1, expected);
     }
 }
 

@@ -188,10 +188,7 @@ impl History {
         if at < oldest {
             let done = self.place.ends(&self.site, &args);
             let told = format!("no state is that old; the oldest is of {oldest}");
-            assert!(
-                done.code == Some(1) && done.stderr.contains(&told),
-                "{what}: {done:?}"
-            );
+            done.assert_told(1, &told);
             assert!(!file.exists(), "{what}");
             return;
         }

@@ -101,12 +101,7 @@ fn a_sealed_bucket_is_refused_without_its_key() {
             ),
         ] {
             let done = site.ends([command, key].concat());
-            assert_eq!(done.code, Some(1), "{command:?} {key:?}: {done:?}");
-            assert!(
-                done.stderr.contains(expected),
-                "{command:?} {key:?}: {}",
-                done.stderr
-            );
+            done.assert_told(1, expected);
         }
     }
     assert!(fresh.files().is_empty(), "{:?}", fresh.files());
@@ -114,10 +109,7 @@ fn a_sealed_bucket_is_refused_without_its_key() {
     // An existing replica neither continues without the key nor with another key.
     let follow = ["serve", "--listen", "127.0.0.1:0", "--from", url];
     let done = replica.ends(follow);
-    assert!(
-        done.code == Some(1) && done.stderr.contains("is sealed; give the file"),
-        "{done:?}"
-    );
+    done.assert_told(1, "is sealed; give the file");
     let replica = Replica {
         site: replica,
         url: url.to_owned(),

@@ -96,10 +96,7 @@ fn a_served_replica_is_not_promoted() {
     let replica = origin.replica();
     let (server, _) = serve(&replica, "");
     let done = replica.site.ends(["promote", &origin.url(), "--yes"]);
-    assert!(
-        done.code == Some(1) && done.stderr.contains("stop all servers of this file"),
-        "{done:?}"
-    );
+    done.assert_told(1, "stop all servers of this file");
     assert!(
         origin
             .bucket()

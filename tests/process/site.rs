@@ -180,6 +180,13 @@ impl Done {
         }
     }
 
+    /// Asserts the exit code, and that standard error contains a text.
+    #[track_caller]
+    pub fn assert_told(&self, code: i32, text: &str) {
+        let is_told = self.code == Some(code) && self.stderr.contains(text);
+        assert!(is_told, "not {code} and `{text}`: {self:?}");
+    }
+
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout)
             .unwrap_or_else(|error| panic!("no JSON ({error}): {self:?}"))

@@ -596,10 +596,7 @@ fn a_license_that_loses_much_asks_first() {
         let message = format!(
             "nothing was changed: \"{losses} will leave license `acme`. Continue?\" cannot be asked"
         );
-        assert!(
-            refused.code == Some(1) && refused.stderr.contains(&message),
-            "{scope}: {refused:?}"
-        );
+        refused.assert_told(1, &message);
         assert!(
             run("--json").json()["error"]
                 .as_str()

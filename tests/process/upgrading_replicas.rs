@@ -91,10 +91,7 @@ fn buckets_of_other_formats_are_refused() {
             &["backup", "copy.redb", "--from", &url],
         ] {
             let done = site.run(args);
-            assert!(
-                done.code == Some(1) && done.stderr.contains(&expected),
-                "{args:?}: {done:?}"
-            );
+            done.assert_told(1, &expected);
         }
         assert_eq!(site.files(), [""; 0]);
     }
@@ -219,10 +216,7 @@ fn a_replicas_file_is_not_upgraded_but_loaded_again() {
     }
     let backup = origin.site.backup("backup.redb");
     let done = replica.run(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
-    assert!(
-        done.code == Some(1) && done.stderr.contains("is a replica of "),
-        "{done:?}"
-    );
+    done.assert_told(1, "is a replica of ");
     assert!(
         fs::read(replica.db()).unwrap() == bytes,
         "the replica's file changed"

@@ -847,11 +847,7 @@ fn creating_a_database_is_reported() {
     for line in lines {
         let args: Vec<&str> = line.split_whitespace().collect();
         let done = site.run(&args);
-        assert_eq!(done.code, Some(0), "{line}: {done:?}");
-        assert!(
-            done.stderr.contains(" is a new database\n"),
-            "{line}: {done:?}"
-        );
+        done.assert_told(0, " is a new database\n");
         let again = site.run(&args);
         assert!(
             !again.stderr.contains("is a new database"),
@@ -882,10 +878,7 @@ fn a_key_that_cannot_be_printed_is_no_success() {
             .args(json.split_whitespace())
             .stdout(File::create("/dev/full").unwrap());
         let done = Done::of(&mut command);
-        assert!(
-            done.code == Some(1) && done.stderr.contains("nobody has the new key key_"),
-            "{done:?}"
-        );
+        done.assert_told(1, "nobody has the new key key_");
         assert!(done.stderr.contains("No space left on device"), "{done:?}");
     }
 }

@@ -100,7 +100,8 @@ fn check_bucket(url: &BucketUrl, common: &Common, args: &CheckArgs) -> anyhow::R
             .unwrap_or("the beginning"),
     );
     for slots in &audit.given_up {
-        let (first, last) = (slots.start(), slots.end());
+        let first = slots.start();
+        let last = slots.end();
         text.push_str(&format!(
             "\nEntries or whole states are missing from slot {first} to slot {last}, before the whole state at slot {}: the times of these slots cannot be restored.",
             last + 1

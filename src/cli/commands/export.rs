@@ -71,7 +71,8 @@ pub(in crate::cli) fn run(common: &Common, args: ExportArgs) -> anyhow::Result<E
     let mut files = Vec::new();
     if target.format == FileFormat::Xlsx {
         files.push(write_file(&target, target.workbook.clone(), |file| {
-            let (mut sheets, mut rows) = (WorkbookWriter::new(), 0);
+            let mut sheets = WorkbookWriter::new();
+            let mut rows = 0;
             for (kind, is_dated, push) in kinds {
                 let mut sheet = sheets.begin(&kind.to_string(), kind.table(), is_dated)?;
                 rows += push(&mut RowSink::Sheet(&mut |cells| sheet.push(cells)))?;
@@ -299,7 +300,8 @@ impl RowSink<'_> {
 
     /// Writes the records of a dataset. Returns their number.
     fn push_records<F: RecordFields>(&mut self, snapshot: &Snapshot) -> anyhow::Result<u64> {
-        let (references, mut rows) = (snapshot.references()?, 0);
+        let references = snapshot.references()?;
+        let mut rows = 0;
         snapshot.for_each_record::<F, anyhow::Error>(|record, updated_at, _| {
             rows += 1;
             let json = || json::render_record(&record, updated_at, &**references).into();

@@ -96,7 +96,8 @@ fn usage(used: &KeyUse, lag_s: impl Fn(Dataset, &FeedSeen) -> Option<u64>) -> (V
     }
     let mut feeds = json!({});
     for (dataset, seen) in &used.feeds {
-        let (at, behind_s) = (seen.at.to_string(), lag_s(*dataset, seen));
+        let at = seen.at.to_string();
+        let behind_s = lag_s(*dataset, seen);
         text.push_str(&match behind_s {
             Some(0) => format!(", {dataset} up to date, asked at {at}"),
             Some(behind_s) => format!(", {dataset} {behind_s} s behind, asked at {at}"),
@@ -168,9 +169,11 @@ fn show_new(common: &Common, key: &ApiKey, record: &KeyRecord) -> anyhow::Result
 fn list(common: &Common) -> anyhow::Result<ExitCode> {
     let reader = common.open_reader()?;
     let newest = reader.newest();
-    let (at, committed) = (now(), newest.commit().time);
+    let at = now();
+    let committed = newest.commit().time;
     let mut uses = read_all(&common.resolved_db());
-    let (mut keys, mut rows) = (Vec::new(), Vec::new());
+    let mut keys = Vec::new();
+    let mut rows = Vec::new();
     for record in newest.list_keys() {
         let status = record.status_after(at, committed);
         let used = uses.remove(&record.id).unwrap_or_default();

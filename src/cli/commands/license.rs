@@ -473,7 +473,9 @@ fn check_values(
     scope: &Scope,
     yes: bool,
 ) -> anyhow::Result<Vec<String>> {
-    let (mut areas, mut countries, mut before) = (BTreeSet::new(), BTreeSet::new(), None);
+    let mut areas = BTreeSet::new();
+    let mut countries = BTreeSet::new();
+    let mut before = None;
     let is_restricted = scope.therapy_areas.is_some() || scope.countries.is_some();
     if is_restricted && common.db.exists() {
         let reader = common.open_reader()?;

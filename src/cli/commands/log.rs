@@ -164,7 +164,8 @@ fn touched<F: RecordFields>(
     commit: &StoredCommit,
     most: usize,
 ) -> Result<CommitRecords, StoreError> {
-    let (first, last) = (commit.first_seq, commit.last_seq);
+    let first = commit.first_seq;
+    let last = commit.last_seq;
     let ids = snapshot.changed_between(F::DATASET, first, last)?;
     let mut changed = Vec::new();
     for id in ids.iter().take(most) {

@@ -37,7 +37,8 @@ pub(in crate::cli) struct PromoteArgs {
 pub(in crate::cli) fn run(common: &Common, args: &PromoteArgs) -> anyhow::Result<ExitCode> {
     // Only a file that has followed the bucket can take over, so nothing is loaded.
     let since = open_replica(common, &args.url)?.head()?.seq;
-    let (db, url) = (common.db.display(), &args.url);
+    let db = common.db.display();
+    let url = &args.url;
     let question = if args.start_over {
         format!(
             "{db} becomes the origin as it is, and the log at {url} starts over with its whole state. Commits that only the log \
@@ -56,7 +57,9 @@ pub(in crate::cli) fn run(common: &Common, args: &PromoteArgs) -> anyhow::Result
     } else {
         take_over(common, args, since)?
     };
-    let (slot, seq_before, seq) = (promoted.slot, promoted.before.seq, promoted.head.seq);
+    let slot = promoted.slot;
+    let seq_before = promoted.before.seq;
+    let seq = promoted.head.seq;
     let text = format!(
         "{db} is promoted. It has everything up to seq {seq_before}, and continues after seq {seq}. Next: stop the servers of the \
          old origin's file, which otherwise continue to answer; run `medfeed publish {}` here; and send callers to a server of \

@@ -109,10 +109,8 @@ pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<
     };
     let db = common.db.clone();
     let begun = format!("publishing {} to {}", db.display(), args.bucket);
-    let (bucket, status) = (
-        Arc::clone(log.bucket()),
-        Arc::new(PublisherStatus::default()),
-    );
+    let bucket = Arc::clone(log.bucket());
+    let status = Arc::new(PublisherStatus::default());
     let publishing = MonitoredPublisher::new(&db, Arc::clone(&status));
     let (sender, ended) = tokio::sync::oneshot::channel();
     let work = move || -> Result<PublisherProgress, PublishError> {

@@ -110,7 +110,8 @@ fn pull(
     place: CopyLocation,
     client: &PullClient,
 ) -> Result<(), PullError> {
-    let (server, reload) = (client.server(), args.reload);
+    let server = client.server();
+    let reload = args.reload;
     let mut copy: Box<dyn PullTarget> = match place {
         CopyLocation::Postgres(mut address) => {
             address.trust(args.ca_file.as_deref());

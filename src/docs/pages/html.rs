@@ -49,7 +49,8 @@ pub fn fill(template: &str, values: &[(&str, String)]) -> String {
 /// Builds a page around a body. `root` is the relative address of `/`. Links are relative, so they work behind any
 /// prefix.
 pub fn frame(title: &str, root: &str, body: &str) -> String {
-    let (title, root) = (escape(title), escape(root));
+    let title = escape(title);
+    let root = escape(root);
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\

@@ -74,7 +74,8 @@ impl Finding {
         value: Option<&str>,
         message: Message,
     ) -> Finding {
-        let (file, line) = (Some(position.file.to_string()), Some(position.line));
+        let file = Some(position.file.to_string());
+        let line = Some(position.line);
         Finding {
             file,
             line,

@@ -95,7 +95,8 @@ impl FindingGroups {
 impl FindingGroup {
     /// Returns a group of one finding.
     pub(super) fn of(found: &Finding) -> FindingGroup {
-        let (file, message) = (found.file.clone(), found.message.clone());
+        let file = found.file.clone();
+        let message = found.message.clone();
         let mut group = FindingGroup {
             file,
             kind: found.kind,

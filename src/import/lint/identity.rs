@@ -87,7 +87,8 @@ impl Identity {
 
     /// Returns true if the names are similar, the abbreviations are equal, or one name contains the other abbreviation.
     pub fn has_similar_name(&self, other: &Identity) -> bool {
-        let (one, other) = (self.forms(), other.forms());
+        let one = self.forms();
+        let other = other.forms();
         let names = |of: &Forms, abbv: &Option<String>| {
             abbv.as_ref()
                 .is_some_and(|abbv| of.words.split(' ').any(|word| word == abbv))
@@ -100,7 +101,8 @@ impl Identity {
 
     /// Returns true unless both have valid ISSNs, and none in common.
     pub fn may_be_one_journal(&self, other: &Identity) -> bool {
-        let (ours, others) = (&self.forms().issns, &other.forms().issns);
+        let ours = &self.forms().issns;
+        let others = &other.forms().issns;
         ours.is_empty() || others.is_empty() || ours.iter().any(|issn| others.contains(issn))
     }
 }

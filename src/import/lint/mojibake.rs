@@ -24,7 +24,8 @@ fn encode(text: &str, encoding: &'static Encoding) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     for (at, letter) in text.char_indices() {
         let shown = &text[at..at + letter.len_utf8()];
-        let (before, after) = (&text[..at], &text[at + letter.len_utf8()..]);
+        let before = &text[..at];
+        let after = &text[at + letter.len_utf8()..];
         let ends_word = after.is_empty() || after.starts_with(' ');
         if letter == 'Ã' && ends_word && before.ends_with(char::is_lowercase) {
             // The second byte of `à` is a non-breaking space, which was replaced or trimmed: `SocietÃ `.
@@ -47,7 +48,9 @@ fn is_plausible(text: &str) -> bool {
     let letters: Vec<char> = format!(" {text} ").chars().collect();
     let mut foreign = 0;
     for around in letters.windows(3).filter(|around| !around[1].is_ascii()) {
-        let (before, letter, after) = (around[0], around[1], around[2]);
+        let before = around[0];
+        let letter = around[1];
+        let after = around[2];
         let is_mixed = match letter {
             // Latin letters, marks and signs.
             '\u{80}'..='ſ'
@@ -78,7 +81,9 @@ fn is_plausible(text: &str) -> bool {
 /// Returns the text that UTF-8 decoded in this encoding was, if it is plausible, and whether no letter lost a byte.
 fn decode(text: &str, encoding: &'static Encoding) -> Option<(String, bool)> {
     let bytes = encode(text, encoding)?;
-    let (mut decoded, mut count, mut lost) = (String::with_capacity(text.len()), 0, 0);
+    let mut decoded = String::with_capacity(text.len());
+    let mut count = 0;
+    let mut lost = 0;
     for chunk in bytes.utf8_chunks() {
         count += chunk
             .valid()

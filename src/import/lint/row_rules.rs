@@ -60,7 +60,8 @@ fn days(from: Date, to: Date) -> i32 {
 }
 
 fn year_far_from_dates(conference: &ConferenceFields) -> Option<Fault> {
-    let (year, start) = (conference.year?, conference.start_date?);
+    let year = conference.year?;
+    let start = conference.start_date?;
     let far = (i32::from(year) - i32::from(start.year())).abs() > 1;
     far.then(|| {
         Fault::of_value(
@@ -115,7 +116,8 @@ fn unlikely_date(conference: &ConferenceFields) -> Option<Fault> {
 
 fn long_meeting(conference: &ConferenceFields) -> Option<Fault> {
     const MAX_DAYS: i32 = 31;
-    let (start, end) = (conference.start_date?, conference.end_date?);
+    let start = conference.start_date?;
+    let end = conference.end_date?;
     let days = days(start, end);
     (days > MAX_DAYS).then(|| {
         Fault::of_value(
@@ -161,9 +163,11 @@ fn year_missing(conference: &ConferenceFields) -> Option<Fault> {
 }
 
 fn country_in_city(conference: &ConferenceFields) -> Option<Fault> {
-    let (text, own) = (conference.city.as_deref()?, conference.country.as_deref());
+    let text = conference.city.as_deref()?;
+    let own = conference.country.as_deref();
     let (city, last) = text.rsplit_once([',', '('])?;
-    let (city, last) = (city.trim(), last.trim_end_matches(')'));
+    let city = city.trim();
+    let last = last.trim_end_matches(')');
     // `Chicago, IL` has a state, and no code of a country.
     let country = COUNTRIES
         .into_iter()
@@ -267,7 +271,8 @@ fn weeks_reversed(journal: &JournalFields) -> Option<Fault> {
         ),
     ];
     steps.into_iter().find_map(|(field, weeks)| {
-        let (min, max) = (weeks.min_weeks?, weeks.max_weeks?);
+        let min = weeks.min_weeks?;
+        let max = weeks.max_weeks?;
         (min > max).then(|| {
             Fault::of_value(
                 field,

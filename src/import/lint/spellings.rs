@@ -124,7 +124,8 @@ impl Spellings {
         if self.seen.values().all(|uses| uses.brought.is_empty()) {
             return Vec::new();
         }
-        let (mut findings, field) = (Vec::new(), self.vocabulary.field);
+        let mut findings = Vec::new();
+        let field = self.vocabulary.field;
         let checker = WordChecker::new(self, licenses);
         for (word, uses) in self
             .seen
@@ -134,7 +135,8 @@ impl Spellings {
             let Some(first) = &uses.first else { continue };
             // A right word may break another rule. Rules do not undo each other.
             let max_steps = if respellings.is_some() { 10 } else { 0 };
-            let (mut right, mut fault) = (word.clone(), checker.find_fault(word, uses));
+            let mut right = word.clone();
+            let mut fault = checker.find_fault(word, uses);
             for _ in 0..max_steps {
                 let Some((
                     _,
@@ -153,7 +155,8 @@ impl Spellings {
                 fault.map(|(rule, message)| first.finding(rule, field, Some(&right), message)),
             );
             if let Some(respellings) = respellings.as_mut().filter(|_| right != *word) {
-                let (word, rows) = (word.clone(), uses.brought.clone());
+                let word = word.clone();
+                let rows = uses.brought.clone();
                 respellings.push(Respelling {
                     field,
                     word,
@@ -238,10 +241,8 @@ impl<'a> WordChecker<'a> {
             if is_stored {
                 stored.insert(form.clone());
             }
-            let (is_licensed, is_known) = (
-                licensed.contains_key(word),
-                known().any(|known| known == word),
-            );
+            let is_licensed = licensed.contains_key(word);
+            let is_known = known().any(|known| known == word);
             let total = uses.map_or(0, |uses| uses.total);
             known_count += usize::from(
                 uses.is_some() && best.get(&form).is_some_and(|(_, is_known)| *is_known),

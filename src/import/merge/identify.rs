@@ -476,7 +476,8 @@ impl<'s> Newcomers<'s> {
         choices: &'r [Choices],
         all: &[Vec<Choices>],
     ) -> Option<(&'r MatchSet<'s>, &'r [String], &'r [String], usize)> {
-        let (set, values) = (self.sets.last()?, choices.last()?);
+        let set = self.sets.last()?;
+        let values = choices.last()?;
         let partial = set.find_partial(values);
         let mut partial = partial.filter_map(|(values, id, others)| {
             let row = *self.rows.get(&id)?;
@@ -563,10 +564,12 @@ fn differing_columns<F: RecordFields + ListedFields>(
     let (Some(one), Some(other)) = (row.edit.statement(), other.edit.statement()) else {
         return Vec::new();
     };
-    let (ones, others) = (one.values(), other.values());
+    let ones = one.values();
+    let others = other.values();
     let fields = F::table().fields.iter().enumerate();
     let differing = fields.filter(|(at, _)| {
-        let (one, other) = (ones[*at], others[*at]);
+        let one = ones[*at];
+        let other = others[*at];
         !matched.contains(at)
             && !one.is_null()
             && !other.is_null()

@@ -133,7 +133,8 @@ impl<F: ListedFields> ListedRow<F> {
         let values = self.fields.values();
         for (at, old) in stored.values().into_iter().enumerate() {
             let field = &F::table().fields[at];
-            let (new, rule) = (values[at], self.rules[at]);
+            let new = values[at];
+            let rule = self.rules[at];
             match self.effects[at] {
                 Effect::Absent => {}
                 Effect::Empty => counts.kept += u64::from(!old.is_null()),
@@ -190,7 +191,8 @@ fn mean_the_same(field: &Field, old: &dyn FieldValue, new: &dyn FieldValue) -> b
     if field.kind != ValueKind::Text {
         return false;
     }
-    let (one, other) = (comparable_value(field, old), comparable_value(field, new));
+    let one = comparable_value(field, old);
+    let other = comparable_value(field, new);
     if !one.is_empty() && one == other {
         return true;
     }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::import::findings::{FilePosition, Finding, Findings};
 use crate::import::lint::{Lint, comparable_word};
-use crate::import::rows::ImportRow;
+use crate::import::rows::{FilledFields, ImportRow};
 use crate::model::message::message;
 use crate::model::{Fields, Id};
 
@@ -48,35 +48,6 @@ pub struct ListCounts {
     /// Whether the files are lists of others.
     #[serde(skip)]
     pub is_list: bool,
-}
-
-/// The number of rows of a kind that fill each field.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct FilledFields {
-    /// The stem of the kind's file names.
-    pub kind: &'static str,
-    /// The number of rows.
-    pub rows: u64,
-    /// The columns that the files have, each with the number of rows that fill it.
-    pub fields: Vec<(&'static str, u64)>,
-}
-
-impl FilledFields {
-    /// Counts the fields that rows fill.
-    pub(in crate::import) fn of<F: Fields>(rows: &[ImportRow<F>]) -> FilledFields {
-        let fields = &F::table().fields;
-        let mut counts = vec![None; fields.len()];
-        for statement in rows.iter().filter_map(|row| row.edit.statement()) {
-            statement.count_filled(&mut counts);
-        }
-        let filled = fields.iter().zip(counts);
-        let filled = filled.filter_map(|(field, count)| Some((field.column.as_str(), count?)));
-        FilledFields {
-            kind: F::STEM,
-            rows: rows.len() as u64,
-            fields: filled.collect(),
-        }
-    }
 }
 
 /// The findings and counts of a merge.

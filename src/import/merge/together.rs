@@ -53,7 +53,8 @@ fn settle_date(
     column: &str,
 ) -> bool {
     let [at, status] = [0, 1].map(|next| index_of::<ConferenceFields>(column) + next);
-    let (old, new) = (stored.values()[at].rank(), row.fields.values()[at].rank());
+    let old = stored.values()[at].rank();
+    let new = row.fields.values()[at].rank();
     let not_found = FieldValue::rank(&Some(DateStatus::NotFound));
     let says_not_found = row.fields.values()[status].rank() == not_found;
     let has_status = matches!(row.effects[status], Effect::Value);
@@ -196,7 +197,8 @@ fn valid_pair(fields: &JournalFields) -> [Option<String>; 2] {
 /// An ISSN that the record has stays in its field. Another one goes into its own field, or next to one that both have.
 fn settle_issns(row: &mut ListedRow<JournalFields>, stored: &JournalFields) {
     let columns = ISSN_COLUMNS.map(index_of::<JournalFields>);
-    let (ours, theirs) = (valid_pair(stored), valid_pair(&row.fields));
+    let ours = valid_pair(stored);
+    let theirs = valid_pair(&row.fields);
     let mut issns = [stored.issn_print.clone(), stored.issn_online.clone()];
     let mut effects = columns.map(|at| row.effects[at]);
     let shares = |field: usize| ours[field].is_some() && theirs.contains(&ours[field]);

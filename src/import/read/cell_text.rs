@@ -33,10 +33,8 @@ pub(super) fn cell_text<'c>(
     cell: &'c TableCell<'_>,
     field: &Field,
 ) -> Result<Cow<'c, str>, Message> {
-    let (column, holds_text) = (
-        field.column.as_str(),
-        field.kind.is_list() || field.kind == ValueKind::Text,
-    );
+    let column = field.column.as_str();
+    let holds_text = field.kind.is_list() || field.kind == ValueKind::Text;
     let has_unit = cell
         .unit
         .as_ref()

@@ -62,6 +62,9 @@ const SYNONYMS: [(&str, &str); 3] = [
 /// Returns the word that the cell means: the same one except for case, blanks, `-` and `_`, or a synonym. A remark in
 /// brackets may follow. Returns `None` for another text.
 pub(in crate::import) fn word_meant(words: &[&'static str], cell: &str) -> Option<&'static str> {
+    if let Some(word) = words.iter().find(|word| **word == cell) {
+        return Some(word);
+    }
     // No word with its remark is longer, and remarks in remarks have an end.
     if cell.len() > 200 {
         return None;

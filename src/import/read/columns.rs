@@ -301,7 +301,8 @@ impl<'o> Columns<'o> {
                 self.sources.push((meaning.clone(), vec![at]));
                 continue;
             };
-            let (first, name) = (&self.names[columns[0]], &self.names[at]);
+            let first = &self.names[columns[0]];
+            let name = &self.names[at];
             if other == meaning
                 && (meaning.is_joined(table) || comparable(first) == comparable(name))
             {

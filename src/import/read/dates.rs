@@ -157,7 +157,8 @@ pub(super) fn month_named(word: &str) -> bool {
 /// Splits a folded text. Returns `None` if a part of it belongs to no date.
 fn split(text: &str) -> Option<Vec<Part>> {
     let is_letter = |sign: char| sign.is_alphabetic() || matches!(sign, '\'' | '°');
-    let (mut parts, mut rest) = (Vec::new(), text);
+    let mut parts = Vec::new();
+    let mut rest = text;
     while let Some(first) = rest.chars().next() {
         let ends = |sign: char| match first {
             '0'..='9' => !sign.is_ascii_digit(),

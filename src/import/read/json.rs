@@ -84,7 +84,8 @@ pub(super) fn members(text: &str) -> Vec<(String, &RawValue)> {
 /// Returns the message for an error. `text` is the line with the error.
 pub(super) fn explain(error: &serde_json::Error, text: &str) -> Message {
     let reason = error.to_string();
-    let (line, column) = (error.line(), error.column());
+    let line = error.line();
+    let column = error.column();
     let reason = reason
         .strip_suffix(&format!(" at line {line} column {column}"))
         .unwrap_or(&reason);

@@ -250,7 +250,8 @@ pub(in crate::import) fn read_json(
         |_| vec![list],
         |items| items.into_iter().map(RawValue::get).collect(),
     );
-    let (mut line, mut line_of) = (1, 0);
+    let mut line = 1;
+    let mut line_of = 0;
     for (at, item) in items.iter().enumerate() {
         let begins_at = item.as_ptr().addr() - text.as_ptr().addr();
         line += line_ends(&bytes[line_of..begins_at]);

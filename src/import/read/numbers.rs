@@ -146,7 +146,8 @@ fn with_one_sign<'c>(
     at: usize,
     notation: &Notation,
 ) -> Result<Cow<'c, str>, Message> {
-    let (whole, fraction) = (&cell[..at], &cell[at + 1..]);
+    let whole = &cell[..at];
+    let fraction = &cell[at + 1..];
     let sign = sign_at(&cell[at..]);
     let digits = || format!("{whole}{fraction}");
     let number = || format!("{whole}.{fraction}");
@@ -166,7 +167,8 @@ fn with_one_sign<'c>(
             "has a decimal comma; write a decimal point, `{whole}.{fraction}`, or add --decimal comma"
         )),
         _ => {
-            let (digits, number) = (digits(), number());
+            let digits = digits();
+            let number = number();
             let number = number.trim_end_matches('0').trim_end_matches('.');
             let sign = &cell[at..=at];
             Err(message!(

@@ -278,7 +278,8 @@ impl ReadOptions {
         let twice =
             before.find(|other| other.value.column == *column && other.value.fields != *fields);
         if let Some(other) = twice {
-            let (fields, by) = (other.value.fields.join("`, `"), &other.origin);
+            let fields = other.value.fields.join("`, `");
+            let by = &other.origin;
             let message =
                 message!("`{column}` is already mapped to `{fields}` by {by}; map each name once");
             return Err(given.error(message));

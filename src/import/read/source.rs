@@ -85,7 +85,8 @@ impl Source {
             }
             let unreadable = |error| InputError::unreadable(path, &error);
             if fs::metadata(path).map_err(unreadable)?.is_dir() {
-                let (shown, found) = (path.display(), Source::in_folder(path).map_err(unreadable)?);
+                let shown = path.display();
+                let found = Source::in_folder(path).map_err(unreadable)?;
                 let refused = |message| Err(InputError(Some(path.into()), message));
                 if options.kind.is_some() {
                     return refused(format!(
@@ -122,7 +123,8 @@ impl Source {
     /// Returns the source for a file in a folder, if its ending is known.
     pub fn from_folder(path: &Path) -> Option<Source> {
         let (stem, ending) = stem_and_ending(path)?;
-        let (kind, format) = (kind_from_name(&stem), ending.parse().ok()?);
+        let kind = kind_from_name(&stem);
+        let format = ending.parse().ok()?;
         let is_skipped = kind.is_none() && !(format == FileFormat::Xlsx && stem == WORKBOOK_STEM);
         Some(Source {
             is_skipped,

@@ -278,7 +278,8 @@ fn read_object<F: ReferenceFields>(
         .chain(F::table().fields.iter().map(|member| &*member.name))
         .collect();
     let mut missing = known.clone();
-    let (mut id, mut statement) = (None, Statement::<F>::new());
+    let mut id = None;
+    let mut statement = Statement::<F>::new();
     for (key, value) in members {
         missing.retain(|name| *name != key);
         let path = format_args!("{field}.{key}");

@@ -137,7 +137,8 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
     fn read_row(&mut self, columns: &Columns<'a>, row: TableRow<'_>, filled: usize, gap: bool) {
         let TableRow { line, cells, .. } = row;
         let options = self.rows.options;
-        let (named, has_id) = (columns.named(), columns.has_id(cells));
+        let named = columns.named();
+        let has_id = columns.has_id(cells);
         let has_one_value = filled == 1 && named > 1 && !has_id;
         // Below an empty row, notes may have two cells.
         let is_below = self.row_count > 0 && (gap || self.is_below);
@@ -283,7 +284,8 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
     fn read_header(&mut self, line: u64, cells: &[TableCell<'_>]) -> ControlFlow<()> {
         let options = self.rows.options;
         let container = self.notation.container;
-        let (mut columns, mut is_incomplete) = (None, false);
+        let mut columns = None;
+        let mut is_incomplete = false;
         self.rows.add(line, |faults| {
             columns = Columns::read::<F>(cells, options, container, faults);
             if let (Some(columns), Container::OldSheet) = (&columns, container) {

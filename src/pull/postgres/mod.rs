@@ -335,7 +335,9 @@ fn upsert(table: &SqlTable) -> String {
             if kind == "json" { "::text" } else { "" }
         )
     };
-    let (name, names, all) = (&table.name, table.names(), &table.columns);
+    let name = &table.name;
+    let names = table.names();
+    let all = &table.columns;
     let action = if table.values().is_empty() {
         "NOTHING".to_owned()
     } else {

@@ -101,7 +101,8 @@ fn find_in_linked<D: Database>(
     links: &LinkTable,
     mut expected: BTreeMap<String, Row>,
 ) -> Result<Option<String>, PullError> {
-    let (pairs, table) = (&links.pairs.name, &links.kind.rows.name);
+    let pairs = &links.pairs.name;
+    let table = &links.kind.rows.name;
     let id = links.pairs.columns[0].0;
     let dangling = format!(
         "NOT EXISTS (SELECT 1 FROM {} WHERE id = {pairs}.{id})",

@@ -151,10 +151,8 @@ impl<D: Database> PullTarget for SqlCopy<D> {
             let change = apply(database, &tables[dataset], &page.entries, events)?;
             let save = "UPDATE sync SET token = $2, records = records + $3, checked_at = $4,
                 changed_at = CASE WHEN $5 THEN $4 ELSE changed_at END WHERE dataset = $1";
-            let (time, is_changed) = (
-                now().to_string().into(),
-                Cell::Flag(!page.entries.is_empty()),
-            );
+            let time = now().to_string().into();
+            let is_changed = Cell::Flag(!page.entries.is_empty());
             let saved = [
                 dataset.as_str().into(),
                 page.token.as_str().into(),
@@ -182,7 +180,8 @@ impl<D: Database> PullTarget for SqlCopy<D> {
                 VALUES ($1, $2, $3, $4, $4, $4, $4) ON CONFLICT (dataset) DO UPDATE SET
                 token = excluded.token, records = excluded.records, loaded_at = excluded.loaded_at,
                 changed_at = excluded.changed_at, checked_at = excluded.checked_at, verified_at = excluded.verified_at";
-            let (name, token) = (dataset.as_str().into(), export.announced.token.as_str().into());
+            let name = dataset.as_str().into();
+            let token = export.announced.token.as_str().into();
             database.query(save, &[name, token, records, now().to_string().into()])
         })?;
         database.after_load(&tables[dataset]);
@@ -193,7 +192,8 @@ impl<D: Database> PullTarget for SqlCopy<D> {
     fn clear(&mut self, dataset: Dataset, events: &dyn Events) -> Result<u64, PullError> {
         let (database, tables) = self.connected()?;
         database.in_transaction(|database| {
-            let (mut held, mut count) = (Reader::new("id", dataset.as_str(), i64::MIN), 0);
+            let mut held = Reader::new("id", dataset.as_str(), i64::MIN);
+            let mut count = 0;
             while let Some(id) = held
                 .next_until(database, i64::MAX)?
                 .and_then(|row| row[0].integer())
@@ -252,7 +252,8 @@ fn apply<D: Database>(
     );
     let rows = database.query(&query, &[list(entries.iter().map(|entry| entry.id))])?;
     let mut held: BTreeSet<i64> = rows.iter().filter_map(|row| row[0].integer()).collect();
-    let (mut writer, mut change) = (RecordWriter::new(tables, true), 0);
+    let mut writer = RecordWriter::new(tables, true);
+    let mut change = 0;
     let mut entries: Vec<&Entry> = entries.iter().collect();
     // The later of two entries of a record counts.
     entries.sort_by_key(|entry| entry.id);
@@ -294,7 +295,8 @@ fn load<D: Database>(
         dataset.as_str(),
         i64::MIN,
     );
-    let (mut changes, mut received) = (Changes::new(dataset, events), 0);
+    let mut changes = Changes::new(dataset, events);
+    let mut received = 0;
     let remove_until = |database: &mut D,
                         held: &mut Reader,
                         changes: &mut Changes<'_>,

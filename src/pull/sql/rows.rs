@@ -201,10 +201,8 @@ impl<'a> RecordWriter<'a> {
 
     /// Empties the batch. Returns its rows by id, and their links for each link table.
     fn take_waiting<D: Database>(&mut self) -> Result<(Records, Vec<FoundLinks>), PullError> {
-        let (mut records, mut found) = (
-            Records::new(),
-            vec![FoundLinks::default(); self.tables.links.len()],
-        );
+        let mut records = Records::new();
+        let mut found = vec![FoundLinks::default(); self.tables.links.len()];
         for (id, json) in std::mem::take(&mut self.waiting) {
             let Some(json) = json else {
                 records.insert(id, None);
@@ -233,11 +231,9 @@ pub fn pairs_of<D: Database>(
     links: &LinkTable,
     ids: &Cell,
 ) -> Result<BTreeSet<(i64, String)>, PullError> {
-    let (table, names, (id, id_type)) = (
-        &links.pairs.name,
-        links.pairs.names(),
-        links.pairs.columns[0],
-    );
+    let table = &links.pairs.name;
+    let names = links.pairs.names();
+    let (id, id_type) = links.pairs.columns[0];
     let query = format!(
         "SELECT {names} FROM {table} WHERE {id} IN ({})",
         listed::<D>("$1", &[id_type])

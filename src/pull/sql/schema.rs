@@ -53,7 +53,9 @@ const VIEWS: [(&str, &str); 6] = [
 
 /// Creates all tables of a new copy, within a transaction.
 pub fn create<D: Database>(database: &mut D) -> Result<(), PullError> {
-    let (common, derived, layout) = (D::common(), derived::<D>(), layout::<D>());
+    let common = D::common();
+    let derived = derived::<D>();
+    let layout = layout::<D>();
     database.batch(&format!(
         "{common}{derived}INSERT INTO copy VALUES ('layout', '{layout}');"
     ))
@@ -159,7 +161,8 @@ fn derived<D: Database>() -> String {
         ddl += &format!("{}{comment}\n", create_table::<D>(rows, ""));
     }
     for dataset in Dataset::ALL {
-        let (tables, (column, index)) = (DatasetTables::new(dataset), D::search(dataset));
+        let tables = DatasetTables::new(dataset);
+        let (column, index) = D::search(dataset);
         ddl += &format!("{}{index}\n", create_table::<D>(&tables.records, &column));
         ddl.extend(
             tables
@@ -197,9 +200,12 @@ fn create_table<D: Database>(table: &SqlTable, more: &str) -> String {
 
 // The layout's digest includes the whitespace, so it must not change.
 fn create_links<D: Database>(dataset: Dataset, links: &LinkTable) -> String {
-    let (table, target, end) = (&links.pairs.name, &links.kind.rows.name, D::BY_KEY);
+    let table = &links.pairs.name;
+    let target = &links.kind.rows.name;
+    let end = D::BY_KEY;
     let [(id, id_type), (key, key_type)] = [0, 1].map(|at| links.pairs.columns[at]);
-    let (id_type, key_type) = (D::type_name(id_type), D::type_name(key_type));
+    let id_type = D::type_name(id_type);
+    let key_type = D::type_name(key_type);
     let comment = D::comment(table, &format!("Which {dataset} name which {target}"));
     format!(
         "CREATE TABLE {table} ({id} {id_type} NOT NULL REFERENCES {dataset}, {key} {key_type} NOT NULL REFERENCES \

@@ -115,7 +115,9 @@ pub fn insert(table: &SqlTable) -> String {
         format!("UPDATE SET {}", sets.join(", "))
     };
     let marks = vec!["?"; table.columns.len()].join(", ");
-    let (name, names, keys) = (&table.name, table.names(), keys.join(", "));
+    let name = &table.name;
+    let names = table.names();
+    let keys = keys.join(", ");
     format!("INSERT INTO {name} ({names}) VALUES ({marks}) ON CONFLICT ({keys}) DO {action}")
 }
 
@@ -141,7 +143,8 @@ impl Statements {
         let (dataset, names) = (tables.dataset, searched(tables.dataset));
         let is_searched = |name: &str| name == "id" || names.contains(&name);
         let columns = tables.records.columns.iter().enumerate();
-        let (texts, marks) = (names.join(", "), ", ?".repeat(names.len()));
+        let texts = names.join(", ");
+        let marks = ", ?".repeat(names.len());
         Statements {
             updates_search,
             searched: columns
@@ -168,12 +171,11 @@ impl Statements {
         let key = vec![Cell::Integer(id)];
         let words =
             |row: &Row| -> Row { self.searched.iter().map(|at| row[*at].clone()).collect() };
-        let (mut before, mut after) = (None, None);
+        let mut before = None;
+        let mut after = None;
         if self.updates_search {
-            (before, after) = (
-                query(connection, &self.select, &key)?.pop(),
-                row.as_ref().map(words),
-            );
+            before = query(connection, &self.select, &key)?.pop();
+            after = row.as_ref().map(words);
         }
         let is_new = before != after;
         if let Some(before) = before.filter(|_| is_new) {

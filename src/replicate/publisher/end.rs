@@ -66,7 +66,8 @@ pub(super) fn read_end(
     retry: &mut Retry,
 ) -> Result<Option<FoundLog>, ReplicaError> {
     'tries: for _ in 0..TRIES {
-        let (mut newest, mut damaged) = (None, None);
+        let mut newest = None;
+        let mut damaged = None;
         for slot in retry.read(|| log.state_slots())? {
             match retry.read(|| log.manifest(slot)) {
                 Ok(Some(manifest)) => {

@@ -84,7 +84,8 @@ impl Publisher {
     fn take_back(&self, own: LastEntry) {
         let name = layout::log(own.slot);
         let mut retry = self.retry.for_thread();
-        (retry.until, retry.retries_refusals) = (Some(Instant::now() + ONCE_TIMEOUT), false);
+        retry.until = Some(Instant::now() + ONCE_TIMEOUT);
+        retry.retries_refusals = false;
         let taken_back = retry.read(|| match self.log.entry(own.slot)? {
             Some(found) if found.hash == own.hash => Ok(self.log.bucket().delete(&name)?),
             _ => Ok(()),

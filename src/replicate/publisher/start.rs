@@ -25,11 +25,11 @@ use std::time::Instant;
 
 use super::end::{FoundLog, NewestState, read_end};
 use super::fence::describe_takeover;
+use super::heartbeat_times::HeartbeatTimes;
 use super::lock::PublisherLock;
 use super::progress::{FailureReporter, PublisherStatus};
 use super::publish_error::PublishError;
 use super::retry::Retry;
-use super::watch::HeartbeatTimes;
 use super::{ONCE_TIMEOUT, POLL_EVERY, PublishSettings, Publisher};
 use crate::bucket::Bucket;
 use crate::model::{DatabaseId, Head, Timestamp};

@@ -102,9 +102,11 @@ impl Publisher {
         view: &OriginView,
         slot: u64,
     ) -> Result<(Vec<PartRef>, u64), PublishError> {
-        let (bucket, first_retry) = (Arc::clone(self.log.bucket()), self.retry.for_thread());
+        let bucket = Arc::clone(self.log.bucket());
+        let first_retry = self.retry.for_thread();
         let random = layout::new_random().map_err(StoreError::from)?;
-        let (stored, failed) = (Mutex::new(Vec::new()), Mutex::new(None));
+        let stored = Mutex::new(Vec::new());
+        let failed = Mutex::new(None);
         let put = |retry: &mut Retry, (index, changes): (usize, Vec<u8>)| {
             if failed.lock().is_some() {
                 return;
@@ -119,7 +121,9 @@ impl Publisher {
             // Only the sending threads hold the receiver. When all of them have ended, sending fails and `dump` stops.
             let queue = Arc::new(Mutex::new(queue));
             for _ in 0..AT_ONCE {
-                let (queue, mut retry, put) = (Arc::clone(&queue), first_retry.for_thread(), &put);
+                let queue = Arc::clone(&queue);
+                let mut retry = first_retry.for_thread();
+                let put = &put;
                 scope.spawn(move || {
                     while let Some(part) = next(&queue) {
                         put(&mut retry, part);
@@ -283,7 +287,8 @@ pub(in crate::replicate::publisher) fn sweep(
             .map(|object| object.name),
     );
     let mut retry = retry.for_thread();
-    (retry.until, retry.retries_refusals) = (Some(Instant::now() + SWEEP_TIMEOUT), false);
+    retry.until = Some(Instant::now() + SWEEP_TIMEOUT);
+    retry.retries_refusals = false;
     let mut deleted = 0;
     for name in to_delete.iter().take(MAX_DELETED) {
         if let Err(error) = retry.run(|| bucket.delete(name)) {

@@ -182,8 +182,10 @@ impl Publisher {
                     self.note_lost(layout::log(header.slot - 1));
                 }
                 self.note_accepted(header);
-                let (slot, seq, commits, bytes) =
-                    (header.slot, header.seq, header.commits.len(), bytes.len());
+                let slot = header.slot;
+                let seq = header.seq;
+                let commits = header.commits.len();
+                let bytes = bytes.len();
                 tracing::info!(slot, seq, commits, bytes, "published");
                 Ok(Some(hash))
             }

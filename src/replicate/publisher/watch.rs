@@ -7,15 +7,13 @@
 //! newest manifest one time, and for the last heartbeat the next time. From time to time it lists all parts and entries.
 //! If an object is missing, or that manifest is damaged, it counts that for monitoring, and writes a whole state. The
 //! time in a heartbeat always grows, whatever the clock does. So an old heartbeat that is put back is recognized:
-//! neither its slot nor its time is later. A replaced publisher's heartbeat that comes late, with a clock ahead, is
-//! overtaken by the next slot, or by the next heartbeat but one.
+//! neither its slot nor its time is later. A replaced publisher's heartbeat may come late, from a clock that is ahead.
+//! Then the publisher's entry in the next slot is later, and so is its second heartbeat from then on.
 
 use std::time::{Duration, Instant};
 
 use super::Publisher;
 use super::publish_error::PublishError;
-use crate::model::Timestamp;
-use crate::model::time::now;
 use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
 use crate::replicate::protocol::{Action, LastEntry, Observation};
@@ -24,39 +22,6 @@ use crate::replicate::replica::ReplicaError;
 
 /// Parts and entries are listed once per this many heartbeats: a list costs more than ten times as much as a read.
 const LIST_EVERY: u32 = 30;
-
-/// The times and counts of a publisher's heartbeats.
-#[derive(Debug, Default)]
-pub(super) struct HeartbeatTimes {
-    /// When another publisher was last looked for.
-    pub checked_at: Option<Instant>,
-    /// When the last heartbeat was due.
-    pub written_at: Option<Instant>,
-    pub slot: Option<u64>,
-    /// The time in the last heartbeat of this or an earlier publisher.
-    at: Timestamp,
-    pub count: u32,
-}
-
-impl HeartbeatTimes {
-    /// Takes the time of a heartbeat, its own or another publisher's, so that the next one is later.
-    pub fn observe(&mut self, at: Timestamp) {
-        self.at = self.at.max(at);
-    }
-
-    pub fn make_due(&mut self) {
-        self.written_at = None;
-    }
-
-    /// Returns the time of the next heartbeat. It always grows, so an old heartbeat that is put back is recognized.
-    pub fn next_at(&self) -> Timestamp {
-        now().max(self.at.plus_s(1))
-    }
-
-    pub fn wrote(&mut self, slot: u64, at: Timestamp) {
-        (self.slot, self.at, self.count) = (Some(slot), at, self.count.wrapping_add(1));
-    }
-}
 
 /// Whether `every` has passed since `at`.
 pub(super) fn is_due(at: Option<Instant>, every: Duration) -> bool {
@@ -187,27 +152,6 @@ impl Publisher {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_time_of_heartbeats_always_grows() {
-        let ahead = now().plus_s(86_400);
-        let mut heartbeat = HeartbeatTimes::default();
-        assert!(heartbeat.next_at() >= now().plus_s(-5) && heartbeat.next_at() < ahead);
-        // Of the heartbeat and the last entry, the later one counts, in either order.
-        for (first, second) in [(ahead, Timestamp::EPOCH), (Timestamp::EPOCH, ahead)] {
-            let mut heartbeat = HeartbeatTimes::default();
-            heartbeat.observe(first);
-            heartbeat.observe(second);
-            assert_eq!(heartbeat.next_at(), ahead.plus_s(1));
-        }
-        heartbeat.observe(ahead);
-        for written in 1..4 {
-            let at = heartbeat.next_at();
-            assert_eq!(at, ahead.plus_s(i64::from(written)));
-            heartbeat.wrote(7, at);
-            assert_eq!((heartbeat.slot, heartbeat.count), (Some(7), written));
-        }
-    }
 
     #[test]
     fn a_heartbeat_is_due_after_its_period() {

@@ -51,13 +51,15 @@ pub fn audit(log: &LogReader, path: &Path) -> Result<Audit, ReplicaError> {
             loaded => break loaded?,
         };
     };
-    let (mut entries, mut given_up) = (0, Vec::new());
+    let mut entries = 0;
+    let mut given_up = Vec::new();
     while let Some(entry) = next_entry(log, &loaded, &states)? {
         let slot = entry.header.slot;
         let mut before = loaded.mark.clone();
         if slot > before.slot + 1 {
             given_up.push(before.slot + 1..=slot - 1);
-            (before.slot, before.hash) = (slot - 1, entry.header.parent);
+            before.slot = slot - 1;
+            before.hash = entry.header.parent;
         }
         let next = check_next(&before, &entry)?;
         if before != loaded.mark || entry.header.replaces(loaded.head, loaded.mark.digest) {

@@ -92,7 +92,9 @@ impl<'a> StateLoader<'a> {
         let slots = self.log.needed_state_slots()?;
         // The log does not end before its newest state.
         let newest = slots.first().copied().unwrap_or_default();
-        let (mut first_error, mut too_early, mut later) = (None, None, None);
+        let mut first_error = None;
+        let mut too_early = None;
+        let mut later = None;
         for slot in slots.into_iter().map(Some).chain([None]) {
             let found = slot.map_or(Ok(None), |slot| self.state_after(slot));
             if let Ok(Some(state)) = &found
@@ -172,7 +174,8 @@ impl<'a> StateLoader<'a> {
                 }
             };
             // Keep this state: the next one may be later than the requested time.
-            (state, before) = (next, self.until.map(|_| loaded));
+            state = next;
+            before = self.until.map(|_| loaded);
         }
     }
 
@@ -184,10 +187,8 @@ impl<'a> StateLoader<'a> {
         next: &LoadedState,
         until: Timestamp,
     ) -> Result<LoadedState, ReplicaError> {
-        let (base, after) = (
-            before.draft.replica.head()?,
-            next.draft.replica.head()?.time,
-        );
+        let base = before.draft.replica.head()?;
+        let after = next.draft.replica.head()?.time;
         match next.draft.may_skip_commit(base, until)? {
             true => Err(ReplicaError::WithinState {
                 until,
@@ -239,16 +240,14 @@ impl<'a> StateLoader<'a> {
             digest,
             ..
         } = state;
-        let (mark, head) = (
-            ReplicaMark {
-                url: self.log.url(),
-                id,
-                slot,
-                hash,
-                digest,
-            },
-            state.head(),
-        );
+        let mark = ReplicaMark {
+            url: self.log.url(),
+            id,
+            slot,
+            hash,
+            digest,
+        };
+        let head = state.head();
         let draft = draft
             .finish(&mark, head)
             .map_err(of_load(&layout::state(slot)))?;
@@ -322,7 +321,8 @@ impl<'a> StateLoader<'a> {
             .replica
             .apply(&commits, &mark)
             .map_err(of_load(&layout::log(entry.header.slot)))?;
-        (loaded.mark, loaded.head) = (mark, head);
+        loaded.mark = mark;
+        loaded.head = head;
         Ok(is_whole)
     }
 }

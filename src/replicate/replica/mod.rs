@@ -106,7 +106,8 @@ impl ReplicaFile {
     fn open(path: &Path, log: &LogReader) -> Result<ReplicaFile, StoreError> {
         let (writer, mark, head) = match ReplicaWriter::open(path) {
             Ok(writer) => {
-                let (mark, head) = (writer.mark()?, writer.head()?);
+                let mark = writer.mark()?;
+                let head = writer.head()?;
                 (Some(writer), mark, head)
             }
             Err(StoreError::DiskFull(_) | StoreError::Io { .. }) => {
@@ -144,7 +145,8 @@ impl ReplicaFile {
     ) -> Result<(), ReplicaError> {
         let applied = self.writer()?.apply(commits, &mark);
         applied.map_err(|error| ReplicaError::of_apply(error, &layout::log(mark.slot)))?;
-        (self.mark, self.head) = (mark, head);
+        self.mark = mark;
+        self.head = head;
         Ok(())
     }
 
@@ -423,7 +425,8 @@ impl Replica {
         let checked_at = since_boot();
         match self.check_heartbeat() {
             Ok(true) => {
-                (self.confirmed_at, self.list_at) = (Some(checked_at), None);
+                self.confirmed_at = Some(checked_at);
+                self.list_at = None;
                 self.status.note_end_seen(asked);
                 Ok(true)
             }
@@ -561,7 +564,8 @@ impl Replica {
     }
 
     fn replace_by(&mut self, loaded: LoadedState) -> Result<(), ReplicaError> {
-        let (LoadedState { draft, mark, head }, file) = (loaded, &mut self.file);
+        let LoadedState { draft, mark, head } = loaded;
+        let file = &mut self.file;
         if head.seq < file.head.seq {
             return Err(ReplicaError::Behind {
                 slot: mark.slot,
@@ -570,7 +574,8 @@ impl Replica {
             });
         }
         file.writer = Some(draft.persist(file.writer.take())?);
-        (file.mark, file.head) = (mark, head);
+        file.mark = mark;
+        file.head = head;
         self.status.update(|progress| progress.loads += 1);
         self.note_position();
         tracing::warn!(
@@ -582,7 +587,8 @@ impl Replica {
     }
 
     fn note_position(&self) {
-        let (slot, head) = (self.file.mark.slot, self.file.head);
+        let slot = self.file.mark.slot;
+        let head = self.file.head;
         self.status
             .update(|progress| (progress.slot, progress.head) = (slot, head));
     }

@@ -64,7 +64,8 @@ impl Replica {
                     at: commit.time,
                 });
             }
-            let (before, here) = (self.file.head, self.file.mark.clone());
+            let before = self.file.head;
+            let here = self.file.mark.clone();
             since = before.seq;
             // New replicas start from a state, and so does this file's publisher.
             self.log.check_path_to(here.slot)?;
@@ -111,7 +112,8 @@ impl Replica {
     /// then.
     pub fn start_over(path: &Path, log: &LogReader) -> Result<Promoted, ReplicaError> {
         let writer = ReplicaWriter::open(path)?;
-        let (mark, before) = (writer.mark()?, writer.head()?.head());
+        let mark = writer.mark()?;
+        let before = writer.head()?.head();
         log.check_database(mark.id)?;
         // Written first: it replaces the note of an earlier database of this name.
         note_of(&mark, before).write(path)?;

@@ -93,7 +93,8 @@ fn read_element(element: &[u8]) -> Option<IpAddr> {
         .filter(|pair| !pair.is_empty())
     {
         let equals = pair.iter().position(|byte| *byte == b'=')?;
-        let (name, value) = (&pair[..equals], read_value(&pair[equals + 1..])?);
+        let name = &pair[..equals];
+        let value = read_value(&pair[equals + 1..])?;
         let is_token = name
             .iter()
             .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte));

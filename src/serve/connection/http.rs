@@ -194,7 +194,8 @@ fn refuse(shared: &ServerContext, error: &hyper::Error, unread: &[u8]) -> Vec<u8
         let detail = "The request is not valid HTTP/1.1. Check the request line and the headers.";
         (StatusCode::BAD_REQUEST, detail)
     };
-    let (problem, request_id) = (Problem::invalid_request(status, detail), new_request_id());
+    let problem = Problem::invalid_request(status, detail);
+    let request_id = new_request_id();
     let body = problem.body(&shared.dispatcher.service.settings().docs_url, &request_id);
     tracing::info!(
         request_id,

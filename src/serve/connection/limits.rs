@@ -179,7 +179,8 @@ impl Connection {
         let mut state = self.state.lock();
         let passes = state.phase == from;
         if passes {
-            (state.phase, state.since) = (to, Instant::now());
+            state.phase = to;
+            state.since = Instant::now();
         }
         passes
     }
@@ -262,7 +263,8 @@ impl Connection {
             Phase::Sending => (CloseReason::Slow, Phase::Closed, &self.closed),
             _ => (CloseReason::Idle, Phase::Closed, &self.closed),
         };
-        (state.phase, state.closed) = (phase, Some((reason, cause)));
+        state.phase = phase;
+        state.closed = Some((reason, cause));
         notify.notify_one();
     }
 }

@@ -66,8 +66,9 @@ impl Server {
             tls,
         });
         let (close, closing) = watch::channel(false);
-        let (slots, workers, connections) =
-            (Connections::new(limits), Workers::start()?, JoinSet::new());
+        let slots = Connections::new(limits);
+        let workers = Workers::start()?;
+        let connections = JoinSet::new();
         let mut acceptor = Acceptor {
             accepted: None,
             shared,
@@ -184,7 +185,8 @@ impl Acceptor {
         peer: SocketAddr,
         slot: impl Future<Output = Option<Slot>> + Send + 'static,
     ) {
-        let (shared, closing) = (Arc::clone(&self.shared), self.closing.clone());
+        let shared = Arc::clone(&self.shared);
+        let closing = self.closing.clone();
         let peer = peer.ip().to_canonical();
         // Forget those that have ended.
         while self.connections.try_join_next().is_some() {}

@@ -42,8 +42,10 @@ impl Tls {
     pub fn load(certificate: PathBuf, key: PathBuf) -> Result<Tls, String> {
         let stamp = stamp(&certificate, &key);
         let (config, validity) = load_config(&certificate, &key)?;
-        let (config, stamp) = (ArcSwap::from_pointee(config), Mutex::new(stamp));
-        let (expires_at, is_reload_failed) = (AtomicI64::new(0), AtomicBool::new(false));
+        let config = ArcSwap::from_pointee(config);
+        let stamp = Mutex::new(stamp);
+        let expires_at = AtomicI64::new(0);
+        let is_reload_failed = AtomicBool::new(false);
         let tls = Tls {
             certificate,
             key,
@@ -168,7 +170,8 @@ fn load_config(certificate: &Path, key: &Path) -> Result<(ServerConfig, Option<V
                 "{error}; supported are keys for RSA with 2048 to 4096 bits, ECDSA on P-256 and P-384 (not P-521), and Ed25519"
             ),
         };
-        let (certificate, key) = (certificate.display(), key.display());
+        let certificate = certificate.display();
+        let key = key.display();
         format!("the certificate {certificate} and the key {key} cannot be used together: {reason}")
     })?;
     Ok((config, validity))

@@ -202,7 +202,8 @@ impl Metrics {
 }
 
 fn add_database(all: &mut Registrar, watcher: &Watcher) {
-    let (newest, shown) = (watcher.newest(), watcher.shown());
+    let newest = watcher.newest();
+    let shown = watcher.shown();
     let commit = shown.commit();
     all.gauge(
         "snapshot_seq",
@@ -265,7 +266,8 @@ fn add_feeds(all: &mut Registrar, usage: &Usage, newest: &Snapshot) {
         "Age of the oldest entry that a key has not fetched from the feed; 0 if it has all",
         Family::default(),
     );
-    let (now, uses) = (now(), usage.all());
+    let now = now();
+    let uses = usage.all();
     let committed = newest.commit().time;
     for key in newest
         .list_keys()
@@ -279,7 +281,8 @@ fn add_feeds(all: &mut Registrar, usage: &Usage, newest: &Snapshot) {
             let Some(lag_s) = seen.lag_s(*dataset, key, newest, now) else {
                 continue;
             };
-            let (license_name, key) = (key.license_name.clone(), key.id.clone());
+            let license_name = key.license_name.clone();
+            let key = key.id.clone();
             let labels = FeedLabels {
                 license: license_name,
                 key,

@@ -119,10 +119,8 @@ fn add_process(all: &mut Registrar, started_at: Timestamp) -> io::Result<()> {
         "Time of the start, since the epoch",
         started_s,
     );
-    let (addressed, resident) = (
-        sizes.next().unwrap_or_default(),
-        sizes.next().unwrap_or_default(),
-    );
+    let addressed = sizes.next().unwrap_or_default();
+    let resident = sizes.next().unwrap_or_default();
     all.gauge_in(
         Unit::Bytes,
         "process_resident_memory",

@@ -231,7 +231,8 @@ struct UsageFiles {
 impl Usage {
     /// Opens the record, and merges the files of dead servers.
     pub fn open(database: &Path) -> Usage {
-        let (mut recorded, mut files) = (RecordedUses::default(), UsageFiles::default());
+        let mut recorded = RecordedUses::default();
+        let mut files = UsageFiles::default();
         for path in find_files(&resolve(database)) {
             let Ok(file) = File::open(&path) else {
                 continue;
@@ -347,7 +348,8 @@ impl Usage {
 
     /// Starts the thread that writes the file every few seconds, and once more when the returned handle is dropped.
     pub fn start(self: &Arc<Self>, watcher: &Arc<Watcher>) -> io::Result<BackgroundTask> {
-        let (usage, watcher) = (Arc::clone(self), Arc::clone(watcher));
+        let usage = Arc::clone(self);
+        let watcher = Arc::clone(watcher);
         BackgroundTask::spawn("usage", move |stopped| {
             loop {
                 let stopping = stopped.recv_timeout(WRITE_EVERY) != Err(RecvTimeoutError::Timeout);

@@ -42,7 +42,8 @@ impl ReplicaThread {
         poll: Duration,
         file: Arc<dyn SnapshotSource>,
     ) -> io::Result<(Arc<ReplicaThread>, BackgroundTask)> {
-        let (url, status) = (replica.log().url(), Arc::clone(replica.status()));
+        let url = replica.log().url();
+        let status = Arc::clone(replica.status());
         let thread = Arc::new(ReplicaThread {
             url,
             status,

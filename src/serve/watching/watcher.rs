@@ -296,7 +296,8 @@ fn load(snapshot: &Snapshot) {
 /// Logs the commits between two snapshots. If the file was replaced, logs its last restore and later commits, or only
 /// the newest commit.
 fn log_commits(before: &Snapshot, state: &Snapshot) {
-    let (old, new) = (before.commit(), state.commit());
+    let old = before.commit();
+    let new = state.commit();
     let is_other = old.seq > 0 && !state.holds(old.seq, &old.lineage).unwrap_or(true);
     let mut commits = state
         .list_commits(if is_other { 0 } else { old.seq }, MAX_COMMITS_LOGGED)

@@ -165,7 +165,8 @@ fn open_unnamed(_folder: &Path) -> Option<File> {
 fn path_of(file: &File) -> Option<PathBuf> {
     use std::os::fd::AsRawFd;
     let path = PathBuf::from(format!("{OPEN_FILES}/{}", file.as_raw_fd()));
-    let (found, own) = (fs::metadata(&path).ok()?, file.metadata().ok()?);
+    let found = fs::metadata(&path).ok()?;
+    let own = file.metadata().ok()?;
     ((found.dev(), found.ino()) == (own.dev(), own.ino())).then_some(path)
 }
 

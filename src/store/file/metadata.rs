@@ -74,7 +74,8 @@ impl FileStamp {
 /// Gives a file the owner, group and permissions of another. Fails with [`io::ErrorKind::PermissionDenied`] unless this
 /// process is run by root or that owner.
 pub(in crate::store::file) fn copy_owner(file: &File, other: &Path) -> io::Result<()> {
-    let (own, found) = (file.metadata()?, std::fs::metadata(other)?);
+    let own = file.metadata()?;
+    let found = std::fs::metadata(other)?;
     if (own.uid(), own.gid()) != (found.uid(), found.gid()) {
         fchown(file, Some(found.uid()), Some(found.gid()))?;
     }

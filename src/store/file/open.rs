@@ -244,7 +244,9 @@ impl Writer {
             Err(DatabaseError::DatabaseAlreadyOpen) => return Ok(None),
             Err(error) => return Err(open_error(path, error)),
         };
-        let (path, unnamed, panics) = (path.to_owned(), Mutex::new(None), panics::caught_count());
+        let path = path.to_owned();
+        let unnamed = Mutex::new(None);
+        let panics = panics::caught_count();
         Ok(Some(Writer {
             note: None,
             database,

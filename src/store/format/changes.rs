@@ -138,7 +138,8 @@ impl<'a> ChangeDecoder<'a> {
     }
 
     fn read(&mut self) -> Result<(u8, EncodedChange<'a>), &'static str> {
-        let (kind, table) = (self.byte()?, self.byte()?);
+        let kind = self.byte()?;
+        let table = self.byte()?;
         let change = match kind {
             PUT => EncodedChange::Put {
                 key: self.text()?,

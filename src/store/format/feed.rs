@@ -115,7 +115,8 @@ impl FeedSum {
             .zip(self.live.checked_sub(u64::from(old.is_live())));
         let (entries, live) = reduced
             .ok_or_else(|| self.damaged("it has more entries than its sum counts".to_owned()))?;
-        (self.entries, self.live) = (entries, live);
+        self.entries = entries;
+        self.live = live;
         self.digest = self.digest.wrapping_sub(old.digest());
         Ok(())
     }
@@ -154,7 +155,8 @@ impl FeedSum {
         );
         for row in table.range(after)? {
             let (key, value) = row?;
-            let ((feed, seq), (id, log_seq)) = (key.value(), value.value());
+            let (feed, seq) = key.value();
+            let (id, log_seq) = value.value();
             // Keys on a damaged page can have any order.
             if feed != number || seq <= last || seq > self.newest_seq {
                 return Err(self.damaged(format!(

@@ -165,7 +165,9 @@ impl Version {
 
     /// Fails unless this program reads the file. `older` accepts a file that it upgrades.
     pub(in crate::store) fn check(&self, path: &Path, older: bool) -> Result<(), StoreError> {
-        let (path, found, known) = (path.to_owned(), self.schema, SCHEMA);
+        let path = path.to_owned();
+        let found = self.schema;
+        let known = SCHEMA;
         match found.cmp(&known) {
             Ordering::Less => return Err(StoreError::OlderSchema { path, found, known }),
             Ordering::Greater => return Err(StoreError::NewerSchema { path, found, known }),

@@ -160,8 +160,10 @@ fn for_each_row_of<K: Key + 'static, V: Value + 'static>(
 ) -> Result<(), StoreError> {
     for entry in table.iter()? {
         let (key, value) = entry?;
-        let (key, value) = (key.value(), value.value());
-        let (key, value) = (K::as_bytes(&key), V::as_bytes(&value));
+        let key = key.value();
+        let value = value.value();
+        let key = K::as_bytes(&key);
+        let value = V::as_bytes(&value);
         if !is_local(code, key.as_ref()) {
             each(code, key.as_ref(), value.as_ref())?;
         }

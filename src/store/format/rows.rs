@@ -438,7 +438,8 @@ pub(in crate::store) fn find_linked(
     kind: ReferenceKind,
     id: Id,
 ) -> Result<Vec<(Dataset, Id)>, StoreError> {
-    let (kind, id) = (kind.code(), id.get());
+    let kind = kind.code();
+    let id = id.get();
     let mut linked = Vec::new();
     for entry in links.range((kind, id, 0, 0)..=(kind, id, u8::MAX, u64::MAX))? {
         let (_, _, dataset, record) = entry?.0.value();

@@ -25,15 +25,15 @@
 //!
 //! A feed is *shared* by all licenses that show the same records of a dataset. Its live entries have the log seqs of
 //! their records. Each other feed is the *baseline* of one license: its entries when it joined a shared feed. They have
-//! seqs of their own and never change. For each record, the entry of the shared feed counts if it is later than the
-//! joining. Otherwise the entry of the baseline counts (`entries`).
+//! seqs of their own and never change. A license's entry of a record is the one of the shared feed if that is later than
+//! the joining, or else the one of the baseline (`feed_index`).
 //!
-//! *Local* rows are not part of replicas, backups and the digest of all rows (`digest`). All other rows are. The tables
+//! *Local* rows are not part of replicas, backups and the digest of all rows (`RowDigest`). All other rows are. The tables
 //! `outbox` and `replica` are created when needed.
 //!
 //! *Derived* rows can be rebuilt from *source* rows. In a record's JSON, the ids of organizations and tags are source;
 //! their other fields are derived. *History* is stored nowhere else: tombstones, and the seqs at which records entered
-//! a license. Rows of `feed_entries` and `feed_records` have no hash. The head of the feed has their digest.
+//! a license. Rows of `feed_entries` and `feed_records` have no hash. The row of the feed in `feeds` has their digest.
 
 use redb::{TableDefinition, TableHandle, Value};
 

@@ -116,8 +116,11 @@ impl Records {
             .iter()
             .map(|names| Column::of(names.field.kind))
             .collect();
-        let (ids, rows, pairs) = (Vec::new(), Vec::new(), Vec::new());
-        let (damaged, slots) = (BTreeMap::new(), HashMap::new());
+        let ids = Vec::new();
+        let rows = Vec::new();
+        let pairs = Vec::new();
+        let damaged = BTreeMap::new();
+        let slots = HashMap::new();
         let mut loaded = Records {
             dataset,
             ids,

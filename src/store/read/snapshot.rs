@@ -428,7 +428,8 @@ impl Snapshot {
         dataset: Dataset,
         id: Id,
     ) -> Result<Option<&StoredRecord>, StoreError> {
-        let (index, records) = (self.shared_feed(license, dataset)?, self.loaded(dataset)?);
+        let index = self.shared_feed(license, dataset)?;
+        let records = self.loaded(dataset)?;
         let found = index
             .shown()
             .binary_search_by_key(&id, |slot| records.id(*slot));
@@ -453,7 +454,8 @@ impl Snapshot {
     /// The last seq before an instant. Later changes have larger seqs.
     pub(crate) fn seq_before(&self, time: Timestamp) -> Result<u64, StoreError> {
         // A binary search over seqs, because commit times never decrease.
-        let (mut low, mut high) = (0, self.last.last_seq);
+        let mut low = 0;
+        let mut high = self.last.last_seq;
         while low < high {
             let middle = low + (high - low) / 2;
             let commit = self.commit_of(middle + 1)?;

@@ -85,9 +85,11 @@ impl OriginView {
     pub fn describe_commits_after(&self, seq: u64) -> Result<String, StoreError> {
         guard(|| {
             let commits = self.transaction.open_table(tables::COMMITS)?;
-            let (mut count, mut last) = (0_u64, seq);
+            let mut count = 0_u64;
+            let mut last = seq;
             for commit in commits.range(seq.saturating_add(1)..)? {
-                (count, last) = (count + 1, commit?.0.value());
+                count = count + 1;
+                last = commit?.0.value();
             }
             let first = seq.saturating_add(1);
             Ok(match count {
@@ -106,7 +108,9 @@ impl OriginView {
         end: Head,
         max_bytes: u64,
     ) -> Result<Option<Vec<CommitInfo>>, StoreError> {
-        let (mut last, mut bytes, mut commits) = (end, 0_u64, Vec::new());
+        let mut last = end;
+        let mut bytes = 0_u64;
+        let mut commits = Vec::new();
         if self.head()?.head() == end {
             return Ok(Some(commits));
         }

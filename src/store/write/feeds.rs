@@ -122,7 +122,8 @@ pub(in crate::store) fn create(
 
 /// Removes a feed that no license uses.
 pub(in crate::store) fn erase(tx: &WriteTx, feed: FeedId) -> Result<(), StoreError> {
-    let (first, last) = ((feed.0, 0), (feed.0, u64::MAX));
+    let first = (feed.0, 0);
+    let last = (feed.0, u64::MAX);
     tx.open(tables::FEED_ENTRIES)?.remove_range(first, last)?;
     tx.open(tables::FEED_RECORDS)?.remove_range(first, last)?;
     tx.open(tables::FEEDS)?.remove(feed.0)?;

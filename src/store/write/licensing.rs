@@ -217,7 +217,8 @@ impl Edit<'_> {
         scope: &Scope,
     ) -> Result<BTreeMap<Id, (Timestamp, u64)>, StoreError> {
         let mut visible = BTreeMap::new();
-        let (records, log) = (self.tx.open(tables::RECORDS)?, self.tx.open(tables::LOG)?);
+        let records = self.tx.open(tables::RECORDS)?;
+        let log = self.tx.open(tables::LOG)?;
         for_each_record(&*records, &*log, |row: RecordRow<F>| {
             if row.record.fields().is_in(scope) {
                 visible.insert(row.record.id(), (row.updated_at, row.seq));
@@ -343,7 +344,8 @@ impl Edit<'_> {
                 status: status.as_str(),
             });
         }
-        let (until, behind_s) = (self.commit.time.plus_s(overlap_s), self.clock_behind_s());
+        let until = self.commit.time.plus_s(overlap_s);
+        let behind_s = self.clock_behind_s();
         if overlap_s > 0 && behind_s > CLOCK_TOLERANCE_S {
             return Err(StoreError::LongOverlap {
                 id: id.to_owned(),

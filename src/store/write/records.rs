@@ -130,7 +130,8 @@ impl Edit<'_> {
         let mut counts = RowCounts::default();
         let mut changes: Vec<RecordChange<'_, F>> = Vec::new();
         {
-            let (records, log) = (self.tx.open(tables::RECORDS)?, self.tx.open(tables::LOG)?);
+            let records = self.tx.open(tables::RECORDS)?;
+            let log = self.tx.open(tables::LOG)?;
             let is_first_load = self.commit.records[dataset] == 0;
             let ids: BTreeSet<Id> = rows
                 .keys()
@@ -153,17 +154,16 @@ impl Edit<'_> {
                     find_record(&*records, &*log, id)?
                 };
                 let row = rows.get(&id);
-                let (written, is_removed) = (
-                    row.and_then(Option::as_ref),
-                    row.is_some_and(Option::is_none),
-                );
+                let written = row.and_then(Option::as_ref);
+                let is_removed = row.is_some_and(Option::is_none);
                 match &before {
                     None if written.is_some() => counts.added += 1,
                     None => continue,
                     Some(_) if is_removed => counts.removed += 1,
                     Some(_) => counts.changed += 1,
                 }
-                let (before, updated_at) = (before.map(Box::new), self.commit.time);
+                let before = before.map(Box::new);
+                let updated_at = self.commit.time;
                 changes.push(RecordChange {
                     id,
                     seq: 0,
@@ -268,7 +268,8 @@ impl Edit<'_> {
         let mut added = BTreeSet::new();
         let mut table = self.tx.open(tables::LINKS)?;
         for change in changes {
-            let (before, after) = (links(change.before()), links(change.after()));
+            let before = links(change.before());
+            let after = links(change.after());
             for (kind, id) in before.difference(&after) {
                 table.remove((*kind, id.get(), code, change.id.get()))?;
             }
@@ -384,7 +385,8 @@ impl Edit<'_> {
                     .get((code, row.seq))?
                     .is_some_and(|old| old.value().2 == json);
                 if !is_same {
-                    let (updated_at, before) = (row.updated_at, Some(Box::new(row)));
+                    let updated_at = row.updated_at;
+                    let before = Some(Box::new(row));
                     changes.push(RecordChange {
                         id: *id,
                         seq: self.take_seq(),

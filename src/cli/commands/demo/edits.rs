@@ -158,11 +158,13 @@ pub(super) struct Curator {
 impl Curator {
     /// Creates a curator that never edits the conference `spared`, because the printed commands use it.
     pub fn new(database: &Path, wait: Duration, spared: Id) -> anyhow::Result<Curator> {
-        let (mut narrow, mut others) = (Vec::new(), Vec::new());
+        let mut narrow = Vec::new();
+        let mut others = Vec::new();
         Reader::open(database)?
             .newest()
             .for_each_record::<ConferenceFields, StoreError>(|record, _, _| {
-                let (id, fields) = (record.id(), record.fields());
+                let id = record.id();
+                let fields = record.fields();
                 // Edits confirm start dates, and messages need a short name.
                 if id != spared && fields.start_date.is_some() && fields.abbv.is_some() {
                     let is_narrow = fields.therapy_areas.iter().any(|area| area == NARROW_AREA);
@@ -207,7 +209,8 @@ impl Curator {
     /// Makes the next edit and returns it with the seq of its commit; `None` if another command changed the data. The
     /// first edits of a round show the most.
     fn edit(&mut self) -> anyhow::Result<Option<(DemoEdit, u64)>> {
-        let (round, step) = (self.turn / EDITS_PER_ROUND, self.turn % EDITS_PER_ROUND);
+        let round = self.turn / EDITS_PER_ROUND;
+        let step = self.turn % EDITS_PER_ROUND;
         self.turn += 1;
         // Adjacent conferences in the sample are editions of the same meeting, so the offsets differ.
         let pick = |from: &[Edited], offset: usize| from[(round * 5 + offset) % from.len()].clone();
@@ -249,7 +252,8 @@ impl Curator {
         edit.describe(words.clone());
         edit.commit()?;
         let commit = writer.snapshot()?.commit();
-        let (at, ids) = (commit.time.to_string(), vec![id.get()]);
+        let at = commit.time.to_string();
+        let ids = vec![id.get()];
         Ok(Some((
             DemoEdit {
                 number: 0,

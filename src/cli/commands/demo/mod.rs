@@ -51,10 +51,8 @@ pub(in crate::cli) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<Exi
         let demo = Arc::new(Demo::new(sample.licenses(), !args.quiet_data));
         settings.demo = Some(Arc::clone(&demo));
         let program = std::env::current_exe()?;
-        let (program, database_path) = (
-            program.display().to_string(),
-            database.display().to_string(),
-        );
+        let program = program.display().to_string();
+        let database_path = database.display().to_string();
         let commands = format!("{} --db {}", ShellWord(&program), ShellWord(&database_path));
         // The curator ends with the server, before the folder is removed.
         let _curating = if args.quiet_data {

@@ -65,7 +65,8 @@ pub(super) fn decimal_sign(columns: &[DraftColumn], notation: &Notation) -> Read
 fn sign_of(text: &str) -> Option<DecimalSign> {
     let text = text.trim();
     let last = text.rfind(['.', ','])?;
-    let (whole, fraction) = (&text[..last], &text[last + 1..]);
+    let whole = &text[..last];
+    let fraction = &text[last + 1..];
     let (sign, other) = if text[last..].starts_with(',') {
         (DecimalSign::Comma, DecimalSign::Point)
     } else {

@@ -64,7 +64,8 @@ impl Annotations {
 
     fn read_formulas(&mut self, book: &mut Xlsx<impl Read + Seek>, sheet: &str) -> io::Result<()> {
         let mut cells = book.worksheet_cells_reader(sheet).map_err(unreadable)?;
-        let (mut shared, mut last) = (HashMap::new(), None);
+        let mut shared = HashMap::new();
+        let mut last = None;
         while let Some(cell) = cells
             .next_cell_with_formula_metadata()
             .map_err(|error| sheet_error(sheet, last, error))?

@@ -259,7 +259,8 @@ fn each_tag(
     mut take: impl FnMut(&BytesStart<'_>, &str) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut xml = Reader::from_reader(BufReader::new(from));
-    let (mut buffer, mut content) = (Vec::new(), Vec::new());
+    let mut buffer = Vec::new();
+    let mut content = Vec::new();
     loop {
         buffer.clear();
         content.clear();

@@ -76,10 +76,8 @@ impl CellStyles {
             DataRef::Float(number) => self.number_cell(*number, format, name),
             DataRef::DateTime(time) => self.number_cell(time.as_f64(), format, name),
             DataRef::DateTimeIso(text) | DataRef::DurationIso(text) => {
-                let (day, text) = (
-                    text.get(..10).and_then(|day| day.parse().ok()),
-                    text.clone(),
-                );
+                let day = text.get(..10).and_then(|day| day.parse().ok());
+                let text = text.clone();
                 match (day, format.meaning(MIN_INEXACT)) {
                     (None, _) => bad(text, NO_DATE),
                     (Some(day), Meaning::Date(parts)) => date_cell(day, text, *parts, format, name),

@@ -277,7 +277,8 @@ fn read_sections(code: &str) -> Vec<Section> {
             '0' | '#' | '?' => section.take_digit(letter),
             '.' => {
                 section.is_scaled |= section.has_commas;
-                (section.has_point, section.has_commas) = (true, false);
+                section.has_point = true;
+                section.has_commas = false;
             }
             ',' => section.has_commas = section.has_digits,
             '%' => section.has_percent = true,
@@ -335,8 +336,9 @@ impl Section {
             .chars()
             .all(|letter| letter.is_whitespace() || matches!(letter, '\'' | '’'));
         self.digits.is_grouped |= self.has_commas || !between.is_empty();
-        (self.has_digits, self.has_commas, self.literals_before) =
-            (true, false, self.literals.len());
+        self.has_digits = true;
+        self.has_commas = false;
+        self.literals_before = self.literals.len();
         let Digits {
             min_whole,
             min_decimals,

@@ -89,7 +89,8 @@ impl Workbook {
         }
         let mut others = Vec::new();
         for sheet in self.sheets() {
-            let (name, is_table) = (sheet.name.clone(), sheet.typ == SheetType::WorkSheet);
+            let name = sheet.name.clone();
+            let is_table = sheet.typ == SheetType::WorkSheet;
             let is_visible = is_table && sheet.visible == SheetVisible::Visible;
             match kind_from_name(&name) {
                 Some(kind) if is_visible => chosen.sheets.push((kind, name)),

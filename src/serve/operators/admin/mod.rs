@@ -52,9 +52,11 @@ pub async fn run(monitored: Arc<dyn Monitored>, setup: AdminSetup) {
     loop {
         match setup.listener.accept().await {
             Ok((stream, _)) => {
-                let (monitored, hosts) = (Arc::clone(&monitored), Arc::clone(&hosts));
+                let monitored = Arc::clone(&monitored);
+                let hosts = Arc::clone(&hosts);
                 let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
-                    let (monitored, hosts) = (Arc::clone(&monitored), Arc::clone(&hosts));
+                    let monitored = Arc::clone(&monitored);
+                    let hosts = Arc::clone(&hosts);
                     async move {
                         Ok::<_, Infallible>(answer(monitored, &hosts, request.into_parts().0).await)
                     }

@@ -148,7 +148,8 @@ struct Page {
 
 /// Renders the page, or returns the error message.
 pub fn render(monitored: &MonitoredServer) -> Result<String, String> {
-    let (shown, newest) = (monitored.watcher.shown(), monitored.watcher.newest());
+    let shown = monitored.watcher.shown();
+    let newest = monitored.watcher.newest();
     let now = now();
     let is_held_back = newest.commit() != shown.commit();
     let state = match monitored.unready() {
@@ -165,7 +166,8 @@ pub fn render(monitored: &MonitoredServer) -> Result<String, String> {
         .map(|usage| usage.all())
         .unwrap_or_default();
     let usable = |key: &KeyRecord| key.status_after(now, newest.commit().time).is_usable();
-    let (mut keys, mut unusable_keys) = (Vec::new(), 0);
+    let mut keys = Vec::new();
+    let mut unusable_keys = 0;
     let mut keys_of = BTreeMap::<&str, usize>::new();
     for key in newest.list_keys() {
         if usable(key) {
