@@ -12,19 +12,22 @@
 //! | | anything else | ends: diverged |
 //! | next entry | the database no longer contains the end, without a restore | ends: diverged |
 //! | next slot | empty | the log may be written to, and its heartbeat |
-//! | | an entry of an earlier run: same name, same parent, a commit from here, and none created yet | continues after it |
+//! | | an entry of an earlier run: same name, a commit from here, and none created yet | continues after it |
 //! | | an entry that follows another one than the last, which this run created | deletes its own; ends: fenced |
 //! | | any other entry | ends: fenced |
 //! | heartbeat | it names a later slot | ends: fenced |
 //! | own entry created | the one before is the same as it was | it is published |
 //! | own entry created, or heartbeat | the end before it holds another entry | ends: fenced |
-//! | own entry created, or missing | no later state, and none of another entry of its slot | it is published, or lost |
+//! | own entry missing | no heartbeat of a later slot | it is lost, and a whole state follows |
 //! | own entry created | the one before is missing | it is published, and a whole state follows |
-//! | | a later state | ends: fenced; the slot had been deleted |
+//! | | a later state, or one of another entry of its slot | ends: fenced; the slot had been deleted |
 
+pub mod following;
 mod rules;
 #[cfg(test)]
 mod search_tests;
+#[cfg(test)]
+mod world_tests;
 
 use self::rules::{Rule, applies};
 use crate::model::Head;
@@ -146,9 +149,9 @@ pub enum Action {
         /// Whether the entry before it was lost, so that a whole state must follow.
         is_previous_lost: bool,
     },
-    /// Write the heartbeat.
+    /// Write the heartbeat, unless the one that is there names a later slot.
     WriteHeartbeat {
-        /// Whether the last entry was lost, so that a whole state must follow.
+        /// Whether the last entry is missing. Then the heartbeat must be read before, and a whole state must follow.
         is_end_lost: bool,
     },
     /// Write a whole state after the end.
@@ -191,8 +194,6 @@ enum Question {
     Next { is_heartbeat: bool },
     /// Whether the last entry still exists.
     End,
-    /// Whether the missing last entry was deleted by another publisher.
-    IsEndDeleted,
     /// Whether the entry before this new one exists.
     Previous(LastEntry),
     /// Whether the slot of this new entry had been deleted by another publisher.
@@ -259,14 +260,7 @@ impl Knowledge {
             (Question::End, Observation::Held(held)) => {
                 let end = self.end.unwrap_or_default();
                 self.compare(end, held, Action::WriteHeartbeat { is_end_lost: false })
-                    .unwrap_or_else(|| self.doubt_end())
-            }
-            (Question::IsEndDeleted, Observation::States(states)) => {
-                let end = self.end.unwrap_or_default();
-                match self.refusal(&Evidence::States(end, &states)) {
-                    None => Action::WriteHeartbeat { is_end_lost: true },
-                    Some(refusal) => Action::End(refusal),
-                }
+                    .unwrap_or(Action::WriteHeartbeat { is_end_lost: true })
             }
             (Question::Previous(entry), Observation::Held(held)) => {
                 let end = self.end.unwrap_or_default();
@@ -371,14 +365,6 @@ impl Knowledge {
         }
     }
 
-    fn doubt_end(&mut self) -> Action {
-        if !applies(Rule::LastExists) {
-            return Action::WriteHeartbeat { is_end_lost: true };
-        }
-        self.question = Question::IsEndDeleted;
-        Action::ReadStates(self.slot())
-    }
-
     fn read_states(&mut self, entry: LastEntry) -> Action {
         self.question = Question::IsSlotDeleted(entry);
         Action::ReadStates(entry.slot)
@@ -409,12 +395,10 @@ impl Knowledge {
             Evidence::Start(_, end) if end.is_contained || !applies(Rule::Contained) => None,
             Evidence::Start(at_start, end) => refusal_of_other_end(at_start.note, end),
             Evidence::Next(found) => {
-                let parent = self.end.map_or_else(Hash::default, |end| end.hash);
-                let follows = found.parent == parent || !applies(Rule::Parent);
                 let is_of_earlier_run = found.has_own_name || !applies(Rule::Name);
                 let is_first = !self.has_created || !applies(Rule::FirstEntry);
                 let is_contained = found.is_contained || !applies(Rule::NextContained);
-                let is_own = follows && is_of_earlier_run && is_first && is_contained;
+                let is_own = is_of_earlier_run && is_first && is_contained;
                 (!is_own).then_some(Refusal::Fenced)
             }
             // After a start over, the entry before is unknown.

@@ -1,8 +1,8 @@
 //! The rules of the protocol. Tests switch one off for their thread, to see that it is needed.
 //!
-//! `search_tests` has no counterexample yet for six of them: its worlds have no replica, and few faults. Tests of the
-//! publisher cover [`Rule::NoteSlot`], [`Rule::HeartbeatSlot`] and [`Rule::FirstEntry`], and those of processes
-//! [`Rule::Name`]. Nothing fails yet without [`Rule::Parent`] or [`Rule::LastExists`].
+//! `search_tests` has a counterexample for each but two. [`Rule::FirstEntry`] and [`Rule::Name`] notice a copy of the
+//! database early, before it differs; tests of the publisher and of processes cover them. How a replica compares the
+//! heartbeat with its position is no rule with a switch: a table of cases in `replicate/replica/log.rs` tests it.
 
 /// A rule of the protocol. Tests switch it off, to see that it is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,8 +19,6 @@ pub enum Rule {
     NotedTakeover,
     /// The next slot is read before a heartbeat.
     NextSlot,
-    /// Only an entry that follows the end continues it.
-    Parent,
     /// Only an entry of this file continues it.
     Name,
     /// Only an entry of a commit of this database continues it.
@@ -31,12 +29,16 @@ pub enum Rule {
     Previous,
     /// The last entry, and the one before a new one, have the hash that they had.
     Hash,
-    /// The states are read if the last entry is missing.
-    LastExists,
     /// A heartbeat that names a later slot is another publisher's.
     Announced,
     /// A publisher that wrote into a gap deletes its entry.
     TakeBack,
+    /// A replica takes only an entry that follows its last one.
+    Follows,
+    /// It takes an entry only if the one after it does not contradict it.
+    Successor,
+    /// Without a recent confirmation of the end, it shows an entry only when the heartbeat agrees.
+    Confirmed,
 }
 
 /// Whether a rule applies. All do, but for a test.

@@ -44,10 +44,13 @@ impl Publisher {
             return Ok(());
         };
         self.heartbeat.written_at = Some(Instant::now());
-        if !is_end_lost && self.heartbeat.count.is_multiple_of(2) {
+        if is_end_lost || self.heartbeat.count.is_multiple_of(2) {
             self.overtake_heartbeat()?;
         } else {
-            self.check_for_loss(end, !is_end_lost)?;
+            self.check_for_loss(end)?;
+        }
+        if is_end_lost && self.state.lost.is_none() {
+            self.note_lost(layout::log(end.slot));
         }
         self.write_heartbeat(end)
     }
@@ -108,14 +111,13 @@ impl Publisher {
 
     /// Checks that the newest state can be read, because replicas start from it. From time to time also checks its
     /// parts, its entry and the entries after it.
-    fn check_for_loss(&mut self, end: LastEntry, has_end: bool) -> Result<(), PublishError> {
+    fn check_for_loss(&mut self, end: LastEntry) -> Result<(), PublishError> {
         let state = &self.state;
         if state.lost.is_some() {
             return Ok(());
         }
         let mut lost = match self.retry.read(|| self.log.manifest(state.slot)) {
-            Ok(Some(_)) if has_end => None,
-            Ok(Some(_)) => Some(layout::log(end.slot)),
+            Ok(Some(_)) => None,
             Ok(None) | Err(ReplicaError::Object { .. }) => Some(layout::state(state.slot)),
             Err(error) => return Err(error.into()),
         };

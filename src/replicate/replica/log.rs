@@ -4,13 +4,7 @@
 //!
 //! **An empty slot is not the end of the log.** Objects may have been deleted, or the bucket may have been restored
 //! from a copy. The heartbeat names the last slot and its hash. A replica compares this with its own position
-//! (`confirms_end` in this file):
-//!
-//! | heartbeat | must hold |
-//! | --- | --- |
-//! | at the same slot | the hashes agree |
-//! | at a later slot | the next entry exists |
-//! | at an earlier slot | the replica's last entry still exists |
+//! ([`following`](crate::replicate::protocol::following)).
 //!
 //! A missing, damaged or older heartbeat decides nothing. Until one agrees, the end does not count as seen, so
 //! `--max-staleness` runs. It runs from the last time that both agreed, and the heartbeat is read four times within
@@ -39,10 +33,12 @@ use std::time::Duration;
 
 use super::ReplicaError;
 use crate::bucket::{Bucket, ListedObject};
-use crate::model::DatabaseId;
+use crate::model::{DatabaseId, Head};
 use crate::replicate::entry::{self, EntryHeader, LogEntry};
 use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
+use crate::replicate::protocol::following::{EndCheck, compare, follows};
+use crate::replicate::protocol::{Held, LastEntry};
 use crate::replicate::state::{Manifest, PartRef, decode_part};
 use crate::store::replication::{ReplicaMark, SCHEMA};
 
@@ -74,7 +70,7 @@ pub(super) fn check_next(
         .header
         .check(slot, mark.id)
         .map_err(ReplicaError::malformed(&name))?;
-    if entry.header.parent != mark.hash && !entry.header.starts_over() {
+    if !follows(mark.hash, entry.header.link()) {
         return Err(ReplicaError::Diverged(format!(
             "`{name}` follows another entry than the one that was applied"
         )));
@@ -334,40 +330,51 @@ impl LogReader {
         seq: u64,
         alive: &Heartbeat,
     ) -> Result<bool, ReplicaError> {
-        match position.slot.cmp(&alive.slot) {
-            Ordering::Equal if position.hash == alive.hash => Ok(true),
-            Ordering::Equal => Err(ReplicaError::Diverged(format!(
-                "`{}` names another entry of slot {}",
-                layout::ALIVE,
-                position.slot
-            ))),
-            // The entry may have been created since the slot was found empty.
-            Ordering::Less => match self.entry(position.slot + 1)? {
-                Some(_) => Ok(false),
-                None => Err(ReplicaError::Missing {
-                    slot: position.slot + 1,
-                    later: alive.slot,
-                }),
+        let last_entry = |slot, hash, seq| LastEntry {
+            slot,
+            hash,
+            head: Head {
+                seq,
+                ..Head::default()
             },
-            // Heartbeats are less frequent than entries. Or the bucket lost entries.
-            Ordering::Greater => match self.entry(position.slot)? {
-                Some(entry) if entry.hash == position.hash => Ok(true),
-                Some(_) => Err(ReplicaError::Diverged(format!(
-                    "slot {} holds another entry",
-                    position.slot
-                ))),
-                None if alive.seq < seq => Err(ReplicaError::Behind {
-                    slot: alive.slot,
-                    end: alive.seq,
-                    here: seq,
-                }),
-                // The rows may still be as new as a state that the origin has published since.
-                None => Err(ReplicaError::Diverged(format!(
-                    "slot {} is gone",
-                    position.slot
-                ))),
-            },
+        };
+        let here = last_entry(position.slot, position.hash, seq);
+        let alive = last_entry(alive.slot, alive.hash, alive.seq);
+        let mut check = compare(&here, &alive, None);
+        // The next entry may have been created since the slot was found empty. Heartbeats are less frequent than entries.
+        if let EndCheck::Read(slot) = check {
+            let found = self.entry(slot)?.map(|entry| entry.hash);
+            check = compare(
+                &here,
+                &alive,
+                Some(found.map_or(Held::Nothing, Held::Entry)),
+            );
         }
+        let slot = position.slot;
+        let diverged = match check {
+            EndCheck::Confirmed => return Ok(true),
+            EndCheck::Continues | EndCheck::Read(_) => return Ok(false),
+            EndCheck::NextMissing => {
+                return Err(ReplicaError::Missing {
+                    slot: slot + 1,
+                    later: alive.slot,
+                });
+            }
+            EndCheck::Behind => {
+                return Err(ReplicaError::Behind {
+                    slot: alive.slot,
+                    end: alive.head.seq,
+                    here: seq,
+                });
+            }
+            EndCheck::OtherNamed => {
+                format!("`{}` names another entry of slot {slot}", layout::ALIVE)
+            }
+            EndCheck::OtherHeld => format!("slot {slot} holds another entry"),
+            // The rows may still be as new as a state that the origin has published since.
+            EndCheck::Gone => format!("slot {slot} is gone"),
+        };
+        Err(ReplicaError::Diverged(diverged))
     }
 
     /// Fails if the bucket holds another database. Returns false if it holds nothing. The newest object that can be

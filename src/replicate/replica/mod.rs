@@ -51,6 +51,7 @@ use crate::model::time::since_boot;
 use crate::replicate::entry::LogEntry;
 use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
+use crate::replicate::protocol::following::{Link, is_contradicted, is_shown_at_once};
 use crate::store::replication::{
     CommitChanges, OlderReplica, ReplicaMark, ReplicaWriter, read_replica,
 };
@@ -154,6 +155,28 @@ impl ReplicaFile {
         self.writer()?;
         self.writer
             .map_or(Ok(()), |writer| writer.promote().map(drop))
+    }
+}
+
+/// The content of a slot.
+struct ReadSlot {
+    slot: u64,
+    asked: Duration,
+    found: Result<Option<LogEntry>, ReplicaError>,
+}
+
+impl ReadSlot {
+    fn read(log: &LogReader, slot: u64) -> ReadSlot {
+        ReadSlot {
+            slot,
+            asked: since_boot(),
+            found: log.entry(slot),
+        }
+    }
+
+    fn link(&self) -> Option<Link> {
+        let found = self.found.as_ref().ok()?.as_ref()?;
+        Some(found.header.link())
     }
 }
 
@@ -368,11 +391,20 @@ impl Replica {
 
     fn advance(&mut self, keep_going: &dyn Fn() -> bool) -> Result<(), ReplicaError> {
         self.reopen()?;
+        let mut ahead = None;
         loop {
-            let asked = since_boot();
-            match self.log.entry(self.file.mark.slot + 1)? {
-                Some(entry) => self.apply_entry(&entry, keep_going)?,
-                None if self.is_end(asked)? => return Ok(()),
+            let slot = self.file.mark.slot + 1;
+            let next = ahead
+                .take()
+                .filter(|ahead: &ReadSlot| ahead.slot == slot)
+                .unwrap_or_else(|| ReadSlot::read(&self.log, slot));
+            match next.found? {
+                Some(entry) => {
+                    let after = ReadSlot::read(&self.log, slot + 1);
+                    self.apply_entry(&entry, &after, keep_going)?;
+                    ahead = Some(after);
+                }
+                None if self.is_end(next.asked)? => return Ok(()),
                 None => {}
             }
             if !keep_going() {
@@ -500,10 +532,18 @@ impl Replica {
     fn apply_entry(
         &mut self,
         entry: &LogEntry,
+        after: &ReadSlot,
         keep_going: &dyn Fn() -> bool,
     ) -> Result<(), ReplicaError> {
         let mark = check_next(&self.file.mark, entry)?;
-        if !self.is_confirmed() {
+        if is_contradicted(entry.hash, after.link()) {
+            let detail = format!(
+                "it follows another entry than the one in slot {}",
+                mark.slot
+            );
+            return Err(ReplicaError::object(layout::log(after.slot), detail));
+        }
+        if !is_shown_at_once(self.is_confirmed()) {
             self.list_at.get_or_insert(Duration::ZERO);
             self.status.withdraw();
         }

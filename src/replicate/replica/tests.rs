@@ -457,6 +457,28 @@ fn slots_that_were_reused_during_an_outage_are_no_end_of_the_log() {
 }
 
 #[test]
+fn an_entry_that_the_next_one_does_not_follow_is_not_shown() {
+    let origin = Origin::new();
+    let fork = origin.fork();
+    let mut replica = origin.start(&origin.log).unwrap();
+    for _ in 2..=3 {
+        origin.commit();
+    }
+    fork.commit();
+    let stray = fork.log.bucket().get(&layout::log(2)).unwrap().unwrap();
+    let bucket = origin.log.bucket();
+    bucket.put(&layout::log(2), &stray.bytes).unwrap();
+    let (slot, error) = polled(&mut replica);
+    let error = error.unwrap_or_default();
+    assert!(
+        slot == 1 && error.contains(&layout::log(3)),
+        "{slot} {error}"
+    );
+    origin.add_state();
+    assert_eq!(polled(&mut replica), (4, None));
+}
+
+#[test]
 fn an_entry_after_a_long_sleep_is_shown_only_after_the_heartbeat_agrees() {
     let long_ago = || since_boot().checked_sub(CONFIRMED_FOR);
     let cases = [

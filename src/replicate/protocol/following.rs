@@ -1,0 +1,83 @@
+//! The protocol of replicas: what one takes from the log, when it shows it, and whether the log ends at its position.
+//!
+//! | observed | consequence |
+//! | --- | --- |
+//! | the next entry follows the position, or starts the log over | it is applied |
+//! | it follows another entry | a whole state is loaded |
+//! | the entry after it follows another one | it waits for a later state: one of the two is not of this log |
+//! | the end was confirmed within 12 hours | what is applied is shown at once |
+//! | otherwise | it is shown when a heartbeat confirms the end: the slot may have been freed and used again |
+//! | the heartbeat is at the same slot | confirms the end if the hashes agree |
+//! | at a later slot | the next entry must exist |
+//! | at an earlier slot | confirms the end if the replica's last entry still exists |
+
+use super::{Held, LastEntry, Rule, applies};
+use crate::replicate::frame::Hash;
+
+/// The connection of an entry to the one before it.
+#[allow(missing_docs, reason = "the names explain the fields")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Link {
+    pub parent: Hash,
+    pub starts_over: bool,
+}
+
+/// The end of the log, compared with a replica's position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndCheck {
+    /// The log ends here.
+    Confirmed,
+    /// Read this slot, and compare again.
+    Read(u64),
+    /// The next slot has an entry by now.
+    Continues,
+    /// The log continues, and the next entry is missing.
+    NextMissing,
+    /// The heartbeat names another entry of this slot.
+    OtherNamed,
+    /// The slot of the last entry holds another one.
+    OtherHeld,
+    /// The last entry is missing, and the heartbeat names an earlier commit.
+    Behind,
+    /// The last entry is missing, and its commit is not later than the heartbeat.
+    Gone,
+}
+
+/// Whether an entry follows the one with the hash `before`.
+pub fn follows(before: Hash, link: Link) -> bool {
+    link.parent == before || link.starts_over || !applies(Rule::Follows)
+}
+
+/// Whether the entry after one with this hash contradicts it.
+pub fn is_contradicted(hash: Hash, after: Option<Link>) -> bool {
+    applies(Rule::Successor) && after.is_some_and(|after| !follows(hash, after))
+}
+
+/// Whether a replica shows an entry as soon as it is applied.
+pub fn is_shown_at_once(is_confirmed: bool) -> bool {
+    is_confirmed || !applies(Rule::Confirmed)
+}
+
+/// Compares a position with a heartbeat. `held` is the content of the slot that was asked for.
+pub fn compare(position: &LastEntry, alive: &LastEntry, held: Option<Held>) -> EndCheck {
+    if alive.slot == position.slot {
+        return match alive.hash == position.hash {
+            true => EndCheck::Confirmed,
+            false => EndCheck::OtherNamed,
+        };
+    }
+    if alive.slot > position.slot {
+        return match held {
+            None => EndCheck::Read(position.slot + 1),
+            Some(Held::Nothing) => EndCheck::NextMissing,
+            Some(_) => EndCheck::Continues,
+        };
+    }
+    match held {
+        None => EndCheck::Read(position.slot),
+        Some(Held::Entry(hash)) if hash == position.hash => EndCheck::Confirmed,
+        Some(Held::Nothing) if alive.head.seq < position.head.seq => EndCheck::Behind,
+        Some(Held::Nothing) => EndCheck::Gone,
+        Some(_) => EndCheck::OtherHeld,
+    }
+}

@@ -1,0 +1,127 @@
+//! The replica of a world, as the protocol of replicas decides for it.
+
+use super::{Entry, LastEntry, World};
+use crate::replicate::protocol::Held;
+use crate::replicate::protocol::following::{
+    EndCheck, compare, follows, is_contradicted, is_shown_at_once,
+};
+
+/// A replica. A poll of it reads one slot, and what it needs to decide about that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Replica {
+    pub last: LastEntry,
+    /// Whether the end was confirmed within 12 hours.
+    pub is_confirmed: bool,
+    pub is_shown: bool,
+}
+
+impl World {
+    /// Returns the fault of the replica at rest. It may be ahead of a log that has lost commits: then it says so.
+    pub(super) fn wrong_of_replica(&self) -> Option<&'static str> {
+        let replica = self.replica?;
+        let is_published = self.machines.iter().any(|machine| machine.run.is_some());
+        let (_, end) = self.log.last_key_value().filter(|_| is_published)?;
+        let is_behind = end.last.head.seq < replica.last.head.seq;
+        let has_end = replica.last == end.last && replica.is_shown;
+        (!has_end && !is_behind).then_some("the replica does not come to the last commit")
+    }
+
+    /// Loads the newest state that leads to the end of the log. A running replica does not go back.
+    pub(super) fn load(&mut self) {
+        let slots = self.states.keys().rev().copied();
+        let loaded = slots.into_iter().find_map(|slot| self.loaded_from(slot));
+        let here = self.replica;
+        let is_later =
+            |last: &LastEntry| here.is_none_or(|here| here.last.head.seq <= last.head.seq);
+        if let Some(last) = loaded.filter(is_later) {
+            self.replica = Some(Replica {
+                last,
+                is_confirmed: here.is_some_and(|here| here.is_confirmed),
+                is_shown: false,
+            });
+        }
+    }
+
+    fn loaded_from(&self, state: u64) -> Option<LastEntry> {
+        let first = self.log.get(&state)?;
+        let mut last = (self.states.get(&state) == Some(&first.last.hash)).then_some(first.last)?;
+        for (slot, entry) in self.log.range(state + 1..) {
+            let is_next = *slot == last.slot + 1 && follows(last.hash, entry.link());
+            last = is_next.then_some(entry.last)?;
+        }
+        Some(last)
+    }
+
+    pub(super) fn poll(&mut self) {
+        let Some(replica) = self.replica else { return };
+        let Some(next) = self.log.get(&(replica.last.slot + 1)).copied() else {
+            self.confirm(replica);
+            return;
+        };
+        let after = self.log.get(&(next.last.slot + 1)).map(Entry::link);
+        if !follows(replica.last.hash, next.link()) || is_contradicted(next.last.hash, after) {
+            self.load();
+            return;
+        }
+        let is_shown = is_shown_at_once(replica.is_confirmed);
+        if next.is_state && next.last.head != replica.last.head {
+            self.replica = Some(Replica {
+                is_shown,
+                ..replica
+            });
+            self.load();
+            return;
+        }
+        if !next.is_state && next.base != replica.last.head {
+            self.violation = Some("a replica mixes two histories");
+        }
+        self.show(Replica {
+            last: next.last,
+            is_shown,
+            ..replica
+        });
+    }
+
+    /// Compares the replica's position with the heartbeat.
+    fn confirm(&mut self, replica: Replica) {
+        let is_listed = self.log.range(replica.last.slot + 1..).next().is_some();
+        if self.heartbeat.slot == 0 || is_listed {
+            self.load();
+            return;
+        }
+        let mut held = None;
+        let check = loop {
+            match compare(&replica.last, &self.heartbeat, held) {
+                EndCheck::Read(slot) => {
+                    let found = self.log.get(&slot).map(|entry| entry.last.hash);
+                    held = Some(found.map_or(Held::Nothing, Held::Entry));
+                }
+                check => break check,
+            }
+        };
+        if check == EndCheck::Confirmed {
+            self.show(Replica {
+                is_confirmed: true,
+                is_shown: true,
+                ..replica
+            });
+        } else {
+            self.load();
+        }
+    }
+
+    fn show(&mut self, replica: Replica) {
+        let last = replica.last;
+        self.replica = Some(replica);
+        if !replica.is_shown {
+            return;
+        }
+        let after = self.log.get(&(last.slot + 1));
+        if last.slot <= self.freed {
+            self.violation = Some("a replica shows an entry of a freed slot");
+        } else if after.is_some_and(|after| after.parent != last.hash && !after.link().starts_over)
+        {
+            self.violation = Some("a replica shows an entry that the next one does not follow");
+        }
+    }
+}
