@@ -186,6 +186,13 @@ fn rows_of_a_list_change_what_they_know() {
             effects: "respelled 1",
         },
         Case {
+            about: "equal but for damage, also where update takes the spelling",
+            recipe: "update = [\"name\", \"publisher\"]",
+            list: "issn_print,name,publisher\n0028-4793,Cardio&nbsp;Letters,Beta &#80;ress\n",
+            stored: second,
+            effects: "respelled 1",
+        },
+        Case {
             about: "update takes the spelling, and only its fields",
             recipe: "update = [\"name\"]",
             list: "issn_print,name,publisher\n0028-4793,CARDIO LETTERS,Other\n",

@@ -3,10 +3,11 @@
 use super::match_set::comparable_value;
 use super::report::ListCounts;
 use crate::import::findings::{FilePosition, Findings};
-use crate::import::lint::comparable_word;
+use crate::import::lint::{comparable_word, fix_text};
 use crate::import::read::statement::{CellContent, Statement};
 use crate::import::rows::ListOptions;
 use crate::model::field::Field;
+use crate::model::fold::match_form;
 use crate::model::value::{FieldValue, ValueKind};
 use crate::model::{Fields, Message};
 
@@ -142,6 +143,7 @@ impl<F: ListedFields> ListedRow<F> {
                 _ if matches!(field.kind, ValueKind::Links(_)) => {}
                 Effect::Constant => taken[at] = old.is_null(),
                 Effect::Value if are_equal(old, new) => {}
+                Effect::Value if is_damaged_copy(field, old, new) => is_respelled = true,
                 Effect::Value if field.kind == ValueKind::Texts && !rule.is_named => {
                     let added = new_items(field, old, new);
                     is_respelled |= added.is_empty();
@@ -184,6 +186,19 @@ pub(super) fn merged_fields<F: ListedFields>(
 
 fn are_equal(old: &dyn FieldValue, new: &dyn FieldValue) -> bool {
     old.rank() == new.rank() && old.texts() == new.texts() && old.ids() == new.ids()
+}
+
+/// Returns true if a text is the stored one with damage that has one correction, such as `&amp;` for `&`.
+fn is_damaged_copy(field: &Field, old: &dyn FieldValue, new: &dyn FieldValue) -> bool {
+    if field.kind != ValueKind::Text {
+        return false;
+    }
+    let texts = old.texts().first().zip(new.texts().first());
+    texts.is_some_and(|(old, new)| {
+        fix_text(&field.name, new)
+            .flatten()
+            .is_some_and(|right| match_form(&right) == match_form(old))
+    })
 }
 
 /// Returns true if two values differ only in case, marks and blanks, or are names of one country.
