@@ -88,7 +88,7 @@ impl OriginView {
             let mut count = 0_u64;
             let mut last = seq;
             for commit in commits.range(seq.saturating_add(1)..)? {
-                count = count + 1;
+                count += 1;
                 last = commit?.0.value();
             }
             let first = seq.saturating_add(1);
