@@ -65,32 +65,12 @@ impl<'s> View<'s> {
 
     /// The witness of the license in the dataset.
     pub fn witness(&self) -> Result<Witness, StoreError> {
-        let CommitPoint {
-            seq,
-            time: _,
-            lineage,
-        } = self.snapshot.witness(self.license, self.dataset)?;
-        Ok(Witness { seq, lineage })
+        self.snapshot.witness(self.license, self.dataset)
     }
 
     /// The witness, if it is in memory. `None` if the file is damaged.
     pub fn known_witness(&self) -> Option<Witness> {
-        let CommitPoint {
-            seq,
-            time: _,
-            lineage,
-        } = self.snapshot.known_witness(self.license, self.dataset)?;
-        Some(Witness { seq, lineage })
-    }
-
-    /// Seq and time of the witness.
-    pub fn newest(&self) -> Result<(u64, Timestamp), StoreError> {
-        let CommitPoint {
-            seq,
-            time,
-            lineage: _,
-        } = self.snapshot.witness(self.license, self.dataset)?;
-        Ok((seq, time))
+        self.snapshot.known_witness(self.license, self.dataset)
     }
 
     /// Whether the history contains a witness.

@@ -11,7 +11,7 @@ use http_body_util::Full;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use medfeed::serve::connection::listen::Workers;
+use medfeed::serve::connection::resources::Workers;
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::exchange::{self, ROW_HEADER};

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use medfeed::api::exchange::Exchange;
+use medfeed::api::Exchange;
 use medfeed::api::service::CheckedRequest;
 use medfeed::api::{Request, Response, Service};
 use medfeed::model::time::now;

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
-use super::answers::CachedAnswer;
+use super::answers::Answer;
 use super::problem::{Code, Problem};
 use crate::api::request::Request;
 use crate::model::key::{ApiKey, KeyStatus};
 use crate::model::{Dataset, KeyHash, KeyRecord, License, Witness};
 use crate::store::Snapshot;
+use crate::token::Sealer;
 use crate::view::View;
 
 /// A key of the database.
@@ -138,7 +139,7 @@ pub(super) struct Caller {
 impl Caller {
     /// Whether an answer for the caller's license is still current. It must not read the disk: the cache calls it under
     /// its lock.
-    pub fn is_current(&self, answer: &CachedAnswer) -> bool {
+    pub fn is_current(&self, answer: &Answer) -> bool {
         let Some((dataset, witness)) = &answer.depends_on else {
             return true;
         };
@@ -149,6 +150,11 @@ impl Caller {
     pub fn has_witness(&self, dataset: Dataset, witness: &Witness) -> bool {
         let view = View::open(&self.snapshot, &self.license, dataset).ok();
         view.and_then(|view| view.known_witness()).as_ref() == Some(witness)
+    }
+
+    /// The sealer of tokens and cursors.
+    pub fn sealer(&self) -> Sealer {
+        Sealer::new(self.snapshot.secret())
     }
 
     /// The caller's view of a dataset. Returns a 403 if it is not licensed.

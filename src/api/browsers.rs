@@ -80,8 +80,10 @@ impl Cors {
         if self.origins.contains(&Origin::Any) {
             return Some(HeaderValue::from_static("*"));
         }
-        let is_allowed = |origin: &Origin| matches!(origin, Origin::One(text) if text.as_bytes() == sent.as_bytes());
-        self.origins.iter().any(is_allowed).then(|| sent.clone())
+        self.origins
+            .iter()
+            .any(|origin| matches!(origin, Origin::One(text) if text.as_bytes() == sent.as_bytes()))
+            .then(|| sent.clone())
     }
 
     /// Whether a request is a preflight of an allowed origin.

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::answers::Answer;
 use super::auth::Caller;
 use super::observe::FeedUse;
 use super::problem::{Code, Problem};
-use super::representation::Representation;
 use super::source::SnapshotSource;
 use crate::contract::parameters::{ChangesParameters, Resync};
 use crate::contract::{BadRequest, Query};
@@ -64,13 +64,13 @@ impl FeedQuery {
         let is_newest = caller.view(token.dataset)?.witness()? == token.witness;
         Ok(is_newest
             && token.position >= token.witness.seq
-            && self.is_valid_in(&caller.snapshot, &caller.license)?)
+            && self.check_token(&caller.snapshot, &caller.license)?)
     }
 
-    /// Whether the token is valid in a snapshot. It must be of this license, this history and the license's current
+    /// Checks the token in a snapshot. It may read the disk. Returns false if the token is not valid: it must be of this license, this history and the license's current
     /// scope. With `resync=diff` the scope may be an earlier one: the feed has an entry for each record that the
     /// license ever showed.
-    pub fn is_valid_in(&self, snapshot: &Snapshot, license: &License) -> Result<bool, StoreError> {
+    pub fn check_token(&self, snapshot: &Snapshot, license: &License) -> Result<bool, StoreError> {
         let Some(token) = &self.token else {
             return Ok(true);
         };
@@ -101,7 +101,7 @@ impl FeedQuery {
         let license_in = |snapshot: &Snapshot| {
             let license = snapshot.find_license(license_id);
             license
-                .filter(|license| self.is_valid_in(snapshot, license).unwrap_or(false))
+                .filter(|license| self.check_token(snapshot, license).unwrap_or(false))
                 .map(Arc::clone)
         };
         let accept = |snapshot: &Snapshot| license_in(snapshot).is_some();
@@ -130,53 +130,44 @@ impl FeedQuery {
             ),
         ))
     }
-}
 
-/// A page of the change feed, for a valid token.
-pub(super) fn changes(
-    caller: &Caller,
-    dataset: Dataset,
-    query: &FeedQuery,
-    gzip: Option<&SegmentCache>,
-) -> Result<Representation, Problem> {
-    let view = caller.view(dataset)?;
-    let FeedQuery {
-        parameters: ChangesParameters {
-            since, limit, wait, ..
-        },
-        start,
-        token: sent,
-    } = query;
-    let (mut page, next_seq, next) = feed::page(&view, start.after(&view)?, usize::from(*limit))?;
-    let token = match since {
-        // If nothing is new, the token stays the same.
-        Some(text) if *sent == Some(next) => Cow::from(text),
-        _ => Cow::from(Sealer::new(caller.snapshot.secret()).seal_sync_token(&next)),
-    };
-    page.end(next_seq.is_some(), "next_sync_token", Some(&token));
-    // A first token, and a new token after a change of the scope, are sent at once.
-    let is_news = !page.is_empty()
-        || matches!(start, FeedStart::Now)
-        || sent.is_some_and(|sent| sent != next);
-    let mut representation = Representation::page(page, &view, gzip)?;
-    representation.wait =
-        (*wait > 0 && !is_news).then(|| Duration::from_secs(MAX_WAIT_S.min(*wait).into()));
-    if let FeedStart::After(position) = *start {
-        let next = next_seq.map(|seq| view.commit_of(seq)).transpose()?;
-        let witness = view.witness()?;
-        let behind_since = next.map(|commit| commit.time);
-        representation.feed = Some(FeedUse {
-            dataset,
-            position,
-            witness,
-            behind_since,
-        });
+    /// A page of the change feed. The token must be valid.
+    pub fn answer(
+        &self,
+        view: &View<'_>,
+        sealer: &Sealer,
+        gzip: Option<&SegmentCache>,
+    ) -> Result<Answer, Problem> {
+        let limit = usize::from(self.parameters.limit);
+        let (mut page, next_seq, next) = feed::page(view, self.start.after(view)?, limit)?;
+        let token = match &self.parameters.since {
+            // If nothing is new, the token stays the same.
+            Some(text) if self.token == Some(next) => Cow::from(text),
+            _ => Cow::from(sealer.seal_sync_token(&next)),
+        };
+        page.end(next_seq.is_some(), "next_sync_token", Some(&token));
+        // A first token, and a new token after a change of the scope, are sent at once.
+        let is_news = !page.is_empty()
+            || matches!(self.start, FeedStart::Now)
+            || self.token.is_some_and(|sent| sent != next);
+        let wait_s = MAX_WAIT_S.min(self.parameters.wait);
+        let mut answer = Answer::page(page, view, gzip)?;
+        answer.wait = (wait_s > 0 && !is_news).then(|| Duration::from_secs(wait_s.into()));
+        if let FeedStart::After(position) = self.start {
+            let next = next_seq.map(|seq| view.commit_of(seq)).transpose()?;
+            answer.feed = Some(FeedUse {
+                dataset: view.dataset(),
+                position,
+                witness: view.witness()?,
+                behind_since: next.map(|commit| commit.time),
+            });
+        }
+        Ok(answer)
     }
-    Ok(representation)
 }
 
 fn open_token(caller: &Caller, dataset: Dataset, text: &str) -> Result<SyncToken, Problem> {
-    let sealer = Sealer::new(caller.snapshot.secret());
+    let sealer = caller.sealer();
     sealer.open_sync_token(text).ok().filter(|token| token.dataset == dataset).ok_or_else(|| {
         Problem::new(
             Code::InvalidSyncToken,

@@ -1,13 +1,12 @@
 //! The HTTP API as plain functions from a request and a snapshot to a response, without sockets and clocks.
 //!
 //! In reading order:
-//! - `request`, `response`, and `problem`: error responses.
+//! - [`service`]: the settings, the order of checks, and the finishing of every response.
+//! - [`request`]: a request, and its state while it is being answered; `response`, and `problem`: error responses.
 //! - `source`: the source of snapshots; `auth`: keys, and the authenticated caller.
-//! - [`settings`]: what an operator chooses.
-//! - [`service`]: the order of checks; [`exchange`]: a request while it is being answered; `job`: the handler to run.
-//! - `representation`: the content of an answer; `answers`: the cache of answers.
-//! - `records` (lists, single records, exports and reference lists), `changes`: the handlers; `public`: answers that
-//!   need no key.
+//! - `handlers`: parses a request and answers it, for each endpoint but the change feed, which is in `changes`;
+//!   `public`: answers that need no key.
+//! - `answers`: answers, and their cache.
 //! - `rate`, `conditional`: single checks; `browsers`: CORS, and a check against DNS rebinding. Routes and parameters
 //!   are in [`crate::contract`].
 //! - [`observe`]: events for logs and metrics.
@@ -17,24 +16,19 @@ pub(crate) mod auth;
 pub(crate) mod browsers;
 pub(crate) mod changes;
 pub(crate) mod conditional;
-pub mod exchange;
-pub(crate) mod job;
+pub(crate) mod handlers;
 pub mod observe;
 pub(crate) mod problem;
 mod public;
 pub(crate) mod rate;
-pub(crate) mod records;
-pub(crate) mod representation;
-pub(crate) mod request;
+pub mod request;
 pub(crate) mod response;
 pub mod service;
-pub mod settings;
 pub(crate) mod source;
 
-pub use crate::api::request::Request;
 pub use crate::contract::Code;
 pub use problem::Problem;
+pub use request::{Exchange, Request};
 pub use response::Response;
-pub use service::Service;
-pub use settings::Settings;
+pub use service::{Service, Settings};
 pub use source::{SnapshotSource, Unservable};

@@ -6,14 +6,13 @@ use flate2::Compression;
 use http::header::{CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY};
 use http::{HeaderValue, Method, StatusCode};
 
-use super::answers::{AnswerCache, CachedAnswer};
+use super::answers::{Answer, AnswerCache};
 use super::conditional::ETag;
 use super::problem::{Code, Problem};
-use super::representation::Representation;
+use super::request::Request;
 use super::response::{Response, prefers_html};
-use super::settings::Settings;
+use super::service::Settings;
 use crate::api::browsers::is_own;
-use crate::api::request::Request;
 use crate::contract::parameters::NoParameters;
 use crate::contract::{CONTRACT, DatasetBody, Query, Route, StatusBody};
 use crate::docs;
@@ -27,16 +26,18 @@ pub(super) fn status(
     readable: bool,
     query: &Query<'_>,
     now: Timestamp,
-) -> Result<Representation, Problem> {
+) -> Result<Answer, Problem> {
     query.parse::<NoParameters>()?;
     if !readable {
         return Err(Code::Unavailable.into());
     }
     let totals = snapshot.totals();
-    let of = |dataset| DatasetBody::new(totals.records[dataset], totals.changed_at[dataset]);
-    let status = StatusBody::up(now, PerDataset::of(of));
+    let datasets = PerDataset::of(|dataset| {
+        DatasetBody::new(totals.records[dataset], totals.changed_at[dataset])
+    });
+    let status = StatusBody::up(now, datasets);
     let body = serde_json::to_vec(&status).unwrap_or_default();
-    Ok(Representation::json(body))
+    Ok(Answer::json(body))
 }
 
 /// The answer for a path of the explorer. Files are revalidated by `ETag`; the data of a demo must not be stored.
@@ -46,7 +47,7 @@ pub(super) fn explorer_page(
     route: &Route,
     settings: &Settings,
     answers: &AnswerCache,
-) -> Result<Arc<CachedAnswer>, Problem> {
+) -> Result<Arc<Answer>, Problem> {
     let demo = settings.demo.as_deref();
     if let Some(demo) = demo.filter(|_| route.path == explorer::DEMO_PATH) {
         if !is_own(&request.headers, &[]) {
@@ -55,10 +56,7 @@ pub(super) fn explorer_page(
                 "A demo shows its keys only if `Host` is an address or `localhost`. Open the page with this machine's address.",
             ));
         }
-        return Ok(Arc::new(CachedAnswer::public(
-            route.endpoint.pattern,
-            Representation::json(demo.to_json()),
-        )));
+        return Ok(Arc::new(Answer::json(demo.to_json())));
     }
     cached_page(route, answers, || {
         let found = match route.path.as_str() {
@@ -92,8 +90,8 @@ pub(super) fn asks_to_forget(request: &Request) -> bool {
 }
 
 /// The answer that makes a browser remove all files of this origin, with the bytes of rows that were deleted before.
-pub(super) fn forgotten() -> Representation {
-    Representation::json(b"{}".to_vec()).with(
+pub(super) fn forgotten() -> Answer {
+    Answer::json(b"{}".to_vec()).with(
         HeaderName::from_static("clear-site-data"),
         HeaderValue::from_static("\"storage\""),
     )
@@ -104,24 +102,18 @@ pub(super) fn docs_page(
     route: &Route,
     settings: &Settings,
     answers: &AnswerCache,
-) -> Result<Arc<CachedAnswer>, Problem> {
+) -> Result<Arc<Answer>, Problem> {
     cached_page(route, answers, || {
         let public_url = &settings.public_url;
-        let missing = || {
-            Problem::new(
-                Code::NotFound,
-                format!("There is no such page. Start at {public_url}/docs."),
-            )
-        };
-        Ok(of_docs(
-            docs::find_page(
-                &CONTRACT,
-                &route.path,
-                public_url,
-                settings.contact.as_deref(),
-            )
-            .ok_or_else(missing)?,
-        ))
+        let contact = settings.contact.as_deref();
+        let page =
+            docs::find_page(&CONTRACT, &route.path, public_url, contact).ok_or_else(|| {
+                Problem::new(
+                    Code::NotFound,
+                    format!("There is no such page. Start at {public_url}/docs."),
+                )
+            })?;
+        Ok(of_docs(page))
     })
 }
 
@@ -129,15 +121,14 @@ pub(super) fn docs_page(
 fn cached_page(
     route: &Route,
     answers: &AnswerCache,
-    build: impl FnOnce() -> Result<Representation, Problem>,
-) -> Result<Arc<CachedAnswer>, Problem> {
+    build: impl FnOnce() -> Result<Answer, Problem>,
+) -> Result<Arc<Answer>, Problem> {
     if let Some(page) = answers.find(None, &route.path) {
         return Ok(page);
     }
-    let representation = build()?;
+    let page = Arc::new(build()?);
     // Compress it now, so that the cache counts its full size, and well, because that happens once.
-    representation.compressed(Compression::default());
-    let page = Arc::new(CachedAnswer::public(route.endpoint.pattern, representation));
+    page.compressed(Compression::default());
     answers.insert(None, &route.path, Arc::clone(&page));
     Ok(page)
 }
@@ -161,13 +152,13 @@ pub(super) fn page_instead(
 }
 
 /// A page of the documentation.
-fn of_docs(page: docs::DocsPage) -> Representation {
+fn of_docs(page: docs::DocsPage) -> Answer {
     with_policy(page.content_type, page.body, docs::CONTENT_SECURITY_POLICY)
 }
 
 /// A page with its security headers.
-fn with_policy(content_type: &'static str, body: Vec<u8>, policy: &'static str) -> Representation {
-    Representation::text(content_type, body)
+fn with_policy(content_type: &'static str, body: Vec<u8>, policy: &'static str) -> Answer {
+    Answer::text(content_type, body)
         .with(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy))
         .with(REFERRER_POLICY, HeaderValue::from_static("no-referrer"))
 }

@@ -21,6 +21,8 @@ pub struct Window {
     pub remaining: u32,
     /// Seconds until the window ends, at least 1.
     pub reset_s: u64,
+    /// Whether the window was used up before this request, which is not counted.
+    pub is_exceeded: bool,
 }
 
 /// The windows of keys, and of addresses that send unusable keys.
@@ -32,8 +34,8 @@ pub struct RateLimiter {
 }
 
 impl RateLimiter {
-    /// Counts an unusable key from an address. Returns `Err` if the window is used up.
-    pub fn count_failure(&self, address: IpAddr, now: Instant) -> Result<Window, Window> {
+    /// Counts an unusable key from an address.
+    pub fn count_failure(&self, address: IpAddr, now: Instant) -> Window {
         self.addresses
             .count(&network_of(address).to_string(), ADDRESS_LIMIT, now)
     }
@@ -54,8 +56,8 @@ struct WindowCount {
 pub struct Windows(Mutex<HashMap<String, WindowCount>>);
 
 impl Windows {
-    /// Counts a request. Returns `Err` if the window is used up.
-    pub fn count(&self, key: &str, limit: u32, now: Instant) -> Result<Window, Window> {
+    /// Counts a request, unless the window is used up.
+    pub fn count(&self, key: &str, limit: u32, now: Instant) -> Window {
         let mut windows = self.0.lock();
         if !windows.contains_key(key) && windows.len() >= MAX_WINDOWS {
             windows.retain(|_, count| !is_over(count, now));
@@ -71,11 +73,14 @@ impl Windows {
         if is_over(count, now) {
             *count = fresh;
         }
-        if count.used >= limit {
-            return Err(window(count, limit, now));
+        let is_exceeded = count.used >= limit;
+        if !is_exceeded {
+            count.used += 1;
         }
-        count.used += 1;
-        Ok(window(count, limit, now))
+        Window {
+            is_exceeded,
+            ..window(count, limit, now)
+        }
     }
 
     pub fn peek(&self, key: &str, limit: u32, now: Instant) -> Window {
@@ -86,6 +91,7 @@ impl Windows {
                 limit,
                 remaining: limit,
                 reset_s: WINDOW.as_secs(),
+                is_exceeded: false,
             },
         }
     }
@@ -102,6 +108,7 @@ fn window(count: &WindowCount, limit: u32, now: Instant) -> Window {
         limit,
         remaining: limit.saturating_sub(count.used),
         reset_s: reset_s.max(1),
+        is_exceeded: false,
     }
 }
 
@@ -125,15 +132,13 @@ mod tests {
             ("a", 61_000, 5, 3, 59, false),
         ];
         for (key, ms, limit, remaining, reset_s, refused) in cases {
-            let counted = rate.keys.count(key, limit, at(ms));
-            assert_eq!(counted.is_err(), refused, "{key} at {ms}");
-            let window = counted.unwrap_or_else(|window| window);
             assert_eq!(
-                window,
+                rate.keys.count(key, limit, at(ms)),
                 Window {
                     limit,
                     remaining,
-                    reset_s
+                    reset_s,
+                    is_exceeded: refused,
                 },
                 "{key} at {ms}"
             );
@@ -146,16 +151,13 @@ mod tests {
         let now = Instant::now();
         let address = |text: &str| text.parse::<IpAddr>().unwrap();
         for at in 0..ADDRESS_LIMIT {
-            assert!(
-                rate.count_failure(address(&format!("2001:db8:0:1::{at:x}")), now)
-                    .is_ok()
-            );
+            let one = address(&format!("2001:db8:0:1::{at:x}"));
+            assert!(!rate.count_failure(one, now).is_exceeded);
         }
-        assert!(
-            rate.count_failure(address("2001:db8:0:1:ffff::1"), now)
-                .is_err()
-        );
-        assert!(rate.count_failure(address("2001:db8:0:2::1"), now).is_ok());
+        for (text, expected) in [("2001:db8:0:1:ffff::1", true), ("2001:db8:0:2::1", false)] {
+            let window = rate.count_failure(address(text), now);
+            assert_eq!(window.is_exceeded, expected, "{text}");
+        }
         assert_eq!(
             rate.address_window(address("192.0.2.1"), now).remaining,
             ADDRESS_LIMIT
@@ -197,7 +199,8 @@ mod tests {
             Window {
                 limit: 9,
                 remaining: 7,
-                reset_s: 30
+                reset_s: 30,
+                is_exceeded: false,
             }
         );
         assert_eq!(windows.peek(beyond, 9, at(60_000)).remaining, 8);
@@ -212,6 +215,7 @@ mod tests {
             limit: 3,
             remaining: 3,
             reset_s: 60,
+            is_exceeded: false,
         };
         assert_eq!(
             rate.keys.peek("a", 3, start),
@@ -230,9 +234,9 @@ mod tests {
             assert_eq!(
                 rate.keys.peek(key, 3, at(ms)),
                 Window {
-                    limit: 3,
                     remaining,
-                    reset_s
+                    reset_s,
+                    ..full
                 },
                 "{key} at {ms}"
             );

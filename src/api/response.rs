@@ -8,13 +8,13 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
 
+use super::answers::{Answer, Body};
 use super::browsers::Cors;
 use super::conditional::{self, RequestedPart};
 use super::observe::FeedUse;
 use super::problem::{Code, Problem};
 use super::rate::Window;
-use super::representation::{Body, Representation};
-use crate::api::request::Request;
+use super::request::Request;
 use crate::model::KeyHash;
 
 pub static X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -69,15 +69,15 @@ impl Response {
 
     /// The response to a request, including 304, partial content (206, or 416 beyond the end), and HEAD.
     pub(super) fn new(
-        representation: &Representation,
+        answer: &Answer,
         request: &Request,
         request_id: &str,
         window: Option<&Window>,
     ) -> Result<Response, Problem> {
         let mut response = Response::begin(StatusCode::OK, request_id, window);
-        response.feed = representation.feed;
+        response.feed = answer.feed;
         let headers = &mut response.headers;
-        match &representation.etag {
+        match &answer.etag {
             None => {
                 headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
             }
@@ -90,21 +90,18 @@ impl Response {
                 headers.insert(ETAG, etag.header().clone());
                 if conditional::matches(request.headers.get_all(IF_NONE_MATCH).iter(), etag) {
                     // Equal bytes may have a newer sync token, which the caller needs after a change of the license.
-                    headers.extend(headers_without_body(representation));
+                    headers.extend(headers_without_body(answer));
                     response.status = StatusCode::NOT_MODIFIED;
                     return Ok(response);
                 }
             }
         }
-        headers.insert(
-            CONTENT_TYPE,
-            HeaderValue::from_static(representation.content_type),
-        );
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        for (name, value) in &representation.headers {
+        for (name, value) in &answer.headers {
             headers.insert(name, value.clone());
         }
-        if let Body::Export { name, ending, .. } = &representation.body {
+        if let Body::Export { name, ending, .. } = &answer.body {
             let name = format!(
                 "attachment; filename=\"{name}-{}.{ending}\"",
                 request.wall.date()
@@ -114,34 +111,45 @@ impl Response {
             }
         }
         let gzip = accepts_gzip(&request.headers)
-            .then(|| representation.gzip())
+            .then(|| answer.gzip())
             .flatten();
         if gzip.is_some() {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
-        let mut body = gzip.unwrap_or_else(|| representation.plain());
-        if let (true, Some(etag)) = (representation.is_file(), &representation.etag) {
-            headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-            match RequestedPart::of(request, etag, body.len()) {
-                RequestedPart::Whole => {}
-                RequestedPart::Part(part) => {
-                    let range = format!("bytes {}-{}/{}", part.start, part.end - 1, body.len());
-                    headers.insert(
-                        CONTENT_RANGE,
-                        HeaderValue::try_from(range).map_err(Problem::internal)?,
-                    );
-                    response.status = StatusCode::PARTIAL_CONTENT;
-                    body = body.slice(part);
-                }
-                RequestedPart::Beyond => {
-                    let of_file =
-                        headers_without_body(representation).chain([(ETAG, etag.header().clone())]);
-                    return Err(Problem::range_beyond(body.len(), of_file.collect()));
-                }
-            }
+        let mut body = gzip.unwrap_or_else(|| answer.plain());
+        if answer.is_file()
+            && let Some(etag) = &answer.etag
+        {
+            body = response.cut(body, request, answer, etag)?;
         }
         response.put_body(body, request);
         Ok(response)
+    }
+
+    /// Cuts a file to the part that the request asks for.
+    fn cut(
+        &mut self,
+        file: Bytes,
+        request: &Request,
+        answer: &Answer,
+        etag: &conditional::ETag,
+    ) -> Result<Bytes, Problem> {
+        self.headers
+            .insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        match RequestedPart::of(request, etag, file.len()) {
+            RequestedPart::Whole => Ok(file),
+            RequestedPart::Part(part) => {
+                let range = format!("bytes {}-{}/{}", part.start, part.end - 1, file.len());
+                let range = HeaderValue::try_from(range).map_err(Problem::internal)?;
+                self.headers.insert(CONTENT_RANGE, range);
+                self.status = StatusCode::PARTIAL_CONTENT;
+                Ok(file.slice(part))
+            }
+            RequestedPart::Beyond => {
+                let of_file = headers_without_body(answer).chain([(ETAG, etag.header().clone())]);
+                Err(Problem::range_beyond(file.len(), of_file.collect()))
+            }
+        }
     }
 
     pub(super) fn of_problem(
@@ -190,11 +198,9 @@ impl Response {
     }
 }
 
-/// The headers of a representation whose bytes are not sent.
-fn headers_without_body(
-    representation: &Representation,
-) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
-    representation
+/// The headers of an answer whose bytes are not sent.
+fn headers_without_body(answer: &Answer) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+    answer
         .headers
         .iter()
         .filter(|(name, _)| *name != CONTENT_ENCODING)

@@ -12,25 +12,56 @@ use std::time::Instant;
 use http::StatusCode;
 use tokio::sync::watch;
 
-use super::answers::{AnswerCache, AnswerResult, BuildGuard, CachedAnswer};
+use super::answers::{self, Answer, AnswerCache, AnswerResult, BuildGuard};
 use super::auth::{self, Caller, KnownKey};
-use super::exchange::{Exchange, Interest, RateHeaders};
-use super::job::{Job, PermitKind};
+use super::browsers::Cors;
+use super::handlers::{Job, PermitKind};
 use super::observe::{Answered, Observer, RequestLog};
 use super::problem::{Code, Problem};
 use super::public;
 use super::rate::{RateLimiter, Window};
+use super::request::{Exchange, Interest, RateHeaders, Request};
 use super::response::{Response, accepts_gzip};
-use super::settings::Settings;
 use super::source::SnapshotSource;
-use crate::api::request::Request;
 use crate::contract::route::is_under_v1;
 use crate::contract::{CONTRACT, Query, Resource, Route};
+use crate::explorer::Demo;
 use crate::model::KeyRecord;
 use crate::query::segments::{SegmentBytes, SegmentCache, new_cache};
 
 /// The maximum length of path and query, in bytes.
 const MAX_URI_BYTES: usize = 4096;
+
+/// The settings of a service.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names explain the other fields")]
+pub struct Settings {
+    /// The URL for callers, without a trailing slash and without `/v1`.
+    pub public_url: String,
+    /// The base URL of error pages: `{docs_url}/errors/<code>`.
+    pub docs_url: String,
+    /// The URL where callers reach the operator.
+    pub contact: Option<String>,
+    /// The capacity of the answer cache, in bytes.
+    pub answer_cache_bytes: u64,
+    pub cors: Cors,
+    pub demo: Option<Arc<Demo>>,
+}
+
+impl Settings {
+    /// The defaults for a public URL.
+    pub fn of(public_url: &str) -> Settings {
+        let public_url = public_url.trim_end_matches('/').to_owned();
+        Settings {
+            docs_url: format!("{public_url}/docs"),
+            public_url,
+            contact: None,
+            answer_cache_bytes: answers::DEFAULT_MAX_BYTES,
+            cors: Cors::default(),
+            demo: None,
+        }
+    }
+}
 
 /// The API over a source of snapshots.
 pub struct Service {
@@ -112,17 +143,19 @@ impl Service {
         &self,
         exchange: &Exchange,
         job: &Job,
-    ) -> Result<Arc<CachedAnswer>, BuildGuard<'_>> {
-        let fits = |answer: &CachedAnswer| fits(&job.caller, answer, job.wants_gzip);
+    ) -> Result<Arc<Answer>, BuildGuard<'_>> {
+        let license = job.caller.license.id;
         self.answers
-            .join(job.caller.license.id, &exchange.request.target, fits)
+            .join(license, &exchange.request.target, |answer| {
+                fits(&job.caller, answer, job.wants_gzip)
+            })
             .await
     }
 
     /// Builds an answer. It may block. Returns the job if its sync token is not valid in the caller's snapshot; then
     /// call [`Service::build_caught_up`].
     pub fn build(&self, job: Box<Job>) -> Result<AnswerResult, Box<Job>> {
-        match catch(|| job.has_valid_token()) {
+        match catch(|| job.check_token()) {
             Ok(true) => Ok(self.run(*job)),
             Ok(false) => Err(job),
             Err(problem) => Ok(Err(problem)),
@@ -155,8 +188,9 @@ impl Service {
         caller.is_some_and(|caller| caller.has_witness(interest.dataset, &interest.witness))
     }
 
-    /// Whether a request that waited would still be admitted, and with the same scope. It does not read the disk.
-    pub fn is_still_admitted(&self, exchange: &Exchange) -> bool {
+    /// Checks the key and the scope again after a wait. Returns false if the request must be checked from its beginning.
+    /// It does not read the disk.
+    pub fn confirm_admission(&self, exchange: &Exchange) -> bool {
         let Some(KnownKey { hash, record }) = &exchange.key else {
             return true;
         };
@@ -180,7 +214,7 @@ impl Service {
         } = exchange;
         let window = self.window(exchange);
         let finished = answer.and_then(|answer| {
-            catch(|| Response::new(&answer.representation, request, request_id, window.as_ref()))
+            catch(|| Response::new(&answer, request, request_id, window.as_ref()))
         });
         let response = finished.unwrap_or_else(|problem| {
             let is_page = problem.code == Code::NotFound
@@ -259,20 +293,7 @@ impl Service {
 
     fn check_all(&self, exchange: &mut Exchange) -> Result<CheckedRequest, Problem> {
         let request = &exchange.request;
-        if let Some(flaw) = request.flaw {
-            exchange.window = RateHeaders::None;
-            return Err(Problem::invalid_request(StatusCode::BAD_REQUEST, flaw));
-        }
-        let uri_bytes = request.target.len();
-        if uri_bytes > MAX_URI_BYTES {
-            exchange.window = RateHeaders::None;
-            return Err(Problem::invalid_request(
-                StatusCode::URI_TOO_LONG,
-                format!(
-                    "The path and query are {uri_bytes} bytes long; the limit is {MAX_URI_BYTES}."
-                ),
-            ));
-        }
+        check_http(request).inspect_err(|_| exchange.window = RateHeaders::None)?;
         if self.settings.cors.is_preflight(request) {
             exchange.pattern = "(preflight)";
             return Ok(CheckedRequest::Preflight);
@@ -318,32 +339,13 @@ impl Service {
         })?;
         exchange.pattern = route.endpoint.pattern;
         if public::asks_to_forget(request) {
-            let forgotten = CachedAnswer::public(exchange.pattern, public::forgotten());
-            return Ok(CheckedRequest::Answered(Arc::new(forgotten)));
+            return Ok(CheckedRequest::Answered(Arc::new(public::forgotten())));
         }
         if !reading {
             return Err(closing(Problem::method_not_allowed(&request.method)));
         }
-        match route.endpoint.resource {
-            Resource::Docs => {
-                let page = public::docs_page(&route, &self.settings, &self.answers)?;
-                return Ok(CheckedRequest::Answered(page));
-            }
-            Resource::Explorer => {
-                let page = public::explorer_page(request, &route, &self.settings, &self.answers)?;
-                return Ok(CheckedRequest::Answered(page));
-            }
-            Resource::Status => {
-                let query = Query::of(route.endpoint, request.query());
-                let snapshot = self.source.shown();
-                let readable = self.source.is_readable();
-                let status = public::status(&snapshot, readable, &query, request.wall)?;
-                return Ok(CheckedRequest::Answered(Arc::new(CachedAnswer::public(
-                    exchange.pattern,
-                    status,
-                ))));
-            }
-            _ => {}
+        if let Some(answer) = self.answer_public(request, &route)? {
+            return Ok(CheckedRequest::Answered(answer));
         }
         // Also for an address over its limit: it may now use a new key.
         let is_unknown = key
@@ -360,6 +362,28 @@ impl Service {
         }
         let caller = self.admit(exchange, key, caller)?;
         self.parse(&exchange.request, caller, &route)
+    }
+
+    /// Answers a request that needs no key. Returns `None` if it needs one.
+    fn answer_public(
+        &self,
+        request: &Request,
+        route: &Route,
+    ) -> Result<Option<Arc<Answer>>, Problem> {
+        let answer = match route.endpoint.resource {
+            Resource::Docs => public::docs_page(route, &self.settings, &self.answers)?,
+            Resource::Explorer => {
+                public::explorer_page(request, route, &self.settings, &self.answers)?
+            }
+            Resource::Status => {
+                let query = Query::of(route.endpoint, request.query());
+                let snapshot = self.source.shown();
+                let readable = self.source.is_readable();
+                Arc::new(public::status(&snapshot, readable, &query, request.wall)?)
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(answer))
     }
 
     /// Parses an admitted request. Answers it if it needs only a little memory.
@@ -387,7 +411,7 @@ impl Service {
         Some(Caller { snapshot, license })
     }
 
-    fn find(&self, caller: &Caller, request: &Request) -> Option<Arc<CachedAnswer>> {
+    fn find(&self, caller: &Caller, request: &Request) -> Option<Arc<Answer>> {
         let answer = self
             .answers
             .find(Some(caller.license.id), &request.target)?;
@@ -410,15 +434,15 @@ impl Service {
             Err(problem) => {
                 // The window counts and limits only unusable keys. So an address over its limit can still test keys,
                 // without a limit. This is safe: a key has 190 random bits, and a lookup takes one hash, found or not.
-                let counted = self.rate.count_failure(request.address, request.at);
-                exchange.window = RateHeaders::Of(counted.unwrap_or_else(|window| window));
-                return Err(match counted {
-                    Ok(_) => problem,
-                    Err(window) => Problem::rate_limited(
-                        window.reset_s,
-                        "Too many requests with unusable API keys came from this address. Wait, and send a valid key.",
-                    ),
-                });
+                let window = self.rate.count_failure(request.address, request.at);
+                exchange.window = RateHeaders::Of(window);
+                if !window.is_exceeded {
+                    return Err(problem);
+                }
+                return Err(Problem::rate_limited(
+                    window.reset_s,
+                    "Too many requests with unusable API keys came from this address. Wait, and send a valid key.",
+                ));
             }
         };
         let KnownKey { record, .. } = &*exchange.key.insert(key);
@@ -426,14 +450,14 @@ impl Service {
         let caller = caller.ok_or_else(Problem::not_set_up)?;
         exchange.scope_seq = caller.license.scope_seq;
         let limit = caller.license.rate_limit;
-        let counted = if exchange.is_counted {
-            Ok(self.rate.keys.peek(&record.id, limit, exchange.since))
+        let window = if exchange.is_counted {
+            self.rate.keys.peek(&record.id, limit, exchange.since)
         } else {
             self.rate.keys.count(&record.id, limit, request.at)
         };
         exchange.is_counted = true;
-        exchange.window = RateHeaders::Of(counted.unwrap_or_else(|window| window));
-        if let Err(window) = counted {
+        exchange.window = RateHeaders::Of(window);
+        if window.is_exceeded {
             return Err(Problem::rate_limited(
                 window.reset_s,
                 format!(
@@ -452,7 +476,7 @@ impl Service {
 pub enum CheckedRequest {
     /// A CORS preflight of an allowed origin. It has no key, and is not counted.
     Preflight,
-    Answered(Arc<CachedAnswer>),
+    Answered(Arc<Answer>),
     /// The answer must be built on a blocking thread.
     Passed(Box<Job>, PermitKind),
     /// The key is unknown, but may be new.
@@ -462,9 +486,24 @@ pub enum CheckedRequest {
     },
 }
 
+/// Rejects a request that is invalid in HTTP, or whose path and query are too long.
+fn check_http(request: &Request) -> Result<(), Problem> {
+    if let Some(flaw) = request.flaw {
+        return Err(Problem::invalid_request(StatusCode::BAD_REQUEST, flaw));
+    }
+    let uri_bytes = request.target.len();
+    if uri_bytes <= MAX_URI_BYTES {
+        return Ok(());
+    }
+    Err(Problem::invalid_request(
+        StatusCode::URI_TOO_LONG,
+        format!("The path and query are {uri_bytes} bytes long; the limit is {MAX_URI_BYTES}."),
+    ))
+}
+
 /// Whether an answer is current, and ready in the requested form.
-fn fits(caller: &Caller, answer: &CachedAnswer, wants_gzip: bool) -> bool {
-    caller.is_current(answer) && answer.representation.is_ready(wants_gzip)
+fn fits(caller: &Caller, answer: &Answer, wants_gzip: bool) -> bool {
+    caller.is_current(answer) && answer.is_ready(wants_gzip)
 }
 
 /// Runs work for one request. Turns a panic into an internal error.

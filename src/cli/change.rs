@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use indicatif::HumanCount;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::import::findings::cut;
+use crate::model::message::Count;
 use crate::model::printable::Printable;
 use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::value::{FieldValue, LinkTexts};
@@ -311,11 +311,7 @@ fn shown(text: &str) -> String {
 
 fn push_more(text: &mut String, count: usize) {
     if let Some(more) = count.checked_sub(MAX_SHOWN).filter(|more| *more > 0) {
-        let _ = writeln!(
-            text,
-            "  and {} more; --json lists all",
-            HumanCount(more as u64)
-        );
+        let _ = writeln!(text, "  and {} more; --json lists all", Count(more as u64));
     }
 }
 

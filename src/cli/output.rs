@@ -4,11 +4,11 @@ use std::io::{self, IsTerminal, Write, stderr, stdin, stdout};
 use std::path::Path;
 
 use anyhow::{anyhow, bail};
-use indicatif::HumanCount;
 use serde_json::json;
 
 use crate::disk;
 use crate::import::{Finding, FindingGroup, Findings};
+use crate::model::message::Count;
 use crate::model::printable::{Printable, printable_json};
 
 /// Prints why the command failed.
@@ -70,7 +70,7 @@ pub(in crate::cli) fn list_findings(findings: &Findings, all: bool) -> Vec<Strin
     if more > 0 {
         lines.push(format!(
             "and {} more, which are only counted",
-            HumanCount(more as u64)
+            Count(more as u64)
         ));
     }
     lines

@@ -159,11 +159,9 @@ pub(super) static EXPLORER: Endpoint = Endpoint {
     ..PLAIN
 };
 
-pub(super) const EXPLORER_PATTERNS: [&str; 9] = [
+pub(super) const EXPLORER_PATTERNS: [&str; 7] = [
     "/",
     "/explorer/{file}",
-    "/explorer/model/{file}",
-    "/explorer/views/{file}",
     "/favicon.ico",
     "/favicon.svg",
     "/worker.js",

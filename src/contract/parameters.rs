@@ -331,8 +331,9 @@ impl ListParameters {
 }
 
 fn camel_case(name: &str) -> String {
-    let word = |word: &str| word[..1].to_uppercase() + &word[1..];
-    name.split('_').map(word).collect()
+    name.split('_')
+        .map(|word| word[..1].to_uppercase() + &word[1..])
+        .collect()
 }
 
 /// The handling of a token from before a change of the license.

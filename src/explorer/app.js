@@ -3,25 +3,22 @@ import {html, render, useEffect, useLayoutEffect, useMemo, useRef, useState} fro
 import {Copies, isSameLicense} from './copies.js';
 import {canKeep, createKeep, forgetAll, keptKeys, onOtherTabs, openKeep, removeKept, wipeUnlessKept} from './keep.js';
 import {isUnlicensed, reasonOf} from './model/follower.js';
-import {areEmpty, listsOf} from './model/lists.js';
+import {DATASETS, areEmpty, listsOf} from './model/lists.js';
 import {hasKey, withoutKeys} from './model/question.js';
-import {Title, focusTitle, later} from './parts.js';
-import {Session, clearTab, dropKey, keepKey, keepName, keptKey, keptName} from './session.js';
+import {Title, focusTitle} from './parts.js';
+import {Session, clearTab, keepKey, keepName, keptKey, keptName} from './session.js';
 import {allLists, clearLists, keepLists, loadLists, moveLists, takeLists} from './shortlist.js';
 import {Changes} from './views/changes.js';
 import {SideBySide, readDemo} from './views/demo.js';
+import {Developers, Reference} from './views/developers.js';
 import {Paper, forgetPaper} from './views/files.js';
 import {Header} from './views/header.js';
+import {Help} from './views/help.js';
 import {KeyForm, Question} from './views/key.js';
 import {List, forgetWords} from './views/list.js';
+import {Lists, Shared} from './views/lists.js';
+import {Compare, Record} from './views/record.js';
 import {forgetLists} from './views/way.js';
-
-const Developers = later(() => import('./views/developers.js'), 'Developers'), Reference = later(() => import('./views/developers.js'), 'Reference');
-const Record = later(() => import('./views/record.js'), 'Record'), Compare = later(() => import('./views/record.js'), 'Compare');
-const Help = later(() => import('./views/help.js'), 'Help');
-const Lists = later(() => import('./views/lists.js'), 'Lists'), Shared = later(() => import('./views/lists.js'), 'Shared');
-
-const isDataset = name => ['conferences', 'journals'].includes(name);
 
 /** The view that the fragment names: {path: [...], params: {...}}. */
 function route() {
@@ -47,10 +44,10 @@ function view(at, demo) {
 		case 'lists': if (!second) return html`<${Lists} />`; break;
 		case 'list': if (!second) return html`<${Shared} params=${params} />`; break;
 		case 'help': if (!second) return html`<${Help} />`; break;
-		case 'compare': if (isDataset(second)) return html`<${Compare} key=${second} dataset=${second} params=${params} />`; break;
-		case 'changes': if (isDataset(second)) return html`<${Changes} key=${second} dataset=${second} since=${params.since} />`; break;
-		case 'reference': if (isDataset(second)) return html`<${Reference} key=${second} dataset=${second} />`; break;
-		case 'developers': if (isDataset(second ??= 'conferences')) return html`<${Developers} key=${second} dataset=${second} />`; break;
+		case 'compare': if (DATASETS.includes(second)) return html`<${Compare} key=${second} dataset=${second} params=${params} />`; break;
+		case 'changes': if (DATASETS.includes(second)) return html`<${Changes} key=${second} dataset=${second} since=${params.since} />`; break;
+		case 'reference': if (DATASETS.includes(second)) return html`<${Reference} key=${second} dataset=${second} />`; break;
+		case 'developers': if (DATASETS.includes(second ??= 'conferences')) return html`<${Developers} key=${second} dataset=${second} />`; break;
 	}
 	return html`<${Title}>No such view<//><p><a href="#/">Go to the first view</a></p>`;
 }
@@ -96,7 +93,7 @@ function App({demo, why, kept}) {
 	}, [place]);
 
 	const setKey = (key, isInTab, refused) => {
-		isInTab ? keepKey(key) : key ? dropKey() : clearTab();
+		key ? keepKey(isInTab && key) : clearTab();
 		if (!key) for (const forget of [clearLists, forgetLists, forgetPaper, forgetWords]) forget();
 		setLicense({key, refused});
 	};
@@ -121,7 +118,7 @@ function App({demo, why, kept}) {
 		if (next && isTabs) moveLists(next);
 		if (next) {
 			keep?.close();
-			dropKey();
+			keepKey('');
 		}
 		keepName(next?.name);
 		setLicense({key, keep: next, isUnkept: !next});
@@ -139,7 +136,7 @@ function App({demo, why, kept}) {
 	/** Opens the page with another key of this computer, once everything is written. */
 	const change = async name => {
 		await keep?.own('readonly', () => {}).catch(() => {});
-		dropKey();
+		keepKey('');
 		keepName(name);
 		location.reload();
 	};
@@ -156,7 +153,7 @@ function App({demo, why, kept}) {
 		if (areEmpty(lists)) return forget(refused, isDone);
 		copies.stop();
 		await (isDone ? keep?.close() : keep?.end(lists, tokens));
-		dropKey();
+		keepKey('');
 		for (const forget of [forgetLists, forgetPaper, forgetWords]) forget();
 		setLicense({key: '', refused, earlier: {name: keep?.name, lists, tokens}});
 	};

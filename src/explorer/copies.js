@@ -5,6 +5,7 @@ import {Copy} from './model/copy.js';
 import {ChangeLog} from './model/changes.js';
 import {setRegions} from './model/facets.js';
 import {Follower, isUnlicensed, sleep} from './model/follower.js';
+import {DATASETS} from './model/lists.js';
 import {readExport} from './model/load.js';
 import {Index} from './model/search.js';
 import {REGIONS} from './regions.js';
@@ -17,8 +18,6 @@ const SLICE = 2000;
 const OLD_MS = 30 * 86400000;
 /** The longest time for an answer: the follower's wait, and what a slow connection needs. */
 const ASK_MS = 75000;
-
-const ALL = ['conferences', 'journals'];
 
 setRegions(REGIONS);
 
@@ -122,7 +121,8 @@ class Kept {
 			const records = this.copy.list();
 			for (let at = 0; at < records.length; at += SLICE) {
 				this.index.add(records.slice(at, at + SLICE));
-				await sleep(0);
+				// A timer waits four milliseconds at least.
+				await (globalThis.scheduler?.yield?.() ?? sleep(0));
 			}
 			this.isReady = true;
 		}
@@ -170,7 +170,7 @@ export class Copies {
 
 	notify(kept, changes) {
 		// A kept license is kept with all of its datasets. A dataset of the last visit may have changed, or left the license.
-		if (this.keep && kept.state.name === 'current') ALL.forEach(dataset => this.of(dataset));
+		if (this.keep && kept.state.name === 'current') DATASETS.forEach(dataset => this.of(dataset));
 		for (const listener of this.listeners) listener(kept, changes);
 	}
 

@@ -1,7 +1,8 @@
 //! The explorer: a page at `/` that shows the records of a license. It sends plain requests under `/v1`, with the key
 //! that the user pastes. The server treats it like any other caller.
 //!
-//! There is no build step. `app.js` is the entry point. `model/` contains modules without DOM: the copy of the records,
+//! There is no build step: [`scripts`] joins the scripts when the program starts. `app.js` is the last one, which draws the
+//! page. `model/` contains modules without DOM: the copy of the records,
 //! search, facets, ranges, deadlines and files. `copies.js` keeps the copies of the current key. `views/` renders, with
 //! the shared parts in `parts.js`. `api.js` sends requests and builds curl lines. `session.js` stores the key in the
 //! tab, `shortlist.js` the reader's lists. `keep.js` stores both and the copies on the computer, and `worker.js` opens
@@ -35,10 +36,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use parking_lot::Mutex;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::model::value::ValueKind;
-use crate::model::{Dataset, country};
+use crate::model::Dataset;
+
+pub mod scripts;
 
 /// The page's `Content-Security-Policy`: only files of this server, no inline scripts or styles, no forms.
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
@@ -54,13 +56,11 @@ pub const FORGET_PATH: &str = "/forget";
 /// The path of the service worker. A worker serves the files of its own folder and below.
 const WORKER_PATH: &str = "/worker.js";
 
+/// The path of the scripts, joined.
+const SCRIPT_PATH: &str = "/explorer/app.js";
+
 /// The paths of the files that are generated.
-const GENERATED: [&str; 4] = [
-    "/",
-    STYLE_PATH,
-    "/explorer/filters.js",
-    "/explorer/regions.js",
-];
+const GENERATED: [&str; 3] = ["/", STYLE_PATH, SCRIPT_PATH];
 
 /// The path of the style of the page.
 const STYLE_PATH: &str = "/explorer/style.css";
@@ -72,72 +72,8 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 
-macro_rules! scripts {
-    ($($file:literal),* $(,)?) => {
-        &[$((concat!("/explorer/", $file), include_str!($file))),*]
-    };
-}
-
-const SCRIPTS: &[(&str, &str)] = scripts![
-    "api.js",
-    "app.js",
-    "copies.js",
-    "keep.js",
-    "model/calendar.js",
-    "model/changes.js",
-    "model/cities.js",
-    "model/copy.js",
-    "model/csv.js",
-    "model/deadlines.js",
-    "model/facets.js",
-    "model/files.js",
-    "model/fold.js",
-    "model/follower.js",
-    "model/json.js",
-    "model/kept.js",
-    "model/lists.js",
-    "model/load.js",
-    "model/order.js",
-    "model/question.js",
-    "model/ranges.js",
-    "model/search.js",
-    "model/select.js",
-    "model/suggest.js",
-    "model/words.js",
-    "model/xlsx.js",
-    "parts.js",
-    "session.js",
-    "shortlist.js",
-    "views/asked.js",
-    "views/changes.js",
-    "views/columns.js",
-    "views/demo.js",
-    "views/developers.js",
-    "views/files.js",
-    "views/filters.js",
-    "views/header.js",
-    "views/held.js",
-    "views/help.js",
-    "views/key.js",
-    "views/list.js",
-    "views/lists.js",
-    "views/record.js",
-    "views/shortlist.js",
-    "views/undated.js",
-    "views/way.js",
-    "views/year.js",
-];
-
 /// The other files that the page loads, by path.
-const ASSETS: [(&str, &str, &[u8]); 3] = [
-    ("/favicon.ico", SVG, ICON),
-    ("/favicon.svg", SVG, ICON),
-    (
-        "/explorer/preact.js",
-        SCRIPT,
-        include_bytes!("vendor/preact.js"),
-    ),
-];
+const ASSETS: [(&str, &str, &[u8]); 2] = [("/favicon.ico", SVG, ICON), ("/favicon.svg", SVG, ICON)];
 
 /// A file of the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,13 +94,9 @@ pub fn find(path: &str, in_demo: bool) -> Option<Asset> {
     let (content_type, text) = match path {
         "/" => return Some(page(in_demo, None)),
         STYLE_PATH => (STYLE, style()),
-        "/explorer/filters.js" => (SCRIPT, filters()),
-        "/explorer/regions.js" => (SCRIPT, regions()),
+        SCRIPT_PATH => (SCRIPT, scripts::JOINED.clone()),
         WORKER_PATH => (SCRIPT, worker()),
-        _ => (
-            SCRIPT,
-            served(SCRIPTS.iter().find(|(known, _)| *known == path)?.1),
-        ),
+        _ => return None,
     };
     Some(Asset {
         content_type,
@@ -189,22 +121,6 @@ pub fn page(in_demo: bool, contact: Option<&str>) -> Asset {
     }
 }
 
-/// A script without indentation and without comments on lines of their own, which are a sixth of what the page loads.
-/// Its lines keep their numbers.
-fn served(script: &str) -> String {
-    let mut text = String::with_capacity(script.len());
-    let mut is_comment = false;
-    for line in script.lines().map(str::trim_start) {
-        is_comment |= line.starts_with("/**");
-        if !is_comment && !line.starts_with("//") {
-            text.push_str(line);
-        }
-        is_comment &= !line.ends_with("*/");
-        text.push('\n');
-    }
-    text
-}
-
 /// The style of the page, without comments and without line breaks.
 fn style() -> String {
     let lines = concat!(include_str!("../look.css"), include_str!("style.css")).lines();
@@ -214,59 +130,10 @@ fn style() -> String {
         .collect()
 }
 
-/// A script with the filter boxes of each dataset: `q`, and the filters of its fields.
-fn filters() -> String {
-    let boxes = |dataset: Dataset| -> Vec<Value> {
-        let table = dataset.table();
-        let searched: Vec<&str> = table
-            .fields
-            .iter()
-            .filter_map(|field| field.uses.searched)
-            .collect();
-        let q = json!({"name": "q", "label": label(&searched.join(" or ")), "example": "oncol"});
-        let filters = table.filters.iter().map(|filter| {
-            let field = &table.fields[filter.field];
-            let example = if field.kind == ValueKind::Date { "2026-01-01" } else { "" };
-            json!({"name": filter.name, "label": label(&filter.name), "example": example, "field": field.name})
-        });
-        std::iter::once(q).chain(filters).collect()
-    };
-    let boxes: Value = Dataset::ALL
-        .into_iter()
-        .map(|dataset| (dataset.as_str(), boxes(dataset)))
-        .collect();
-    format!("export const FILTERS = {boxes};\n")
-}
-
-/// A script with the countries of each region and their folded aliases: `Spain,espana|Sweden,sverige`. It omits long
-/// aliases and those that are prefixes of the name.
-fn regions() -> String {
-    const MAX_ALIAS: usize = 21;
-    let words = |country: &&'static str| {
-        let is_listed =
-            |alias: &&str| alias.len() <= MAX_ALIAS && !country.to_lowercase().starts_with(*alias);
-        let aliases = country::aliases(country).iter().copied().filter(is_listed);
-        std::iter::once(*country)
-            .chain(aliases)
-            .collect::<Vec<_>>()
-            .join(",")
-    };
-    let regions = country::REGIONS.into_iter().map(|(region, countries)| {
-        let countries: Vec<String> = countries.iter().map(words).collect();
-        (region, countries.join("|"))
-    });
-    format!("export const REGIONS = {};\n", regions.collect::<Value>())
-}
-
 /// The service worker, which holds the names and the version of all files that the page loads.
 fn worker() -> String {
     let assets = ASSETS.iter().map(|(path, ..)| *path);
-    let paths: Vec<&str> = SCRIPTS
-        .iter()
-        .map(|(path, _)| *path)
-        .chain(assets)
-        .chain(GENERATED)
-        .collect();
+    let paths: Vec<&str> = assets.chain(GENERATED).collect();
     let mut version = DefaultHasher::new();
     for path in &paths {
         find(path, false).map(|asset| asset.body).hash(&mut version);
@@ -282,12 +149,6 @@ fn worker() -> String {
         json!(files),
         include_str!("worker.js")
     )
-}
-
-/// The label of a parameter: `Start date from` for `start_date_from`.
-fn label(name: &str) -> String {
-    let words = name.replace('_', " ");
-    words[..1].to_uppercase() + &words[1..]
 }
 
 /// The maximum number of edits. A page that misses more continues with the newest ones.
@@ -362,14 +223,15 @@ impl Demo {
 mod tests {
     use std::io::Write;
 
+    use serde_json::Value;
+
     use flate2::Compression;
     use flate2::write::GzEncoder;
 
     use super::*;
 
-    /// The maximum size of all files in bytes, each compressed. Views that are seldom opened load their scripts when they
-    /// are, so the page itself is smaller.
-    const MAX_BYTES: usize = 96 << 10;
+    /// The maximum size of all files in bytes, each compressed.
+    const MAX_BYTES: usize = 82 << 10;
 
     #[test]
     fn the_latest_edits_are_kept_and_keys_are_not_logged() {
@@ -406,12 +268,7 @@ mod tests {
     fn the_explorer_is_within_its_size_limit() {
         // The icon is one file with two names.
         let assets = ASSETS.iter().skip(1).map(|(path, ..)| *path);
-        let paths = SCRIPTS
-            .iter()
-            .map(|(path, _)| *path)
-            .chain(assets)
-            .chain(GENERATED)
-            .chain([WORKER_PATH]);
+        let paths = assets.chain(GENERATED).chain([WORKER_PATH]);
         let compressed = |path| {
             let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
             gzip.write_all(&find(path, true).unwrap().body).unwrap();
@@ -419,18 +276,6 @@ mod tests {
         };
         let bytes: usize = paths.map(compressed).sum();
         assert!(bytes <= MAX_BYTES, "{bytes} bytes");
-    }
-
-    #[test]
-    fn scripts_are_served_without_comments_of_their_own_lines() {
-        let cases = [
-            ("// a\n\tb; // c\n", "\nb; // c\n"),
-            ("/** a */\n/**\n * b\n\t\t*/\nc", "\n\n\n\nc\n"),
-            ("\tx('//');\n\n\ty", "x('//');\n\ny\n"),
-        ];
-        for (script, expected) in cases {
-            assert_eq!(served(script), expected, "{script}");
-        }
     }
 
     #[test]
@@ -450,7 +295,7 @@ mod tests {
                 .all(|file| find(&format!("/{file}"), false).is_some()),
             "{files:?}"
         );
-        let count = SCRIPTS.len() + ASSETS.len() + GENERATED.len();
+        let count = ASSETS.len() + GENERATED.len();
         assert!(
             files.len() == count && files.contains(&String::new()),
             "{files:?}"
@@ -462,110 +307,17 @@ mod tests {
     }
 
     #[test]
-    fn the_page_and_the_model_allow_fractions_in_the_same_numbers() {
-        let fields = || {
-            Dataset::ALL
-                .into_iter()
-                .flat_map(|dataset| &dataset.table().fields)
-        };
-        let last =
-            |field: &'static crate::model::field::Field| field.name.rsplit('.').next().unwrap();
-        let mut names = Vec::new();
-        for name in fields()
-            .filter(|field| field.kind == ValueKind::Number)
-            .map(last)
-        {
-            if !names.contains(&name) {
-                names.push(name);
+    fn the_page_and_its_style_load_files_of_this_server_alone() {
+        for mark in ["href=\"", "src=\""] {
+            for rest in PAGE.split(mark).skip(1) {
+                let path = format!("/{}", rest.split('"').next().unwrap());
+                assert!(path == "/docs" || find(&path, false).is_some(), "{path}");
             }
         }
-        let list = format!("FRACTIONS = ['{}']", names.join("', '"));
-        assert!(include_str!("model/json.js").contains(&list), "{list}");
-        for field in fields().filter(|field| field.kind != ValueKind::Number) {
-            assert!(
-                !names
-                    .iter()
-                    .any(|name: &&str| field.column.ends_with(*name)),
-                "{}",
-                field.column
-            );
-        }
-    }
-
-    #[test]
-    fn regions_hold_every_known_country_and_its_aliases() {
-        let script = String::from_utf8(find("/explorer/regions.js", false).unwrap().body).unwrap();
-        let mut names = script.split(['"', '|', ',']).collect::<Vec<_>>();
-        names.sort_unstable();
-        for country in country::COUNTRIES.into_iter().flatten() {
-            assert!(names.binary_search(country).is_ok(), "{country}");
-        }
-        assert!(
-            script.contains("|United States,unitedstatesofamerica,us,usa|"),
-            "{script}"
-        );
-        assert!(
-            script.contains(r#""Europe":"Albania|Andorra|Austria,osterreich,aut|"#),
-            "{script}"
-        );
-    }
-
-    #[test]
-    fn all_files_that_the_page_loads_exist() {
-        let mut count = 0;
-        let scripts = SCRIPTS
-            .iter()
-            .map(|(path, text)| (*path, (*text).to_owned()));
-        for (path, text) in scripts.chain([
-            ("/", PAGE.to_owned()),
-            ("/explorer/style.css", include_str!("style.css").to_owned()),
-        ]) {
-            let folder = path.rsplit_once('/').unwrap().0;
-            let loaded = ["href=", "src=", "from "].into_iter().flat_map(|mark| {
-                let names = text
-                    .split(mark)
-                    .skip(1)
-                    .map(|rest| rest.trim_start_matches(['"', '\'']));
-                names.filter_map(|rest| rest.split(['"', '\'', '>', ' ']).next())
-            });
-            for name in loaded.filter(|name| {
-                name.ends_with(".js") || name.ends_with(".css") || name.ends_with(".svg")
-            }) {
-                let found = match name.strip_prefix("../") {
-                    Some(rest) => format!("{}/{rest}", folder.rsplit_once('/').unwrap().0),
-                    None if path.ends_with(".js") && !name.starts_with("./") => format!("/{name}"),
-                    None => format!("{folder}/{}", name.trim_start_matches("./")),
-                };
-                assert!(find(&found, false).is_some(), "{path} names {name}");
-                count += 1;
-            }
-            // The page loads nothing from other servers, and has no inline scripts or styles. Only one file may store
-            // the key in the tab, and one may store it on the computer.
-            let storing = [
-                ("sessionStorage", "session"),
-                ("indexedDB", "keep"),
-                ("caches.", "keep"),
-                ("serviceWorker", "keep"),
-            ];
-            let never = [
-                "http://",
-                "https://",
-                "localStorage",
-                "innerHTML",
-                "style=\"",
-                "eval(",
-            ]
-            .map(|text| (text, ""));
-            for (forbidden, file) in storing.into_iter().chain(never) {
-                // Names of formats, which nothing requests.
-                let is_there = text
-                    .replace("http://www.w3.org/2000/svg", "")
-                    .replace("http://schemas.openxmlformats.org/", "")
-                    .contains(forbidden);
-                let is_allowed = path == format!("/explorer/{file}.js");
-                assert!(!is_there || is_allowed, "{path} holds {forbidden}");
+        for text in [PAGE, &style()] {
+            for forbidden in ["://", "style=\"", "@import", "url("] {
+                assert!(!text.contains(forbidden), "{forbidden}");
             }
         }
-        assert!(count > 15, "only {count} names were found");
     }
 }

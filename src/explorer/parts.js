@@ -13,8 +13,6 @@ export const DATASETS = {conferences: ['Conferences', 'conference'], journals: [
 export const Datasets = ({at, dataset}) => html`<nav class="choice segments" aria-label="Dataset">${Object.keys(DATASETS).map(one =>
 	html`<a href=${link(`${at}/${one}`)} aria-current=${one === dataset ? 'page' : null}>${one}</a>`)}</nav>`;
 
-export {date};
-
 export const clock = time => new Date(time).toTimeString().slice(0, 8);
 export const count = (number, one, many = one + 's') => `${number.toLocaleString('en')} ${number === 1 ? one : many}`;
 
@@ -32,25 +30,8 @@ export const Status = ({of}) => of && html`<span class="mark ${of}" title=${STAT
 /** The confidence words and their meanings. */
 export const Legend = () => html`<dl class="legend">${Object.entries(STATUS).map(([status, [, meaning]]) => html`<div><dt><${Status} of=${status} /></dt><dd>${meaning}</dd></div>`)}</dl>`;
 
-let isTitleWanted = false;
-/** Moves the focus to the title of a view, also if that comes later. */
-export function focusTitle() {
-	const title = document.querySelector('h1');
-	isTitleWanted = !title;
-	title?.focus();
-}
-
-/** A view whose scripts are loaded when it is first shown. */
-export function later(load, name) {
-	let loaded;
-	return function Later(props) {
-		const [{view, isLost}, set] = useState({view: loaded});
-		useEffect(() => { if (!loaded) load().then(views => set({view: loaded = views[name]}), () => set({isLost: true})); }, []);
-		useEffect(() => { if (view && isTitleWanted) focusTitle(); }, [view]);
-		if (isLost) return html`<p class="problem" role="alert">This view could not be loaded. Reload the page when the server answers.</p>`;
-		return view && html`<${view} ...${props} />`;
-	};
-}
+/** Moves the focus to the title of a view. */
+export const focusTitle = () => document.querySelector('h1')?.focus();
 
 /** A link to elsewhere, of web addresses only. */
 export const Out = ({href, children}) => /^https?:\/\//i.test(href ?? '')

@@ -17,8 +17,6 @@ export function useCopy(dataset) {
 	return kept;
 }
 
-const NAME = 'medfeed-key';
-
 /** Returns what a function returns of the tab's storage; null if the storage is switched off. */
 export const inTab = use => {
 	try {
@@ -28,18 +26,16 @@ export const inTab = use => {
 	}
 };
 
-/** Returns the key that the reader keeps in this tab, or ''. */
-export const keptKey = () => inTab(storage => storage.getItem(NAME)) ?? '';
+/** Keeps a text in this tab, until the tab is closed. An empty one leaves nothing there. */
+export const keepInTab = (name, text) => inTab(storage => text ? storage.setItem(name, text) : storage.removeItem(name));
 
-/** Keeps the key in this tab, until the tab is closed. */
-export const keepKey = key => inTab(storage => storage.setItem(NAME, key));
-
-/** Removes the key from this tab. */
-export const dropKey = () => inTab(storage => storage.removeItem(NAME));
+/** The key that the reader keeps in this tab, or ''. */
+export const keptKey = () => inTab(storage => storage.getItem('medfeed-key')) ?? '';
+export const keepKey = key => keepInTab('medfeed-key', key);
 
 /** The name of the kept key that this tab shows, so that a reload shows it again. */
 export const keptName = () => inTab(storage => storage.getItem('medfeed-kept'));
-export const keepName = name => inTab(storage => name ? storage.setItem('medfeed-kept', name) : storage.removeItem('medfeed-kept'));
+export const keepName = name => keepInTab('medfeed-kept', name);
 
 /** Removes whatever the page has stored in this tab. */
 export const clearTab = () => inTab(storage => Object.keys(storage).filter(name => name.startsWith('medfeed-')).forEach(name => storage.removeItem(name)));

@@ -1,6 +1,6 @@
 // The reader's lists, kept in the tab, or on this computer if the key is. Stars are the records of the current list.
 import {DATASETS, areEmpty, joined, listsOf, notesIn, withIds} from './model/lists.js';
-import {inTab} from './session.js';
+import {inTab, keepInTab} from './session.js';
 
 const NAME = 'medfeed-lists';
 const listeners = new Set();
@@ -12,17 +12,8 @@ function change(next) {
 	for (const listener of listeners) listener();
 }
 
-/** Writes lists into the tab. Empty ones leave nothing there. */
-const writeInTab = next => inTab(storage => next && !areEmpty(next) ? storage.setItem(NAME, JSON.stringify(next)) : storage.removeItem(NAME));
-
 /** Reads the lists that the tab keeps. */
-export function loadLists() {
-	let kept = null;
-	try {
-		kept = JSON.parse(inTab(storage => storage.getItem(NAME) ?? storage.getItem('medfeed-stars')));
-	} catch {}
-	change(listsOf(kept));
-}
+export const loadLists = () => change(listsOf(inTab(storage => JSON.parse(storage.getItem(NAME) ?? storage.getItem('medfeed-stars')))));
 
 /** Takes the lists that another tab kept. */
 export const takeLists = kept => change(listsOf(kept));
@@ -40,12 +31,12 @@ export function moveLists(next) {
 	const own = state;
 	keepLists(next);
 	if (!areEmpty(own)) setLists(joined(state, own));
-	writeInTab(null);
+	keepInTab(NAME);
 }
 
 /** Forgets all lists. */
 export function clearLists() {
-	writeInTab(null);
+	keepInTab(NAME);
 	change(listsOf());
 }
 
@@ -53,7 +44,7 @@ export function clearLists() {
 export const allLists = () => state;
 
 export function setLists(next) {
-	keep ? keep.put('lists', next) : writeInTab(next);
+	keep ? keep.put('lists', next) : keepInTab(NAME, !areEmpty(next) && JSON.stringify(next));
 	change(next);
 }
 

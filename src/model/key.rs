@@ -148,12 +148,13 @@ fn random_base62(length: usize) -> Result<String, getrandom::Error> {
 fn checksum(random: &str) -> String {
     let hash = blake3::derive_key("medfeed 2026-11 api key checksum", random.as_bytes());
     let mut number = u64::from_le_bytes(hash[..8].try_into().unwrap_or_default());
-    let next = |_| {
+    let mut text = String::with_capacity(CHECKSUM_CHARS);
+    for _ in 0..CHECKSUM_CHARS {
         let digit = usize::try_from(number % 62).unwrap_or_default();
         number /= 62;
-        char::from(BASE62[digit])
-    };
-    (0..CHECKSUM_CHARS).map(next).collect()
+        text.push(char::from(BASE62[digit]));
+    }
+    text
 }
 
 /// Parses a CIDR, or an address as a CIDR of one address. IPv4 addresses mapped to IPv6 become IPv4.

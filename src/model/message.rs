@@ -1,9 +1,8 @@
 //! Messages about wrong values.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::ops::Deref;
 
-use indicatif::HumanCount;
 use serde::{Serialize, Serializer};
 
 /// A message about a wrong value. It names the fault and the remedy, and has no full stop.
@@ -43,6 +42,23 @@ macro_rules! message {
 }
 pub(crate) use message;
 
+/// Displays a number with commas between its thousands.
+#[derive(Clone, Copy, Debug)]
+pub struct Count(pub u64);
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = self.0.to_string();
+        for (at, digit) in digits.char_indices() {
+            if at > 0 && (digits.len() - at).is_multiple_of(3) {
+                f.write_char(',')?;
+            }
+            f.write_char(digit)?;
+        }
+        Ok(())
+    }
+}
+
 /// Joins the first `max` of `count` items with commas, and counts the others: `a, b, c and 1,005 more`.
 pub fn first_of(
     items: impl IntoIterator<Item = impl fmt::Display>,
@@ -56,7 +72,7 @@ pub fn first_of(
         .collect();
     match count.saturating_sub(max) {
         0 => first.join(", "),
-        more => format!("{} and {} more", first.join(", "), HumanCount(more as u64)),
+        more => format!("{} and {} more", first.join(", "), Count(more as u64)),
     }
 }
 
@@ -116,7 +132,9 @@ mod tests {
             (1, "1"),
             (3, "1, 2, 3"),
             (4, "1, 2, 3 and 1 more"),
+            (1_002, "1, 2, 3 and 999 more"),
             (1_003, "1, 2, 3 and 1,000 more"),
+            (1_234_570, "1, 2, 3 and 1,234,567 more"),
         ] {
             assert_eq!(first_of(1..=count, count, 3), expected);
         }

@@ -77,13 +77,10 @@ fn list<F: ReferenceFields, K: Ord>(
 ) -> Result<Vec<Vec<u8>>, StoreError> {
     let mut items = Vec::new();
     for (id, records) in view.count_links(F::KIND)? {
-        let missing = || {
-            StoreError::damaged(
-                F::STEM,
-                format!("there is no {id}, to which a record links"),
-            )
-        };
-        let row = rows.get(&id).ok_or_else(missing)?;
+        let row = rows.get(&id).ok_or_else(|| {
+            let detail = format!("there is no {id}, to which a record links");
+            StoreError::damaged(F::STEM, detail)
+        })?;
         items.extend(key_of(row.row.fields()).map(|key| (key, id, item(row, records))));
     }
     items.sort_unstable();

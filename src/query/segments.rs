@@ -161,9 +161,9 @@ pub fn new_cache<K: Hash + Eq, V: Clone, W: Weighter<K, V> + Clone>(
 pub fn segment_ranges<'h>(
     hashes: impl ExactSizeIterator<Item = &'h ShortHash>,
 ) -> Vec<Range<usize>> {
+    let count = hashes.len();
     let mut ranges = Vec::new();
     let mut start = 0;
-    let count = hashes.len();
     for (index, hash) in hashes.enumerate() {
         let next = index + 1;
         let ends = hash[0].is_multiple_of(END_ONE_IN);

@@ -65,11 +65,9 @@ pub struct StopSignals {
 impl StopSignals {
     /// SIGTERM and Ctrl-C. SIGHUP reloads the certificate.
     pub fn of_service() -> io::Result<StopSignals> {
-        let terminate = signal(SignalKind::terminate())?;
-        let interrupt = signal(SignalKind::interrupt())?;
         Ok(StopSignals {
-            terminate,
-            interrupt,
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
             hangup: None,
         })
     }

@@ -30,13 +30,11 @@ pub struct MonitoredPublisher {
 
 impl MonitoredPublisher {
     pub fn new(database: &Path, status: Arc<PublisherStatus>) -> MonitoredPublisher {
-        let started = Instant::now();
-        let started_at = now();
         MonitoredPublisher {
             database: database.to_owned(),
             status,
-            started,
-            started_at,
+            started: Instant::now(),
+            started_at: now(),
             reader: Mutex::default(),
         }
     }

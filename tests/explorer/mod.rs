@@ -4,24 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use medfeed::explorer::scripts;
 use medfeed::model::flat::{looks_like_formula, write_row};
 use medfeed::model::fold::fold;
 
 /// The folder of the cases and of their runner.
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/explorer")
-}
-
-/// The files of a folder whose names end with `.js`, in alphabetical order.
-fn scripts(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    let mut paths: Vec<PathBuf> = entries
-        .filter(|path| path.extension().is_some_and(|end| end == "js"))
-        .collect();
-    paths.sort();
-    paths
 }
 
 /// The version of Node, major and minor; `None` without Node.
@@ -77,37 +66,19 @@ fn the_model_passes_its_cases() {
     run_cases("model.test.js", "EXPLORER_MODEL", &model, 102);
 }
 
-/// The scripts are tested in their served form, because two of them are generated.
+/// Two of the scripts are generated.
 #[test]
 fn the_page_passes_its_cases() {
     let page = tempfile::tempdir().unwrap();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/explorer");
-    let mut names = ["preact.js", "filters.js", "regions.js"]
-        .map(str::to_owned)
-        .to_vec();
-    for folder in ["", "model", "views"] {
+    for folder in ["model", "views"] {
         fs::create_dir_all(page.path().join(folder)).unwrap();
-        let scripts = scripts(&source.join(folder));
-        names.extend(scripts.iter().map(|path| {
-            path.strip_prefix(&source)
-                .unwrap()
-                .to_str()
-                .unwrap()
-                .to_owned()
-        }));
     }
-    for name in names {
-        let url = if name == "worker.js" {
-            "/worker.js".to_owned()
-        } else {
-            format!("/explorer/{name}")
-        };
-        fs::write(
-            page.path().join(&name),
-            medfeed::explorer::find(&url, false).expect(&name).body,
-        )
-        .unwrap();
+    for name in scripts::names() {
+        let text = scripts::script(name).unwrap();
+        fs::write(page.path().join(format!("{name}.js")), &*text).unwrap();
     }
+    let worker = medfeed::explorer::find("/worker.js", false).unwrap().body;
+    fs::write(page.path().join("worker.js"), worker).unwrap();
     run_cases("page.test.js", "EXPLORER_PAGE", page.path(), 22);
 }
 

@@ -17,7 +17,7 @@ globalThis.document = {hidden: false, title: '', addEventListener() {}, removeEv
 
 const load = name => import(new URL(name, PAGE));
 const api = await load('api.js'), parts = await load('parts.js'), columns = await load('views/columns.js'), question = await load('model/question.js');
-const {Change} = await load('views/changes.js'), {FACETS} = await load('model/facets.js'), {shownDeadline} = await load('model/deadlines.js');
+const {Change} = await load('views/changes.js'), {FACETS} = await load('model/facets.js'), {date, shownDeadline} = await load('model/deadlines.js');
 const ROOT = 'http://127.0.0.1:8080/o%27neill/v1/';
 
 const BLOCKS = ['div', 'dt', 'dd', 'h2', 'h3', 'li', 'p'];
@@ -84,7 +84,7 @@ test('days in words', () => {
 		['2026-05-29', '2026-06-02', 'Fri 29 May – Tue 2 Jun 2026'], ['2026-12-30', '2027-01-02', 'Wed 30 Dec 2026 – Sat 2 Jan 2027'], ['2026-05-29', '2027-05-29', 'Fri 29 May 2026 – Sat 29 May 2027'],
 		['2026-05-29', '2026-06-29', 'Fri 29 May – Mon 29 Jun 2026'], ['2026-01-01', '2026-12-09', 'Thu 1 Jan – Wed 9 Dec 2026'], ['2028-02-29', null, 'Tue 29 Feb 2028'], ['1900-01-01', null, 'Mon 1 Jan 1900'], ['9999-12-31', null, 'Fri 31 Dec 9999'],
 		['2026-03-15T09:30:00Z', undefined, 'Sun 15 Mar 2026'], [null, '2026-05-29', null],
-	]) assert.equal(parts.date(from, to), expected, `${from} ${to}`);
+	]) assert.equal(date(from, to), expected, `${from} ${to}`);
 	for (const [today, day, expected] of [
 		['2027-01-01', '2027-01-01', 'today'], ['2026-12-31', '2027-01-01', 'tomorrow'], ['2027-01-01', '2026-12-31', 'yesterday'], ['2027-01-01', '2027-01-03', 'in 2 days'], ['2027-01-03', '2027-01-01', '2 days ago'],
 		['2026-12-01', '2026-12-31', 'in 30 days'], ['2027-03-13', '2027-03-14', 'tomorrow'], ['2027-03-14', '2027-03-16', 'in 2 days'], ['2027-11-07', '2027-11-08', 'tomorrow'], ['2027-10-30', '2027-11-29', 'in 30 days'], ['2027-01-01', '9999-12-31', 'in 2,912,077 days'],
@@ -547,13 +547,13 @@ test('a page and its scripts come from one place, and only the page waits for a 
 });
 
 test('the key stays in the tab only if that is possible', async () => {
-	const {clearTab, dropKey, keepKey, keptKey} = await load('session.js');
+	const {clearTab, keepKey, keptKey} = await load('session.js');
 	const stored = new Map();
 	globalThis.sessionStorage = {getItem: name => stored.get(name) ?? null, setItem: (name, value) => stored.set(name, value), removeItem: name => stored.delete(name)};
 	assert.equal(keptKey(), '');
 	keepKey('mfk_x');
 	assert.equal(keptKey(), 'mfk_x');
-	dropKey();
+	keepKey('');
 	assert.deepEqual([keptKey(), stored.size], ['', 0]);
 	// Forgetting a key removes everything of the page, and nothing else.
 	globalThis.sessionStorage = Object.assign(Object.create({removeItem(name) { delete this[name]; }}), {'medfeed-key': 'k', 'medfeed-shortlist': '[1]', other: 'x'});
@@ -562,7 +562,7 @@ test('the key stays in the tab only if that is possible', async () => {
 	// A browser without storage throws at the first access to it.
 	Object.defineProperty(globalThis, 'sessionStorage', {get() { throw new Error('denied'); }});
 	keepKey('mfk_x');
-	dropKey();
+	keepKey('');
 	assert.equal(keptKey(), '');
 });
 

@@ -2,15 +2,9 @@
 
 use crate::harness::World;
 
-const FILES: [(&str, &str); 9] = [
+const FILES: [(&str, &str); 6] = [
     ("/", "text/html; charset=utf-8"),
     ("/explorer/app.js", "text/javascript; charset=utf-8"),
-    ("/explorer/views/list.js", "text/javascript; charset=utf-8"),
-    (
-        "/explorer/model/select.js",
-        "text/javascript; charset=utf-8",
-    ),
-    ("/explorer/preact.js", "text/javascript; charset=utf-8"),
     ("/worker.js", "text/javascript; charset=utf-8"),
     ("/explorer/style.css", "text/css; charset=utf-8"),
     ("/favicon.ico", "image/svg+xml"),

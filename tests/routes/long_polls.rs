@@ -7,17 +7,19 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use http::{HeaderMap, HeaderValue, Method};
-use medfeed::api::exchange::{Exchange, Interest};
 use medfeed::api::observe::{Answered, Observer, WaitEnd};
+use medfeed::api::request::{Exchange, Interest};
 use medfeed::api::service::CheckedRequest;
 use medfeed::api::{Request, Service, Settings, SnapshotSource, Unservable};
 use medfeed::model::time::now;
-use medfeed::serve::connection::limits::Connection;
+use medfeed::serve::connection::dispatch::Dispatcher;
+use medfeed::serve::connection::limits::{Connection, Limits};
 use medfeed::serve::connection::long_polls;
-use medfeed::serve::connection::permits::KeyedPermits;
+use medfeed::serve::connection::permits::Permits;
 use medfeed::store::Snapshot;
 use medfeed::store::write::licensing::KeySettings;
 use serde_json::{Value, json};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -102,14 +104,13 @@ struct Polls {
     states: Arc<States>,
     ends: Arc<Ends>,
     service: Arc<Service>,
-    permits: KeyedPermits,
+    dispatcher: Dispatcher,
 }
 
 /// A request before its wait.
 struct Waiter {
     exchange: Exchange,
     interest: Interest,
-    until: Instant,
     state: Connection,
     closing: watch::Receiver<bool>,
 }
@@ -118,12 +119,18 @@ impl Polls {
     fn new(world: World, max: usize, max_per_key: usize) -> Polls {
         let (states, ends) = (States::of(&world), Arc::new(Ends::default()));
         let service = Arc::new(states.service(Arc::<Ends>::clone(&ends)));
+        let permits = Permits::new(&Limits {
+            long_polls: max,
+            long_polls_per_key: max_per_key,
+            ..Limits::default()
+        });
+        let dispatcher = Dispatcher::new(Arc::clone(&service), permits, Handle::current());
         Polls {
             world,
             states,
             ends,
             service,
-            permits: KeyedPermits::new(max, max_per_key),
+            dispatcher,
         }
     }
 
@@ -161,13 +168,12 @@ impl Polls {
         let Ok(CheckedRequest::Answered(page)) = self.service.check(&mut exchange) else {
             panic!("an empty page")
         };
-        let (interest, until) = exchange.interest(&Ok(page)).expect("it may wait");
+        let interest = exchange.interest(&Ok(page)).expect("it may wait");
         let state = Connection::default();
         assert!(state.start_answer());
         Waiter {
             exchange,
             interest,
-            until,
             state,
             closing: closing.clone(),
         }
@@ -177,21 +183,11 @@ impl Polls {
         let Waiter {
             exchange,
             interest,
-            until,
             state,
             closing,
         } = waiter;
         let interest = interest.clone();
-        long_polls::wait(
-            &self.permits,
-            &self.service,
-            exchange,
-            interest,
-            *until,
-            state,
-            closing,
-        )
-        .await;
+        long_polls::wait(&self.dispatcher, exchange, interest, state, closing).await;
         assert!(state.is_answering(), "its request is being answered again");
     }
 

@@ -27,8 +27,8 @@ use crate::model::key::parse_network;
 use crate::model::printable::{Printable, ShellWord};
 use crate::replicate::replica::{Replica, ReplicaStatus};
 use crate::serve::connection::address::TrustedProxies;
-use crate::serve::connection::listen;
 use crate::serve::connection::tls::Tls;
+use crate::serve::connection::{listen, resources};
 use crate::serve::operators::admin::AdminSetup;
 use crate::serve::operators::health::Probe;
 use crate::serve::operators::log::Log;
@@ -129,7 +129,7 @@ enum HeaderChoice {
 
 /// Lowers the limits of connections to what the limit of open files allows.
 fn within_open_files(limits: Limits) -> Limits {
-    let max_files = listen::raise_file_limit(limits.connections);
+    let max_files = resources::raise_file_limit(limits.connections);
     if max_files < limits.connections {
         tracing::warn!(
             "the limit of open files allows {max_files} connections, fewer than {}; raise LimitNOFILE of the systemd unit \

@@ -5,22 +5,15 @@ if (matchMedia("(max-width: 48rem)").matches) {
   for (const fields of document.querySelectorAll("details.fields")) fields.open = false;
 }
 
-const announcement = document.createElement("p");
-announcement.className = "announcement";
-announcement.setAttribute("role", "status");
-announcement.setAttribute("aria-live", "polite");
+const announcement = Object.assign(document.createElement("p"), {className: "announcement", role: "status"});
 document.body.append(announcement);
 
 // Browsers give no clipboard to pages over plain HTTP. Then the text is selected and copied by the older command.
 async function copy(block) {
-  if (navigator.clipboard) {
-    try {
-      await navigator.clipboard.writeText(block.textContent);
-      return true;
-    } catch {
-      // Not allowed. Try the older command.
-    }
-  }
+  try {
+    await navigator.clipboard.writeText(block.textContent);
+    return true;
+  } catch {}
   getSelection().selectAllChildren(block);
   const copied = document.execCommand("copy");
   if (copied) getSelection().removeAllRanges();
@@ -33,11 +26,7 @@ for (const element of document.querySelectorAll("h1, h2, h3, summary, pre")) {
     heading = element.textContent.trim();
     continue;
   }
-  const button = document.createElement("button");
-  button.type = "button";
-  button.className = "copy";
-  button.textContent = "Copy";
-  button.setAttribute("aria-label", `Copy code: ${heading}`);
+  const button = Object.assign(document.createElement("button"), {type: "button", className: "copy", textContent: "Copy", ariaLabel: `Copy code: ${heading}`});
   let timer;
   button.addEventListener("click", async () => {
     const copied = await copy(element);
@@ -53,8 +42,7 @@ for (const element of document.querySelectorAll("h1, h2, h3, summary, pre")) {
       announcement.textContent = "";
     }, 4000);
   });
-  const frame = document.createElement("div");
-  frame.className = "code";
+  const frame = Object.assign(document.createElement("div"), {className: "code"});
   element.replaceWith(frame);
   frame.append(element, button);
 }

@@ -3,8 +3,8 @@
 /** An error whose words are for readers. Those of the browser's errors are not. */
 export class Failure extends Error {}
 
-/** The records between two reports of progress. */
-const PROGRESS = 1000;
+/** The time between two reports of progress. Each draws the page. */
+const PROGRESS_MS = 100;
 
 /**
  * Reads the response of an export: {token, records}, or {tooMany: count} if it holds more than `max` records.
@@ -20,13 +20,15 @@ export async function readExport(response, {max = Infinity, onProgress = () => {
 	const records = [], share = sharer();
 	const brokeOff = () => { throw new Failure(`The export broke off: ${records.length} of ${total} records arrived.`); };
 	const read = () => reader.read().catch(brokeOff);
-	let rest = '', told = 0;
+	let rest = '', told = performance.now();
 	for (let piece = await read(); !piece.done; piece = await read()) {
 		const lines = (rest + piece.value).split('\n');
 		rest = lines.pop();
 		for (const line of lines) records.push(share(JSON.parse(line)));
 		if (records.length > max) return tooMany(reader, records.length);
-		if (records.length >= told + PROGRESS) onProgress(told = records.length, total);
+		if (performance.now() - told < PROGRESS_MS) continue;
+		onProgress(records.length, total);
+		told = performance.now();
 	}
 	onProgress(records.length, total);
 	if (rest || !(records.length === total || Number.isNaN(total))) brokeOff();

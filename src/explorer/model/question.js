@@ -5,8 +5,6 @@ import {COLUMNS, FIRST_COLUMN} from './order.js';
 import {RANGES, isValue} from './ranges.js';
 import {isComing} from './select.js';
 
-export {select} from './select.js';
-
 /** The parameters of the API that filter as a facet does, by one value each. */
 const ASKED = {year: 'year', country: 'country', area: 'therapy_area'};
 /** The ranges that are filters of the API too. */

@@ -3,7 +3,7 @@ import {deadlinesOf, untilOf} from './deadlines.js';
 import {namesOfCity} from './cities.js';
 import {spelledOut, wordsOf} from './fold.js';
 import {FACETS, FORMATS, NONE, namesOf, regionOf} from './facets.js';
-import {SMALL, fitOf, monthsOf, namesForFit, statusesOf, termsOf} from './words.js';
+import {SMALL, monthsOf, statusesOf, termsOf} from './words.js';
 import {COLUMNS, Order} from './order.js';
 
 /** The texts in which words are found, and the links in whose names. */
@@ -56,9 +56,9 @@ export class Index {
 
 	/** Forgets all records. */
 	clear() {
-		[this.records, this.due, this.lastDays, this.names] = [[], [], [], []];
+		[this.records, this.due, this.lastDays] = [[], [], []];
 		this.slots = new Map();
-		[this.words, this.values, this.firsts] = [new Lists(), new Lists(), new Lists()];
+		[this.words, this.values, this.shorts, this.wholes] = [new Lists(), new Lists(), new Lists(), new Lists()];
 		this.vocabulary = [];
 		this.numbers = new Map();
 		this.texts = new Map();
@@ -81,7 +81,8 @@ export class Index {
 			this.lastDays.push(null);
 			this.slots.set(record.id, slot);
 			this.words.push(this.wordsOf(record));
-			this.firsts.push(this.firstsOf(record));
+			this.shorts.push(this.numbersOfName(record.abbv ?? ''));
+			this.wholes.push(this.numbersOfName(record.name ?? ''));
 			const values = [];
 			this.facets.forEach((facet, at) => {
 				const own = facet.valuesOf(record);
@@ -147,20 +148,31 @@ export class Index {
 		return (record, slot) => record && isMatch?.(slot);
 	}
 
-	/** The words with which the names of a record begin. A fitting name begins with one, so that few names are compared. */
-	firstsOf({name, abbv}) {
-		const whole = this.numbersOfText(name ?? ''), short = this.numbersOfText(abbv ?? '');
-		return [whole[0], short[0], whole.find(number => !SMALL.has(this.vocabulary[number]))].filter(number => number !== undefined);
+	/** The numbers of a name's words in their order, without those that spell it out. */
+	numbersOfName(name) {
+		const all = this.numbersOfText(name), spelled = spelledOut(name).length;
+		return spelled ? all.slice(0, -spelled) : all;
 	}
 
-	/** How well the names of some slots fit a text, as `fitOf` says, by slot. */
-	fitting(slots, wanted) {
-		const [first] = wanted.text.split(' '), [{word, also}] = wanted.words, fits = new Uint8Array(this.records.length).fill(3);
-		const begins = Uint8Array.from(this.vocabulary, known => known.startsWith(first) || known.startsWith(word) || known === also), {data, ends} = this.firsts;
-		for (const slot of slots) {
-			let isLike = 0;
-			for (let at = slot && ends[slot - 1]; at < ends[slot]; at++) isLike |= begins[data[at]];
-			if (isLike) fits[slot] = fitOf(this.names[slot] ??= namesForFit(this.records[slot]), wanted);
+	/**
+	 * How well the names of some slots fit a text, by slot: 0 for the short or whole name, 1 if each word begins a word of the name in
+	 * order, 2 for names that begin so, 3 for others.
+	 */
+	fitting(slots, {texts, words}) {
+		const last = texts.length - 1, exact = texts.map(text => this.numbers.get(text));
+		// Each word is compared when it is met first, and once.
+		const testOf = isLike => {
+			const seen = new Uint8Array(this.vocabulary.length);
+			return number => (seen[number] ||= isLike(this.vocabulary[number]) ? 2 : 1) === 2;
+		};
+		const begins = testOf(known => known.startsWith(texts[last])), likes = words.map(({word, also}) => testOf(known => known.startsWith(word) || known === also));
+		const small = new Set([...SMALL].map(word => this.numbers.get(word))), fits = new Uint8Array(this.records.length).fill(3);
+		for (const {data, ends} of [this.shorts, this.wholes]) for (const slot of slots) {
+			const from = slot && ends[slot - 1], size = ends[slot] - from, isBegun = size > last && begins(data[from + last]) && exact.every((number, at) => at === last || data[from + at] === number);
+			let met = 0;
+			for (let at = from; at < ends[slot] && met >= 0; at++) if (!small.has(data[at])) met = likes[met]?.(data[at]) ? met + 1 : -1;
+			const fit = isBegun && size === texts.length && data[from + last] === exact[last] ? 0 : met === words.length && data === this.wholes.data ? 1 : isBegun ? 2 : 3;
+			if (fit < fits[slot]) fits[slot] = fit;
 		}
 		return fits;
 	}

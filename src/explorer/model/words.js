@@ -41,22 +41,8 @@ export const termsOf = text => joinMonths(text).split(/\s+/).flatMap(typed => {
 	return wordsOf(typed).map(word => ({typed: typed.replace(/^-/, '').replace(/^m(\d{4})(\d\d)$/, '$2/$1'), word, also: alsoOf(word), isOut}));
 });
 
-/** The names by which a record's fit is found: {short, whole, words}. */
-export function namesForFit({name, abbv, year}) {
-	const short = wordsOf(abbv ?? '').join(' '), whole = wordsOf(name ?? '').join(' ');
-	return {short, whole, year: String(year ?? ''), words: whole.split(' ').filter(word => !SMALL.has(word))};
-}
-
-/** What a text asks of names, for `fitOf`; null for a text without words. */
+/** What a text asks of names: {texts, words}, all words but the year, and of those the words that names have in full; null for a text without words. */
 export function wantedOf(text) {
-	const words = termsOf(text).filter(({isOut, word}) => !isOut && !/^m\d{6}$/.test(word)), years = words.filter(({word}) => /^(20)?\d\d$/.test(word));
-	const plain = words.filter(one => !years.includes(one) && !SMALL.has(one.word));
-	return plain.length ? {text: words.filter(one => !years.includes(one)).map(({word}) => word).join(' '), words: plain} : null;
-}
-
-/** How well a record's names fit: 0 for its short or whole name, 1 if each word begins a word of the name in order, 2 for names that begin so, 3 for others. */
-export function fitOf({short, whole, words}, wanted) {
-	if (short === wanted.text || whole === wanted.text) return 0;
-	if (words.length === wanted.words.length && wanted.words.every(({word, also}, at) => words[at].startsWith(word) || words[at] === also)) return 1;
-	return whole.startsWith(wanted.text) || short.startsWith(wanted.text) ? 2 : 3;
+	const texts = termsOf(text).filter(({isOut, word}) => !isOut && !/^(m\d{6}|(20)?\d\d)$/.test(word)), words = texts.filter(({word}) => !SMALL.has(word));
+	return words.length ? {texts: texts.map(({word}) => word), words} : null;
 }

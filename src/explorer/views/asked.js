@@ -7,7 +7,7 @@ import {describe} from '../model/follower.js';
 import {shownDeadline, todayOf} from '../model/deadlines.js';
 import {addressWith, addressWithout, checksOf, hasKey, lostNames, lostOf, parse, withoutKeys} from '../model/question.js';
 import {nearest} from '../model/suggest.js';
-import {Answer, Table, count, link} from '../parts.js';
+import {Answer, Table, count, focusTitle, link} from '../parts.js';
 import {REGIONS} from '../regions.js';
 import {useSession} from '../session.js';
 import {columnsOf} from './columns.js';
@@ -64,7 +64,6 @@ const Meant = ({dataset, params, known}) => Object.keys(known).map(name => {
 });
 
 // A removed filter takes its focus with it.
-const focusTitle = () => document.querySelector('h1').focus();
 
 /** The filters of the address that the API does not have, each with a link that removes it. */
 const Lost = ({of}) => of.length > 0 && html`<p>The server cannot filter by these. The list shows more than they ask for:</p>

@@ -2,9 +2,9 @@
 import {html, useEffect, useMemo, useRef, useState} from '../preact.js';
 import {LEFT_NOTES, changeRows, fitsChoice, told} from '../model/changes.js';
 import {csv} from '../model/csv.js';
-import {FIRST_DAY, addDays, isDay, todayOf} from '../model/deadlines.js';
+import {FIRST_DAY, addDays, date, isDay, todayOf} from '../model/deadlines.js';
 import {isUnlicensed} from '../model/follower.js';
-import {Badge, Datasets, Fields, Segments, Status, Toggle, Unlicensed, clock, count, date, link, save, useWindowTitle} from '../parts.js';
+import {Badge, Datasets, Fields, Segments, Status, Toggle, Unlicensed, clock, count, focusTitle, link, save, useWindowTitle} from '../parts.js';
 import {useCopy, useSession} from '../session.js';
 import {shortName} from './columns.js';
 import {Print} from './files.js';
@@ -15,7 +15,7 @@ const SHOWN = 200;
 const PERIODS = [7, 30];
 
 /** The changes since the last visit, or since the page was opened. They are found again when the copy changes. */
-const useNews = ({log, copy, version}) => useMemo(() => log.since(log.visit ?? log.opened, copy.records, true), [log, copy, version]);
+export const useNews = ({log, copy, version}) => useMemo(() => log.since(log.visit ?? log.opened, copy.records, true), [log, copy, version]);
 
 const from = text => html`<del><span class="hidden">was </span>${text}</del> <span aria-hidden="true">→</span> `;
 const dateOrText = text => isDay(text) ? date(text) : text;
@@ -44,10 +44,7 @@ function KeepHere() {
 	const press = () => {
 		setBusy(true);
 		// The button goes. The focus moves to the title.
-		keepHere(key).then(() => {
-			setBusy(false);
-			document.querySelector('h1')?.focus();
-		});
+		keepHere(key).then(() => setBusy(false)).then(focusTitle);
 	};
 	return html`<p><button disabled=${busy} onClick=${press} aria-describedby="who">Keep the key and the records on this computer</button></p>
 		<p id="who" class="soft">Then the page remembers old values, opens at once, and needs no key. ${WHO}</p>`;

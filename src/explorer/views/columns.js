@@ -1,8 +1,8 @@
 // The columns of lists: one fact in each.
 import {html} from '../preact.js';
-import {byMonth, daysBetween, lastDayOf} from '../model/deadlines.js';
+import {byMonth, date, daysBetween, lastDayOf} from '../model/deadlines.js';
 import {fraction} from '../model/json.js';
-import {Badge, Status, Table, date, inDays, link, texts} from '../parts.js';
+import {Badge, Status, Table, inDays, link, texts} from '../parts.js';
 
 /** The days of a row's line, from today. */
 const AXIS = 420;

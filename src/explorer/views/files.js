@@ -2,10 +2,11 @@
 import {html, useEffect, useMemo, useRef, useState} from '../preact.js';
 import {calendar, eventsOf} from '../model/calendar.js';
 import {csv} from '../model/csv.js';
-import {todayOf} from '../model/deadlines.js';
+import {date, todayOf} from '../model/deadlines.js';
 import {fileName, filesOf} from '../model/files.js';
 import {format, parse, titleOf} from '../model/question.js';
-import {Copy, Menu, count, date, save} from '../parts.js';
+import {xlsx} from '../model/xlsx.js';
+import {Copy, Menu, count, save} from '../parts.js';
 import {undatedWords} from './undated.js';
 
 /** The most of a name on paper, in characters. */
@@ -63,15 +64,17 @@ export function AddToCalendar({record}) {
 }
 
 /** The menu of a view's files, its address, and its print. `size` says how much is printed; `undated` are deadlines that no calendar has. */
-export function Files({question, found, day, size, undated}) {
+export const Files = props => html`<${Menu} name="Export"><${Sheet} ...${props} /><//>`;
+
+/** The open menu: only then the dates are counted. */
+function Sheet({question, found, day, size, undated}) {
 	const {counts, events, rows} = useMemo(() => filesOf(question, found, day), [question, found, day]);
 	const file = (title, size, end, type, text, isEmpty) => html`<button class="quiet" disabled=${isEmpty} onClick=${() => saveText(fileName(question, day, end), type, text())}>${title} (${size})<span class="hidden"> file of this view</span></button>`;
-	return html`<${Menu} name="Export">
-		${question.dataset === 'conferences' && file('Calendar', count(counts.events, 'date'), 'ics', 'text/calendar', () => calendar(events(), {days: reminder, name: titleOf(question)}), !counts.events)}
+	return html`${question.dataset === 'conferences' && file('Calendar', count(counts.events, 'date'), 'ics', 'text/calendar', () => calendar(events(), {days: reminder, name: titleOf(question)}), !counts.events)}
 		${question.dataset === 'conferences' && html`<${Reminder} />`}
 		${undated.length > 0 && html`<p class="soft">${undatedWords(undated)}</p>`}
-		${file('Excel', count(counts.rows, 'row'), 'xlsx', 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet', async () => (await import('../model/xlsx.js')).xlsx(rows()))}
+		${file('Excel', count(counts.rows, 'row'), 'xlsx', 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet', () => xlsx(rows()))}
 		${file('CSV', count(counts.rows, 'row'), 'csv', 'text/csv', () => csv(rows()))}
 		${file('CSV with ;', count(counts.rows, 'row'), 'csv', 'text/csv', () => csv(rows(), ';'))}
-		<${Copy} text=${new URL(format(question), location.href).href}>Copy link<//><${Print} size=${size} /><//>`;
+		<${Copy} text=${new URL(format(question), location.href).href}>Copy link<//><${Print} size=${size} />`;
 }

@@ -1,24 +1,25 @@
 // The header: the views, the state of the copy, and a menu of what is the reader's own.
-import {html, useMemo, useState} from '../preact.js';
+import {html, useState} from '../preact.js';
 import {keptKeys} from '../keep.js';
 import {describe} from '../model/follower.js';
-import {areEmpty} from '../model/lists.js';
+import {DATASETS, areEmpty} from '../model/lists.js';
 import {Menu, Segments, count, link} from '../parts.js';
-import {inTab, useCopy, useSession} from '../session.js';
+import {inTab, keepInTab, useCopy, useSession} from '../session.js';
 import {allLists} from '../shortlist.js';
+import {useNews} from './changes.js';
 import {nameOf} from './key.js';
-import {useStars} from './shortlist.js';
+import {useLists, useStars} from './shortlist.js';
 
 const NAV = [['conferences', 'Conferences'], ['journals', 'Journals'], ['changes', 'Changes'], ['lists', 'Lists']];
 const ROWS = 'medfeed-rows';
 
 /** The dataset that a path names; '' if it names none. */
-export const datasetOf = path => path.find(part => ['conferences', 'journals'].includes(part)) ?? '';
+export const datasetOf = path => path.find(part => DATASETS.includes(part)) ?? '';
 
 /** Sets how high the rows of lists are: `compact` or `comfortable`. */
 const setRows = rows => {
 	document.documentElement.dataset.rows = rows;
-	inTab(storage => storage.setItem(ROWS, rows));
+	keepInTab(ROWS, rows);
 };
 document.documentElement.dataset.rows = inTab(storage => storage.getItem(ROWS)) ?? 'compact';
 
@@ -30,7 +31,7 @@ const State = ({dataset}) => html`<${Standing} kept=${useCopy(dataset)} />`;
 
 /** The number of changes since the last visit, or since the page was opened. */
 function News({dataset}) {
-	const {log, copy, version} = useCopy(dataset), {length} = useMemo(() => log.since(log.visit ?? log.opened, copy.records, true), [log, copy, version]);
+	const kept = useCopy(dataset), {log} = kept, {length} = useNews(kept);
 	return length > 0 && html` <span class="count" title=${`${count(length, 'change')} ${log.visit ? 'since your last visit' : 'since you opened this'}`}>${length.toLocaleString('en')}</span>`;
 }
 
@@ -48,8 +49,7 @@ function Own({demo, onForget, onForgetAll, onReplace}) {
 		setRows(rows);
 		choose(rows);
 	};
-	useStars('conferences');
-	const lists = areEmpty(allLists()) ? '' : ' and lists';
+	const lists = areEmpty(useLists()) ? '' : ' and lists';
 	return html`<${Menu} onOpen=${() => { if (keepHere) keptKeys().then(setAll); }} name=${isDemo ? demo.licenses.find(license => license.key === key).name : keep?.get('title') || html`Key <code>…${key.slice(-4)}</code>`}>
 		<${Segments} label="Rows" value=${rows} options=${[['compact', 'Compact rows'], ['comfortable', 'Comfortable']]} onChange=${change} />
 		${demo && html`<a href="#/">Side by side</a>`}<a href="#/lists">Lists and notes</a><a href="#/help">Help</a><a href="#/developers">For developers</a><a href="docs">Documentation</a>

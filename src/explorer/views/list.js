@@ -1,14 +1,15 @@
 // The list of a dataset: one question, answered from the page's copy.
 import {html, useEffect, useMemo, useRef, useState} from '../preact.js';
 import {target} from '../api.js';
-import {shownDeadline, todayOf} from '../model/deadlines.js';
+import {date, shownDeadline, todayOf} from '../model/deadlines.js';
 import {describe, isElsewhere, isUnlicensed, usesCopy} from '../model/follower.js';
 import {firstQuestion, hasKey, isNarrowed, parse, placeOf, requestOf, titleOf, toggleComing, unknownOf} from '../model/question.js';
 import {isReversed} from '../model/ranges.js';
 import {periodOf, select} from '../model/select.js';
 import {meantBy} from '../model/suggest.js';
-import {Curl, DATASETS, Legend, Segments, Table, Unlicensed, count, date, later, link, useWindowTitle} from '../parts.js';
+import {Curl, DATASETS, Legend, Segments, Table, Unlicensed, count, link, useWindowTitle} from '../parts.js';
 import {useCopy} from '../session.js';
+import {Asked} from './asked.js';
 import {Deadlines, columnsOf} from './columns.js';
 import {Files, usePrinting} from './files.js';
 import {Chosen, Filters, chosenOf} from './filters.js';
@@ -18,7 +19,6 @@ import {leave} from './way.js';
 import {Undated, undatedOf} from './undated.js';
 import {Year} from './year.js';
 
-const Asked = later(() => import('./asked.js'), 'Asked');
 const SHOWN = 50;
 /** The most rows on paper. More would stop the browser for minutes. */
 const MAX_PRINTED = 5000;

@@ -1,21 +1,15 @@
 // The reader's lists: their records with notes, in their order, and lists that others shared.
-import {html, useEffect, useRef, useState} from '../preact.js';
-import {shownDeadline, todayOf} from '../model/deadlines.js';
+import {html, useRef, useState} from '../preact.js';
+import {date, shownDeadline, todayOf} from '../model/deadlines.js';
 import {isUnlicensed} from '../model/follower.js';
 import {Failure} from '../model/load.js';
 import {DATASETS, MAX_FILE, added, fileOf, fromFile, fromLink, isEmpty, linkOf, listOf, moved, named, removed, withNote} from '../model/lists.js';
-import {Copy, DATASETS as NAMES, Status, Title, count, date, link, save, useWindowTitle} from '../parts.js';
+import {Copy, DATASETS as NAMES, Status, Title, count, link, save, useWindowTitle} from '../parts.js';
 import {useCopy} from '../session.js';
-import {allLists, setLists, setStars, starsOf, subscribe} from '../shortlist.js';
+import {allLists, setLists, setStars, starsOf} from '../shortlist.js';
 import {shortName} from './columns.js';
 import {Print} from './files.js';
-
-/** The lists, which the view follows. */
-function useLists() {
-	const [, draw] = useState(0);
-	useEffect(() => subscribe(() => draw(turn => turn + 1)), []);
-	return allLists();
-}
+import {useLists} from './shortlist.js';
 
 /** How many records of a list the license shows, and which. */
 function useShown(list, dataset) {

@@ -1,8 +1,8 @@
 // One record, and a few side by side.
 import {html, useMemo, useState} from '../preact.js';
 import {target, useAsk} from '../api.js';
-import {Answer, Copy, Curl, DATASETS, Out, Problem, Status, Table, Title, Toggle, Unlicensed, count, date, link, texts} from '../parts.js';
-import {STATUS, todayOf} from '../model/deadlines.js';
+import {Answer, Copy, Curl, DATASETS, Out, Problem, Status, Table, Title, Toggle, Unlicensed, count, link, texts} from '../parts.js';
+import {STATUS, date, todayOf} from '../model/deadlines.js';
 import {FORMATS} from '../model/facets.js';
 import {isUnlicensed, usesCopy} from '../model/follower.js';
 import {jsonOf} from '../model/json.js';

@@ -2,7 +2,7 @@
 import {html, useEffect, useRef, useState} from '../preact.js';
 import {firstQuestion} from '../model/question.js';
 import {count} from '../parts.js';
-import {isStarred, setStars, starsOf, subscribe} from '../shortlist.js';
+import {allLists, isStarred, setStars, starsOf, subscribe} from '../shortlist.js';
 
 /** The most records that stand side by side. */
 export const MAX_COMPARED = 4;
@@ -13,12 +13,15 @@ export const compareLink = (dataset, ids) => `#/compare/${dataset}?ids=${ids.sli
 /** The link to records side by side, if there are some: the first ones. */
 export const CompareLink = ({dataset, ids}) => ids.length > 1 && html`<a href=${compareLink(dataset, ids)}>Compare ${ids.length > MAX_COMPARED ? `${MAX_COMPARED} of ${ids.length.toLocaleString('en')} ` : ''}side by side</a>`;
 
-/** The ids of a dataset's starred records. The view is drawn again when they change. */
-export function useStars(dataset) {
+/** The reader's lists. The view is drawn again when they change. */
+export function useLists() {
 	const [, draw] = useState(0);
 	useEffect(() => subscribe(() => draw(turn => turn + 1)), []);
-	return starsOf(dataset);
+	return allLists();
 }
+
+/** The ids of a dataset's starred records, which the view follows too. */
+export const useStars = dataset => useLists() && starsOf(dataset);
 
 /** A button that stars a record. It alone is drawn again when its star changes. */
 export function Star({dataset, record: {id, name, year}, children}) {

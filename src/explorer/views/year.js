@@ -34,7 +34,7 @@ function countsOf(index, question, found, today) {
 	return counts;
 }
 
-const nameOf = (month, style) => new Date(month).toLocaleDateString('en-GB', {...style, timeZone: 'UTC'});
+const [short, long] = ['short', 'long'].map(month => new Intl.DateTimeFormat('en-GB', {month, ...month === 'long' && {year: 'numeric'}, timeZone: 'UTC'}));
 
 /** The period that a question asks for, as the choices name it: days, a month, '' for any; null for another period. */
 export function periodName({within, ranges: {due_from, due_to}}, today) {
@@ -45,21 +45,21 @@ export function periodName({within, ranges: {due_from, due_to}}, today) {
 
 /** The choice of a period: any, the next days, or a month of the year, each with a bar of its deadlines. */
 export function Year({index, question, found, day, onChange}) {
-	const [counts, setCounts] = useState(null), months = monthsFrom(day), name = periodName(question, day);
+	const [counts, setCounts] = useState(null), months = monthsFrom(day), chosen = periodName(question, day);
 	useEffect(() => {
 		const timer = setTimeout(() => setCounts(countsOf(index, question, found, day)), counts ? PAUSE_MS : 0);
 		return () => clearTimeout(timer);
 	}, [found]);
 	const most = Math.max(1, ...months.map(({month}) => counts?.get(month) ?? 0));
-	const choose = (own, ...period) => onChange(own === name ? within(question, null) : within(question, ...period));
-	const stop = name ?? '';
+	const choose = (own, ...period) => onChange(own === chosen ? within(question, null) : within(question, ...period));
+	const stop = chosen ?? '';
 	return html`<div class="strip" role="radiogroup" aria-label="Deadline" onKeyDown=${rove}>
 		<span class="label" aria-hidden="true">Deadline</span>
-		<div class="segments"><${Choice} on=${name === ''} isStop=${stop === ''} onChoose=${() => onChange(within(question, null))}>Any<//>
-			${PERIODS.map(days => html`<${Choice} on=${name === days} isStop=${stop === days} onChoose=${() => choose(days, days)}>${days}<span class="unit"> days</span><//>`)}</div>
+		<div class="segments"><${Choice} on=${chosen === ''} isStop=${stop === ''} onChoose=${() => onChange(within(question, null))}>Any<//>
+			${PERIODS.map(days => html`<${Choice} on=${chosen === days} isStop=${stop === days} onChoose=${() => choose(days, days)}>${days}<span class="unit"> days</span><//>`)}</div>
 		<div class="year">${months.map(({month, from, to}) => {
-			const size = counts?.get(month) ?? 0, short = nameOf(month, {month: 'short'}), long = `${nameOf(month, {month: 'long', year: 'numeric'})}: ${count(size, 'deadline')}`;
-			return html`<${Choice} class="bar" on=${name === month} isStop=${stop === month} onChoose=${() => choose(month, null, from, to)} title=${long} aria-label=${long}>
-				<span class="size" style=${{'--size': size / most}}></span><span class="month">${short[0]}<span class="rest">${short.slice(1, 3)}${month.endsWith('-01') && ` ’${month.slice(2, 4)}`}</span></span><//>`;
+			const size = counts?.get(month) ?? 0, name = short.format(new Date(month)), words = `${long.format(new Date(month))}: ${count(size, 'deadline')}`;
+			return html`<${Choice} class="bar" on=${chosen === month} isStop=${stop === month} onChoose=${() => choose(month, null, from, to)} title=${words} aria-label=${words}>
+				<span class="size" style=${{'--size': size / most}}></span><span class="month">${name[0]}<span class="rest">${name.slice(1, 3)}${month.endsWith('-01') && ` ’${month.slice(2, 4)}`}</span></span><//>`;
 		})}</div></div>`;
 }

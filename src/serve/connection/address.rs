@@ -161,8 +161,10 @@ fn read_address(text: &[u8]) -> Option<IpAddr> {
 fn is_port(text: &str) -> bool {
     match text.strip_prefix('_') {
         Some(hidden) => {
-            let known = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-            !hidden.is_empty() && hidden.bytes().all(known)
+            !hidden.is_empty()
+                && hidden
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
         }
         None => (1..=5).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit()),
     }

@@ -2,7 +2,7 @@
 //! thread, under a permit.
 //!
 //! Slow work never delays fast responses. The threads that serve connections, one per processor, each have their own
-//! runtime (`serve/connection/listen.rs`), and they never block. One function answers a request: `Dispatcher::answer`.
+//! runtime (`serve/connection/resources.rs`), and they never block. One function answers a request: `Dispatcher::answer`.
 //!
 //! 1. `Service::check` checks the request. A cached response ends here, and so does an empty page of a feed that needs
 //!    only memory.
@@ -14,7 +14,7 @@
 //! 4. The job takes a permit (`serve/connection/permits.rs`): to read, or to build an export. Each kind has few
 //!    permits.
 //! 5. The handler runs once, on a thread that may block. The permit is held until that thread is free.
-//! 6. The response is cached. The key and the license are checked again (`Service::is_still_admitted`), since any of
+//! 6. The response is cached. The key and the license are checked again (`Service::confirm_admission`), since any of
 //!    these steps may have waited. If one has changed, the request starts again at step 1, but is not counted again.
 //! 7. The response is finished.
 //!
@@ -30,11 +30,10 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use crate::api::answers::AnswerResult;
-use crate::api::exchange::Exchange;
-use crate::api::job::{Job, PermitKind};
+use crate::api::handlers::{Job, PermitKind};
 use crate::api::problem::Problem;
 use crate::api::service::CheckedRequest;
-use crate::api::{Request, Response, Service};
+use crate::api::{Exchange, Request, Response, Service};
 use crate::serve::connection::limits::Connection;
 use crate::serve::connection::long_polls;
 use crate::serve::connection::permits::Permits;
@@ -44,7 +43,7 @@ use crate::serve::connection::permits::Permits;
 pub struct Dispatcher {
     /// The service that it answers with.
     pub service: Arc<Service>,
-    permits: Permits,
+    pub(super) permits: Permits,
     /// The runtime of the blocking threads. All connections share a few, since the allocator keeps a heap per thread.
     blocking: Handle,
 }
@@ -76,7 +75,7 @@ impl Dispatcher {
                 Ok(CheckedRequest::Passed(job, permit)) => {
                     let built = Box::pin(self.build(&exchange, job, permit)).await;
                     // It may have waited for a permit, or for another request. Its key may be revoked meanwhile.
-                    if !service.is_still_admitted(&exchange) {
+                    if !service.confirm_admission(&exchange) {
                         exchange.recheck();
                         checked = service.check(&mut exchange);
                         continue;
@@ -94,21 +93,12 @@ impl Dispatcher {
                 }
                 Err(problem) => Err(problem),
             };
-            let Some((interest, until)) = exchange.interest(&answer) else {
+            let Some(interest) = exchange.interest(&answer) else {
                 return service.finish(&exchange, answer);
             };
             drop(answer);
-            let polls = &self.permits.long_polls;
-            Box::pin(long_polls::wait(
-                polls,
-                service,
-                &mut exchange,
-                interest,
-                until,
-                connection,
-                closing,
-            ))
-            .await;
+            let polled = long_polls::wait(self, &mut exchange, interest, connection, closing);
+            Box::pin(polled).await;
             checked = service.check(&mut exchange);
         }
     }

@@ -174,40 +174,48 @@ impl Connection {
         }
     }
 
-    /// Goes from one phase to another if the connection is in the first one. Returns whether it was.
-    fn pass(&self, from: Phase, to: Phase) -> bool {
+    /// Goes from one phase to another. Returns false, and does nothing, if the connection is in none of the first one:
+    /// it may have been closed in the meantime.
+    fn pass_if(&self, from: Phase, to: Phase) -> bool {
         let mut state = self.state.lock();
-        let passes = state.phase == from;
-        if passes {
-            state.phase = to;
-            state.since = Instant::now();
+        if state.phase != from {
+            return false;
         }
-        passes
+        state.phase = to;
+        state.since = Instant::now();
+        true
+    }
+
+    /// Leaves the phase of answering, in which a connection is never closed. `owner` is the key of the request.
+    fn leave_answer(&self, to: Phase, owner: Option<KeyHash>) {
+        let mut state = self.state.lock();
+        debug_assert_eq!(state.phase, Phase::Answering, "no request is answered");
+        state.phase = to;
+        state.since = Instant::now();
+        if let Some(key) = owner {
+            state.owner = Some(Owner::Key(key));
+        }
     }
 
     /// Notes that a request is complete. Returns false if the connection was closed before; the request then gets no
     /// response.
     pub fn start_answer(&self) -> bool {
-        self.pass(Phase::AwaitingRequest, Phase::Answering)
+        self.pass_if(Phase::AwaitingRequest, Phase::Answering)
     }
 
     /// Notes that the request of a key begins to wait for a change.
     pub fn start_long_poll(&self, key: KeyHash) {
-        self.state.lock().owner = Some(Owner::Key(key));
-        self.pass(Phase::Answering, Phase::LongPolling);
+        self.leave_answer(Phase::LongPolling, Some(key));
     }
 
-    /// Notes that the request no longer waits.
+    /// Notes that the request no longer waits. Does nothing if the connection was closed: it is then being answered.
     pub fn finish_long_poll(&self) {
-        self.pass(Phase::LongPolling, Phase::Answering);
+        self.pass_if(Phase::LongPolling, Phase::Answering);
     }
 
     /// Notes that the response is ready to be sent, and the key of the request if it is usable.
     pub fn finish_answer(&self, key: Option<KeyHash>) {
-        if let Some(key) = key {
-            self.state.lock().owner = Some(Owner::Key(key));
-        }
-        self.pass(Phase::Answering, Phase::Sending);
+        self.leave_answer(Phase::Sending, key);
     }
 
     /// Notes sent bytes of a response.
@@ -218,9 +226,9 @@ impl Connection {
             Instant::now().min(state.since + Duration::from_secs_f64(f64::from(bytes) / GOOD_RATE));
     }
 
-    /// Notes that the response is sent.
+    /// Notes that the response is sent. Does nothing if none was being sent: hyper also flushes at other times.
     pub fn finish_sending(&self) {
-        self.pass(Phase::Sending, Phase::AwaitingRequest);
+        self.pass_if(Phase::Sending, Phase::AwaitingRequest);
     }
 
     /// Whether a request is being answered, or its response is being sent.
@@ -258,14 +266,19 @@ impl Connection {
 
     /// Closes the connection. A long poll is answered first.
     fn close(&self, state: &mut State, cause: CloseCause) {
-        let (reason, phase, notify) = match state.phase {
-            Phase::LongPolling => (CloseReason::Waiting, Phase::Answering, &self.woken),
-            Phase::Sending => (CloseReason::Slow, Phase::Closed, &self.closed),
-            _ => (CloseReason::Idle, Phase::Closed, &self.closed),
+        let reason = match state.phase {
+            Phase::LongPolling => CloseReason::Waiting,
+            Phase::Sending => CloseReason::Slow,
+            _ => CloseReason::Idle,
         };
-        state.phase = phase;
         state.closed = Some((reason, cause));
-        notify.notify_one();
+        if reason == CloseReason::Waiting {
+            state.phase = Phase::Answering;
+            self.woken.notify_one();
+        } else {
+            state.phase = Phase::Closed;
+            self.closed.notify_one();
+        }
     }
 }
 
@@ -281,15 +294,15 @@ impl State {
         let count = counts.get(&self.owner).copied().unwrap_or_default();
         let waited = self.since.elapsed();
         let has_key = matches!(self.owner, Some(Owner::Key(_)));
-        let (is_long_poll, grace) = match self.phase {
+        let grace = match self.phase {
             Phase::Answering | Phase::Closed => return None,
-            Phase::LongPolling => (true, long_poll_grace),
-            Phase::AwaitingRequest | Phase::Sending => (false, GRACE),
+            Phase::LongPolling => long_poll_grace,
+            Phase::AwaitingRequest | Phase::Sending => GRACE,
         };
         let is_in_grace = waited < grace;
         let is_of_crowd = !has_key && count > own.max(1);
         let order = (
-            is_long_poll,
+            self.phase == Phase::LongPolling,
             has_key,
             is_in_grace,
             Reverse(count),

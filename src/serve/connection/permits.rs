@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use crate::api::Problem;
-use crate::api::job::PermitKind;
+use crate::api::handlers::PermitKind;
 use crate::serve::connection::limits::Limits;
 
 /// Concurrent polls of the file: one serves all waiting requests, and one more those that came after it began.
@@ -133,11 +133,10 @@ impl KeyedPermits {
         keys.retain(|_, permits| {
             Arc::strong_count(permits) > 1 || permits.available_permits() < self.per_key
         });
-        let new = || Arc::new(Semaphore::new(self.per_key));
-        [
-            Arc::clone(keys.entry(key_id.to_owned()).or_insert_with(new)),
-            Arc::clone(&self.all),
-        ]
+        let own = keys
+            .entry(key_id.to_owned())
+            .or_insert_with(|| Arc::new(Semaphore::new(self.per_key)));
+        [Arc::clone(own), Arc::clone(&self.all)]
     }
 
     /// Takes the permits of a request; `None` if it must wait.

@@ -26,8 +26,9 @@ use crate::serve::connection::http::{ServerContext, serve_connection};
 use crate::serve::connection::limits::{
     ADMISSION_RETRY, Connection, Connections, Full, Limits, Slot,
 };
-use crate::serve::connection::listen::{Workers, drop_new, prepare};
+use crate::serve::connection::listen::{drop_new, prepare};
 use crate::serve::connection::permits::Permits;
+use crate::serve::connection::resources::Workers;
 use crate::serve::connection::tls::Tls;
 
 /// The pause after a failure to accept, such as too many open files. In the meantime a connection ends.
@@ -66,16 +67,13 @@ impl Server {
             tls,
         });
         let (close, closing) = watch::channel(false);
-        let slots = Connections::new(limits);
-        let workers = Workers::start()?;
-        let connections = JoinSet::new();
         let mut acceptor = Acceptor {
             accepted: None,
             shared,
-            slots,
+            slots: Connections::new(limits),
             closing,
-            workers,
-            connections,
+            workers: Workers::start()?,
+            connections: JoinSet::new(),
         };
         let slots = Arc::clone(&acceptor.slots);
         tokio::select! {

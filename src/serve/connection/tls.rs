@@ -42,17 +42,13 @@ impl Tls {
     pub fn load(certificate: PathBuf, key: PathBuf) -> Result<Tls, String> {
         let stamp = stamp(&certificate, &key);
         let (config, validity) = load_config(&certificate, &key)?;
-        let config = ArcSwap::from_pointee(config);
-        let stamp = Mutex::new(stamp);
-        let expires_at = AtomicI64::new(0);
-        let is_reload_failed = AtomicBool::new(false);
         let tls = Tls {
             certificate,
             key,
-            config,
-            stamp,
-            expires_at,
-            is_reload_failed,
+            config: ArcSwap::from_pointee(config),
+            stamp: Mutex::new(stamp),
+            expires_at: AtomicI64::new(0),
+            is_reload_failed: AtomicBool::new(false),
         };
         tls.note_validity(validity);
         Ok(tls)
@@ -170,9 +166,11 @@ fn load_config(certificate: &Path, key: &Path) -> Result<(ServerConfig, Option<V
                 "{error}; supported are keys for RSA with 2048 to 4096 bits, ECDSA on P-256 and P-384 (not P-521), and Ed25519"
             ),
         };
-        let certificate = certificate.display();
-        let key = key.display();
-        format!("the certificate {certificate} and the key {key} cannot be used together: {reason}")
+        format!(
+            "the certificate {} and the key {} cannot be used together: {reason}",
+            certificate.display(),
+            key.display()
+        )
     })?;
     Ok((config, validity))
 }

@@ -34,7 +34,8 @@ impl Probe {
             Some(file) => ("https", tls::trust_exactly(file)),
             None => ("http", tls::trust_nothing()),
         };
-        let (tls, url) = (tls?, format!("{scheme}://{address}{}", self.path));
+        let tls = tls?;
+        let url = format!("{scheme}://{address}{}", self.path);
         let failed = |error: &(dyn std::error::Error + 'static), is_late: bool| match (
             tls::tls_error_in(error),
             &self.certificate,

@@ -281,11 +281,9 @@ fn add_feeds(all: &mut Registrar, usage: &Usage, newest: &Snapshot) {
             let Some(lag_s) = seen.lag_s(*dataset, key, newest, now) else {
                 continue;
             };
-            let license_name = key.license_name.clone();
-            let key = key.id.clone();
             let labels = FeedLabels {
-                license: license_name,
-                key,
+                license: key.license_name.clone(),
+                key: key.id.clone(),
                 dataset: dataset.as_str(),
             };
             positions.get_or_create(&labels).set(seen.position);

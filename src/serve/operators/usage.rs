@@ -77,8 +77,9 @@ impl FeedSeen {
         now: Timestamp,
     ) -> Option<u64> {
         let view = View::open(newest, newest.find_license(key.license)?, dataset).ok()?;
-        let since = if self.is_of_history(newest) {
-            let (newest_seq, newest_at) = view.newest().ok()?;
+        let since = if self.find_in_history(newest) {
+            let newest_seq = view.witness().ok()?.seq;
+            let newest_at = view.commit_of(newest_seq).ok()?.time;
             // An entry that is not noted yet: its commit is new.
             let new = (newest_seq > self.witness.seq).then_some(newest_at);
             self.behind_since.or(new)
@@ -91,8 +92,8 @@ impl FeedSeen {
         }))
     }
 
-    /// Whether the history contains the state that a key has.
-    fn is_of_history(&self, newest: &Snapshot) -> bool {
+    /// Searches the history for the witness that a key has. Returns false if it is not there.
+    fn find_in_history(&self, newest: &Snapshot) -> bool {
         let Witness { seq, lineage } = self.witness;
         newest.holds(seq, &lineage).unwrap_or(false)
     }
@@ -112,7 +113,7 @@ impl FeedSeen {
         newest: &Snapshot,
     ) -> Option<Timestamp> {
         let view = View::open(newest, newest.find_license(key.license)?, dataset).ok()?;
-        if !self.is_of_history(newest) {
+        if !self.find_in_history(newest) {
             return self.find_restore(newest);
         }
         let entry = view

@@ -42,11 +42,9 @@ impl ReplicaThread {
         poll: Duration,
         file: Arc<dyn SnapshotSource>,
     ) -> io::Result<(Arc<ReplicaThread>, BackgroundTask)> {
-        let url = replica.log().url();
-        let status = Arc::clone(replica.status());
         let thread = Arc::new(ReplicaThread {
-            url,
-            status,
+            url: replica.log().url(),
+            status: Arc::clone(replica.status()),
             polls: Mutex::default(),
             changed: Condvar::new(),
         });
@@ -75,11 +73,11 @@ impl ReplicaThread {
     /// response may come from the old state and its keys. A whole state can have the seq of the state that it replaces.
     fn load_newest(&self, file: &dyn SnapshotSource) {
         let Head { seq, lineage } = self.status.progress().head;
-        let has_head = || file.newest().holds(seq, &lineage).unwrap_or(false);
-        if !has_head() {
+        let holds_head = || file.newest().holds(seq, &lineage).unwrap_or(false);
+        if !holds_head() {
             file.catch_up(Instant::now(), &|_| false);
         }
-        if has_head() {
+        if holds_head() {
             self.status.note_end_loaded();
         }
     }

@@ -358,8 +358,11 @@ impl SnapshotSource for Watcher {
             .saturating_duration_since(Instant::now())
             .min(REQUEST_TIMEOUT);
         // The thread polls regularly, so invalid keys cause no additional polls.
-        let is_earlier = |last: &mut Option<Instant>| last.is_none_or(|last| last < since);
-        let waited = changed.wait_while_for(&mut last, is_earlier, timeout);
+        let waited = changed.wait_while_for(
+            &mut last,
+            |last| last.is_none_or(|last| last < since),
+            timeout,
+        );
         !waited.timed_out() && self.polled.load(Ordering::Relaxed)
     }
 

@@ -33,7 +33,7 @@
 //!
 //! *Derived* rows can be rebuilt from *source* rows. In a record's JSON, the ids of organizations and tags are source;
 //! their other fields are derived. *History* is stored nowhere else: tombstones, and the seqs at which records entered
-//! a license. Rows of `feed_entries` and `feed_records` have no hash. The row of the feed in `feeds` has their digest.
+//! a license. Rows of `feed_entries` and `feed_records` have no hash. The row of the feed has their sum.
 
 use redb::{TableDefinition, TableHandle, Value};
 

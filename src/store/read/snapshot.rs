@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::model::{
     Curated, Dataset, FeedId, Id, KeyHash, KeyRecord, License, LicenseId, PerDataset, RecordFields,
-    References, Timestamp,
+    References, Timestamp, Witness,
 };
 use crate::store::error::opaque_debug;
 use crate::store::format::feed::FeedSum;
@@ -30,7 +30,7 @@ pub struct Snapshot {
     secret: [u8; 32],
     licenses: HashMap<LicenseId, Arc<License>>,
     /// The witnesses of licenses that could be read when the state was opened.
-    witnesses: HashMap<(LicenseId, Dataset), CommitPoint>,
+    witnesses: HashMap<(LicenseId, Dataset), Witness>,
     keys: HashMap<KeyHash, Arc<KeyRecord>>,
     pub(in crate::store) feeds: HashMap<FeedId, FeedSum>,
     references: OnceLock<Arc<References>>,
@@ -151,10 +151,10 @@ impl Snapshot {
                     continue;
                 };
                 let find = || panics::guard(|| self.commit_of(seq)).ok();
-                let commit = *commits.entry(seq).or_insert_with(find);
-                witnesses.extend(
-                    commit.map(|commit| ((license.id, dataset), CommitPoint { seq, ..commit })),
-                );
+                if let Some(commit) = *commits.entry(seq).or_insert_with(find) {
+                    let lineage = commit.lineage;
+                    witnesses.insert((license.id, dataset), Witness { seq, lineage });
+                }
             }
         }
         self.witnesses = witnesses;
@@ -349,24 +349,22 @@ impl Snapshot {
     }
 
     /// The witness of a license in a dataset: the newest entry or the scope change, whichever is later.
-    /// `seq` is the seq of that entry or change, not the last one of its commit.
+    /// Its seq is that of the entry or change, not the last one of its commit.
     pub(crate) fn witness(
         &self,
         license: &License,
         dataset: Dataset,
-    ) -> Result<CommitPoint, StoreError> {
+    ) -> Result<Witness, StoreError> {
         if let Some(witness) = self.known_witness(license, dataset) {
             return Ok(witness);
         }
         let seq = self.witness_seq(license, dataset)?;
-        Ok(CommitPoint {
-            seq,
-            ..self.commit_of(seq)?
-        })
+        let lineage = self.commit_of(seq)?.lineage;
+        Ok(Witness { seq, lineage })
     }
 
     /// The witness, if it could be read when the state was opened.
-    pub(crate) fn known_witness(&self, license: &License, dataset: Dataset) -> Option<CommitPoint> {
+    pub(crate) fn known_witness(&self, license: &License, dataset: Dataset) -> Option<Witness> {
         self.witnesses.get(&(license.id, dataset)).copied()
     }
 

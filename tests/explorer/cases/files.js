@@ -134,7 +134,7 @@ export const cases = [
 		const ask = (dataset, records, given) => {
 			const index = new model.search.Index(dataset), question = {...model.question.firstQuestion(dataset), ...given};
 			index.add(records);
-			const found = model.question.select(index, question, '2027-01-01'), files = filesOf(question, found, '2027-01-01');
+			const found = model.select.select(index, question, '2027-01-01'), files = filesOf(question, found, '2027-01-01');
 			is(files.counts, {events: files.events().length, rows: files.rows().length}, `the counts of ${records[0].name}`);
 			return [files.events().length, files.rows().length, found.total, found.past];
 		};

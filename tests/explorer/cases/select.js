@@ -19,7 +19,7 @@ function answer(model, given) {
 	model.facets.setRegions(REGIONS);
 	const index = new model.search.Index('conferences');
 	index.add(CONFERENCES);
-	const found = model.question.select(index, {...model.question.firstQuestion('conferences'), sort: 'name', ...given}, TODAY);
+	const found = model.select.select(index, {...model.question.firstQuestion('conferences'), sort: 'name', ...given}, TODAY);
 	return {...found, names: found.records.map(record => record.name.split(' ')[0]).join(' ')};
 }
 const counts = ({facets}, name) => facets.find(facet => facet.name === name).values.map(({value, count, chosen}) => `${value || '?'} ${count}${chosen ? '!' : ''}`).join(', ');
@@ -54,7 +54,7 @@ export const cases = [
 			...['One', 'Two', 'Three'].map(name => conference(name, {year: null, formats: {oral: false, poster: null}})),
 			conference('Elsewhere', {country: 'Atlantis', ...none}),
 		];
-		const index = new model.search.Index('conferences'), ask = facets => model.question.select(index, {...model.question.firstQuestion('conferences'), sort: 'name', facets}, TODAY);
+		const index = new model.search.Index('conferences'), ask = facets => model.select.select(index, {...model.question.firstQuestion('conferences'), sort: 'name', facets}, TODAY);
 		index.add(made);
 		const all = ask({});
 		// Three have none of a value, so it would be first by its count. A country of no region is known.
@@ -73,7 +73,7 @@ export const cases = [
 		is([counts(ask({}), 'region'), names({region: ['']})], ['Asia 1, Europe 1, Other 1, ? 2', 'Three Two']);
 		const journals = new model.search.Index('journals');
 		journals.add([[1, {}], [2, {access: 'open', apc_usd: 0, content_license: 'CC BY'}]].map(([id, publishing]) => ({id, name: `${id}`, publisher: null, publishing, timelines: {}, organizations: [], tags: []})));
-		const found = model.question.select(journals, model.question.firstQuestion('journals'), TODAY);
+		const found = model.select.select(journals, model.question.firstQuestion('journals'), TODAY);
 		is(['access', 'fee', 'publisher', 'license', 'tag'].map(name => counts(found, name)), ['open 1, ? 1', '0 1, ? 1', '? 2', 'CC BY 1, ? 1', '? 2']);
 	}],
 	['several values of a facet are alternatives', (model, is) => {
@@ -163,7 +163,7 @@ export const cases = [
 			// No tag is a value of its own.
 			['#/conferences?tag=x', '', 0], ['#/conferences?tag=x&unknown=yes', '', 0], ['#/conferences', 'Bare Elsewhere Here Open Other', 0],
 		]) {
-			const found = model.question.select(index, {...model.question.parse(address), sort: 'name'}, TODAY);
+			const found = model.select.select(index, {...model.question.parse(address), sort: 'name'}, TODAY);
 			is([found.records.map(({name}) => name).join(' '), found.unknown], [names, unknown], address);
 		}
 	}],
@@ -177,7 +177,7 @@ export const cases = [
 		journals.add([['Cheap', 1.5, 0, 2, 4], ['Dear', 40.25, 9000, null, 12], ['Quiet', null, null, null, null], ['Half', 5, null, 6, null]].map(([name, impact_factor, apc_usd, min_weeks, max_weeks], at) =>
 			({id: at + 1, name, impact_factor, publishing: {apc_usd}, timelines: {online_submit_to_accept: {min_weeks, max_weeks}}, organizations: [], tags: []})).concat({id: 9, name: 'Bare', organizations: [], tags: []}));
 		const ask = address => {
-			const question = model.question.parse(address), found = model.question.select(question.dataset === 'journals' ? journals : conferences, {...question, sort: 'name'}, TODAY);
+			const question = model.question.parse(address), found = model.select.select(question.dataset === 'journals' ? journals : conferences, {...question, sort: 'name'}, TODAY);
 			return [found.records.map(({name}) => name).join(' '), found.past, found.unknown, found.deadlines?.map(({date}) => date).join(' ')];
 		};
 		for (const [address, ...expected] of [
@@ -194,9 +194,9 @@ export const cases = [
 			['#/journals?weeks_max=6', 'Cheap Half', 0, 2], ['#/journals?decision_max=2', '', 0, 5], ['#/journals?weeks_max=3', '', 0, 2], ['#/journals?weeks_max=6&fee_max=100', 'Cheap', 0, 3], ['#/journals?weeks_max=6&fee_max=100&q=half', '', 0, 1],
 		]) is(ask(address), [...expected, ...expected.length < 4 ? [undefined] : []], address);
 		// A year has the count that it gives when it is chosen, including past meetings.
-		const years = address => counts(model.question.select(conferences, model.question.parse(address), TODAY), 'year');
+		const years = address => counts(model.select.select(conferences, model.question.parse(address), TODAY), 'year');
 		is([years('#/conferences'), years('#/conferences?year=2026'), years('#/conferences?past=no'), years('#/conferences?area=')], ['2026 1, 2027 3, 2028 1', '2026 1!, 2027 3, 2028 1', '2027 3, 2028 1', '2026 1, 2027 3, 2028 1']);
-		is(counts(model.question.select(conferences, model.question.firstQuestion('conferences'), TODAY), 'dates'), 'not_found 4', 'other values count what is to come');
+		is(counts(model.select.select(conferences, model.question.firstQuestion('conferences'), TODAY), 'dates'), 'not_found 4', 'other values count what is to come');
 	}],
 	['a shortlist has its records, and says how many are not there', (model, is) => {
 		const {id} = CONFERENCES[2], over = CONFERENCES[3].id;
@@ -212,7 +212,7 @@ export const cases = [
 		const ask = records => {
 			const index = new model.search.Index('journals');
 			index.add(records.map((record, at) => ({id: at + 1, ...record})));
-			return facets => model.question.select(index, {...model.question.firstQuestion('journals'), facets}, TODAY);
+			return facets => model.select.select(index, {...model.question.firstQuestion('journals'), facets}, TODAY);
 		};
 		const some = ask([journal('A', [tag('Therapy area', 'Urology'), tag('Language', 'English')], ['Society', 'Society']), journal('B', [tag('therapeutic Area', 'Oncology')]), journal('C', [])]);
 		is([counts(some({}), 'area'), counts(some({}), 'organization'), some({area: ['Urology']}).records.map(({name}) => name)], ['Oncology 1, Urology 1, ? 1', 'Society 1, ? 2', ['A']]);
@@ -231,14 +231,14 @@ export const cases = [
 		const index = new model.search.Index('conferences'), copy = new model.copy.Copy('conferences');
 		copy.load(CONFERENCES);
 		index.add(CONFERENCES);
-		const ask = of => model.question.select(of, {...model.question.firstQuestion('conferences'), words: 'lung'}, TODAY);
+		const ask = of => model.select.select(of, {...model.question.firstQuestion('conferences'), words: 'lung'}, TODAY);
 		ask(index);
 		index.apply([{...CONFERENCES[0], name: 'Lung Congress'}, {id: 2, deleted: true}, {...CONFERENCES[1], id: 77}].map(entry => copy.apply(entry)));
 		const fresh = new model.search.Index('conferences');
 		fresh.add(copy.list());
 		is(ask(index), ask(fresh));
 		is(index.size, 5);
-		is(model.question.select(index, model.question.firstQuestion('conferences'), '2027-03-01').records.map(({id}) => id), [1, 3, 4, 5, 77], 'on another day');
+		is(model.select.select(index, model.question.firstQuestion('conferences'), '2027-03-01').records.map(({id}) => id), [1, 3, 4, 5, 77], 'on another day');
 		// After many changes the index is built again.
 		for (let at = 0; at < 6000; at++) index.apply([copy.apply({...CONFERENCES[0], name: `Lung ${at}`})]);
 		is(index.records.length < 6000, true, 'unused slots are given back');
@@ -250,7 +250,7 @@ export const cases = [
 		const journal = (id, name, publisher, access, apc_usd) => ({id, name, abbv: null, publisher, issn_print: '1234-5678', issn_online: `8765-432${id}`, publishing: {access, apc_usd, content_license: 'CC BY'}, timelines: {}, organizations: [], tags: []});
 		const index = new model.search.Index('journals');
 		index.add([journal(1, 'Annals', 'Elsevier', 'hybrid', 3000), journal(2, 'Blood', 'ASH', 'open', 0), journal(3, 'Cell', 'Elsevier', null, null)]);
-		const found = given => model.question.select(index, {...model.question.firstQuestion('journals'), ...given}, TODAY);
+		const found = given => model.select.select(index, {...model.question.firstQuestion('journals'), ...given}, TODAY);
 		is(found({}).total, 3);
 		is(counts(found({}), 'fee'), '0 1, 2500-5000 1, ? 1');
 		is(counts(found({}), 'access'), 'hybrid 1, open 1, ? 1');
@@ -266,7 +266,7 @@ export const cases = [
 		const days = (today, within, mode) => {
 			const {addDays} = model.deadlines, index = new model.search.Index('conferences');
 			index.add([-1, 0, 1, within - 1, within, within + 1].map(after => ({...conference(`${after}`), abstract_due_date: addDays(today, after), abstract_due_date_status: 'confirmed'})));
-			const found = model.question.select(index, {...model.question.firstQuestion('conferences'), within, mode}, today);
+			const found = model.select.select(index, {...model.question.firstQuestion('conferences'), within, mode}, today);
 			return [found.records.map(({name}) => +name), found.deadlines.map(({record}) => +record.name), found.total];
 		};
 		for (const today of ['2026-12-01', '2026-12-31', '2027-02-27', '2027-03-13', '2027-10-30', '2028-02-28']) for (const within of [30, 60, 90]) for (const mode of ['list', 'deadlines']) {
@@ -278,7 +278,7 @@ export const cases = [
 		const journal = (id, apc_usd, name = 'Same') => ({id, name, publishing: {access: null, apc_usd}, timelines: {online_submit_to_accept: {min_weeks: id % 2 ? 0 : null}}, organizations: [], tags: []});
 		const index = new model.search.Index('journals');
 		index.add([journal(9, null), journal(4, 0), journal(7, 0), journal(2, 500), journal(1, null), journal(5, 0)]);
-		const ids = (sort, descending = false) => model.question.select(index, {...model.question.firstQuestion('journals'), sort, descending}, TODAY).records.map(({id}) => id);
+		const ids = (sort, descending = false) => model.select.select(index, {...model.question.firstQuestion('journals'), sort, descending}, TODAY).records.map(({id}) => id);
 		is([ids('fee'), ids('fee', true)], [[4, 5, 7, 2, 1, 9], [2, 7, 5, 4, 1, 9]]);
 		is(ids('name'), [1, 2, 4, 5, 7, 9]);
 		is([ids('access'), ids('access', true)], [[1, 2, 4, 5, 7, 9], [1, 2, 4, 5, 7, 9]], 'all are empty');
@@ -291,7 +291,7 @@ export const cases = [
 		const index = new model.search.Index('journals');
 		const fees = [0, 1, 999, 1000, 1001, 2500, 2501, 5000, 5001, null];
 		index.add(fees.map((apc_usd, at) => ({id: at + 1, name: `${apc_usd}`, publishing: {apc_usd}, timelines: {}, organizations: [], tags: []})));
-		const found = (...fee) => model.question.select(index, {...model.question.firstQuestion('journals'), sort: 'fee', ...fee.length && {facets: {fee}}}, TODAY);
+		const found = (...fee) => model.select.select(index, {...model.question.firstQuestion('journals'), sort: 'fee', ...fee.length && {facets: {fee}}}, TODAY);
 		is(counts(found(), 'fee'), '0 1, 0-1000 3, 1000-2500 2, 2500-5000 2, 5000- 1, ? 1');
 		for (const [fee, names] of [['0', ['0']], ['0-1000', ['1', '999', '1000']], ['1000-2500', ['1001', '2500']], ['2500-5000', ['2501', '5000']], ['5000-', ['5001']]]) {
 			is(found(fee).records.map(({name}) => name), names, fee);
@@ -302,7 +302,7 @@ export const cases = [
 		model.facets.setRegions(REGIONS);
 		const index = new model.search.Index('conferences'), made = ['Spain', 'Spain', 'Japan'].map(country => conference(country, {country, therapy_areas: ['Oncology', 'Cardiology']}));
 		index.add(made);
-		const found = facets => model.question.select(index, {...model.question.firstQuestion('conferences'), facets}, TODAY);
+		const found = facets => model.select.select(index, {...model.question.firstQuestion('conferences'), facets}, TODAY);
 		is([counts(found({}), 'country'), counts(found({}), 'area')], ['Spain 2, Japan 1', 'Cardiology 3, Oncology 3']);
 		index.apply([{id: made[2].id, after: null}, {id: made[0].id, after: {...made[0], therapy_areas: ['Oncology']}}]);
 		is([counts(found({}), 'country'), counts(found({}), 'area'), counts(found({}), 'region')], ['Spain 2', 'Oncology 2, Cardiology 1', 'Europe 2']);
@@ -316,7 +316,7 @@ export const cases = [
 	['two deadlines of one confidence count once', (model, is) => {
 		const index = new model.search.Index('conferences');
 		index.add([conference('A', {abstract_due_date: '2027-02-01', abstract_due_date_status: 'confirmed', late_breaking_due_date: '2027-03-01', late_breaking_due_date_status: 'confirmed'})]);
-		const found = given => model.question.select(index, {...model.question.firstQuestion('conferences'), ...given}, TODAY);
+		const found = given => model.select.select(index, {...model.question.firstQuestion('conferences'), ...given}, TODAY);
 		is(counts(found({mode: 'deadlines'}), 'confidence'), 'confirmed 1');
 		is(counts(found({}), 'confidence'), 'confirmed 1');
 		is(found({mode: 'deadlines', facets: {confidence: ['confirmed']}}).deadlines.length, 2);
@@ -325,7 +325,7 @@ export const cases = [
 	['thirty words count, and more do not', (model, is) => {
 		const words = Array.from({length: 40}, (_, at) => `w${at + 10}`), index = new model.search.Index('conferences');
 		index.add([conference(words.join(' ')), conference(words.slice(0, 29).join(' '))]);
-		const total = asked => model.question.select(index, {...model.question.firstQuestion('conferences'), words: asked.join(' ')}, TODAY).total;
+		const total = asked => model.select.select(index, {...model.question.firstQuestion('conferences'), words: asked.join(' ')}, TODAY).total;
 		is([words.slice(0, 29), words.slice(0, 30), words, [...words.slice(0, 30), 'nothing'], [...words.slice(0, 29), 'nothing'], ['nothing', ...words]].map(total), [2, 1, 1, 1, 0, 0]);
 	}],
 	['regions are those that were set last', ({facets: {namesOf, regionOf, setRegions}}, is) => {
@@ -340,7 +340,7 @@ export const cases = [
 		const found = (dataset, record, words) => {
 			const index = new model.search.Index(dataset);
 			index.add([record]);
-			return model.question.select(index, {...model.question.firstQuestion(dataset), words}, TODAY).total;
+			return model.select.select(index, {...model.question.firstQuestion(dataset), words}, TODAY).total;
 		};
 		const links = {organizations: [{id: 1, name: 'Society', abbv: null}, {id: 2, name: 'Alliance', abbv: 'ALLY'}], tags: [{id: 1, type: 'Audience', name: 'Nurses'}]};
 		const meeting = conference('Congress', {abbv: 'CGR', country: 'Spain', city: 'Madrid', venue: 'Fairground', therapy_areas: ['Oncology', 'Urology'], ...links});
@@ -356,12 +356,12 @@ export const cases = [
 	['a value counts more than 255 records', (model, is) => {
 		const index = new model.search.Index('conferences');
 		index.add(Array.from({length: 300}, (_, at) => conference(`${at}`, {therapy_areas: at < 256 ? ['Oncology'] : ['Urology']})));
-		is(counts(model.question.select(index, model.question.firstQuestion('conferences'), TODAY), 'area'), 'Oncology 256, Urology 44');
+		is(counts(model.select.select(index, model.question.firstQuestion('conferences'), TODAY), 'area'), 'Oncology 256, Urology 44');
 	}],
 	['small and capital letters are sorted alike, and numbers by their size', (model, is) => {
 		const index = new model.search.Index('journals'), factors = [9.5, 10, 0, null, 0.7, 100];
 		index.add(['apex', 'Bone', 'cell', 'Derma', 'Émile', 'iMed'].map((name, at) => ({id: 9 - at, name, publisher: name, impact_factor: factors[at], publishing: {}, timelines: {}, organizations: [], tags: []})));
-		const names = (sort, descending = false) => model.question.select(index, {...model.question.firstQuestion('journals'), sort, descending}, TODAY).records.map(({name}) => name).join(' ');
+		const names = (sort, descending = false) => model.select.select(index, {...model.question.firstQuestion('journals'), sort, descending}, TODAY).records.map(({name}) => name).join(' ');
 		is([names('name'), names('publisher', true)], ['apex Bone cell Derma Émile iMed', 'iMed Émile Derma cell Bone apex']);
 		is([names('impact'), names('impact', true)], ['cell Émile apex Bone iMed Derma', 'iMed Bone apex Émile cell Derma']);
 	}],

@@ -125,7 +125,7 @@ class Service {
 
 export const cases = [
 	[`after ${EDITS} edits, changes of the license and restores the copy equals the export`, async (model, is) => {
-		const {copy: {Copy}, changes: {ChangeLog}, follower: {Follower}, load: {readExport}, search: {Index}, question} = model;
+		const {copy: {Copy}, changes: {ChangeLog}, follower: {Follower}, load: {readExport}, search: {Index}, question, select: {select}} = model;
 		model.facets.setRegions({Europe: 'Germany|Spain', Asia: 'Japan', Americas: 'United States'});
 		const random = randomizer(SEED), service = new Service(random), seen = {loads: 0, changes: 0, failures: 0, compared: 0};
 		const copy = new Copy('conferences'), log = new ChangeLog();
@@ -139,7 +139,7 @@ export const cases = [
 			fresh.add(copy.list());
 			for (const given of [{words: 'congress 1'}, {facets: {region: ['Europe']}, sort: 'name'}, {within: 60, facets: {area: ['Oncology']}}, {mode: 'deadlines', sort: 'deadline', descending: true}]) {
 				const asked = {...question.firstQuestion('conferences'), ...given};
-				is(question.select(index, asked, TODAY), question.select(fresh, asked, TODAY), JSON.stringify(given));
+				is(select(index, asked, TODAY), select(fresh, asked, TODAY), JSON.stringify(given));
 			}
 			// The log leaves out changes back and new times, so only the times may differ from the first state.
 			const timeless = record => record && {...record, updated_at: ''};

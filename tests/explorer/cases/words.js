@@ -5,7 +5,7 @@ const journal = (id, abbv, name, more) => ({id, abbv, name, publishing: {}, time
 const found = (model, dataset, records, words, more) => {
 	const index = new model.search.Index(dataset);
 	index.add(records);
-	return model.question.select(index, {...model.question.firstQuestion(dataset), words, ...more}, '2027-01-01').records.map(({abbv}) => abbv).join(' ');
+	return model.select.select(index, {...model.question.firstQuestion(dataset), words, ...more}, '2027-01-01').records.map(({abbv}) => abbv).join(' ');
 };
 
 export const cases = [

@@ -4,13 +4,12 @@
 use std::collections::BTreeMap;
 
 use askama::Template;
-use indicatif::HumanCount;
 
 use super::monitored::{Monitored, MonitoredServer};
 use crate::api::SnapshotSource;
 use crate::model::key::KeyStatus;
 use crate::model::license::Rule;
-use crate::model::message::first_of;
+use crate::model::message::{Count, first_of};
 use crate::model::time::now;
 use crate::model::{Dataset, KeyRecord, PerDataset, Scope, Timestamp};
 use crate::serve::operators::metrics::RouteTraffic;
@@ -83,13 +82,13 @@ impl When {
 
 struct DatasetRow {
     name: &'static str,
-    records: HumanCount,
+    records: Count,
     changed: Option<When>,
 }
 
 struct RouteRow {
     route: String,
-    requests: HumanCount,
+    requests: Count,
     per_minute: String,
     refused: String,
     failed: String,
@@ -101,7 +100,7 @@ struct LicenseRow {
     /// Records; a dash where the dataset is not licensed.
     records: PerDataset<String>,
     sets: Vec<(String, String)>,
-    rate_limit: HumanCount,
+    rate_limit: Count,
     keys: usize,
 }
 
@@ -131,7 +130,7 @@ struct Page {
     is_well: bool,
     made: When,
     started: When,
-    seq: HumanCount,
+    seq: Count,
     committed: When,
     datasets: Vec<DatasetRow>,
     routes: Vec<RouteRow>,
@@ -140,7 +139,7 @@ struct Page {
     keys: Vec<KeyRow>,
     more_keys: usize,
     unusable_keys: usize,
-    commits: Vec<(When, HumanCount, StoredCommit)>,
+    commits: Vec<(When, Count, StoredCommit)>,
     /// The thresholds of the bar for yellow and red, in percent.
     low: u8,
     high: u8,
@@ -165,12 +164,11 @@ pub fn render(monitored: &MonitoredServer) -> Result<String, String> {
         .as_ref()
         .map(|usage| usage.all())
         .unwrap_or_default();
-    let usable = |key: &KeyRecord| key.status_after(now, newest.commit().time).is_usable();
     let mut keys = Vec::new();
     let mut unusable_keys = 0;
     let mut keys_of = BTreeMap::<&str, usize>::new();
     for key in newest.list_keys() {
-        if usable(key) {
+        if key.status_after(now, newest.commit().time).is_usable() {
             *keys_of.entry(&key.license_name).or_default() += 1;
             keys.push(key_row(key, &newest, &uses, now));
         } else {
@@ -185,11 +183,11 @@ pub fn render(monitored: &MonitoredServer) -> Result<String, String> {
         .map(|license| LicenseRow {
             name: license.name.clone(),
             records: PerDataset::of(|dataset| match shown.visible_records(license, dataset) {
-                Some(records) => HumanCount(records).to_string(),
+                Some(records) => Count(records).to_string(),
                 None => "–".to_owned(),
             }),
             sets: sets(&license.scope),
-            rate_limit: HumanCount(license.rate_limit.into()),
+            rate_limit: Count(license.rate_limit.into()),
             keys: keys_of
                 .get(license.name.as_str())
                 .copied()
@@ -198,13 +196,9 @@ pub fn render(monitored: &MonitoredServer) -> Result<String, String> {
     let commits = newest
         .list_commits(0, COMMITS)
         .map_err(|error| error.to_string())?;
-    let commits = commits.into_iter().map(|commit| {
-        (
-            When::of(commit.time, now),
-            HumanCount(commit.last_seq),
-            commit,
-        )
-    });
+    let commits = commits
+        .into_iter()
+        .map(|commit| (When::of(commit.time, now), Count(commit.last_seq), commit));
     let up_s = u64::try_from(now.unix_s() - monitored.started_at.unix_s())
         .unwrap_or(0)
         .max(1);
@@ -216,7 +210,7 @@ pub fn render(monitored: &MonitoredServer) -> Result<String, String> {
         is_well: monitored.unready().is_none(),
         made: When::of(now, now),
         started: When::of(monitored.started_at, now),
-        seq: HumanCount(shown.commit().seq),
+        seq: Count(shown.commit().seq),
         committed: When::of(shown.commit().time, now),
         datasets: Dataset::ALL
             .map(|dataset| dataset_row(&shown, dataset, now))
@@ -252,7 +246,7 @@ fn dataset_row(shown: &Snapshot, dataset: Dataset, now: Timestamp) -> DatasetRow
     let changed = totals.changed_at[dataset].map(|time| When::of(time, now));
     DatasetRow {
         name: dataset.as_str(),
-        records: HumanCount(totals.records[dataset]),
+        records: Count(totals.records[dataset]),
         changed,
     }
 }
@@ -260,7 +254,7 @@ fn dataset_row(shown: &Snapshot, dataset: Dataset, now: Timestamp) -> DatasetRow
 fn route_row(route: &str, traffic: &RouteTraffic, up_s: u64) -> RouteRow {
     RouteRow {
         route: route.to_owned(),
-        requests: HumanCount(traffic.requests),
+        requests: Count(traffic.requests),
         per_minute: per_minute(traffic.requests, up_s),
         refused: share(traffic.refused, traffic.requests),
         failed: share(traffic.failed, traffic.requests),
@@ -312,16 +306,20 @@ fn feed_row(dataset: Dataset, behind_s: Option<u64>) -> FeedRow {
 
 /// The sets of a scope that restrict it, in words.
 fn sets(scope: &Scope) -> Vec<(String, String)> {
-    let words = |rule: Rule| {
-        let values = scope.set(rule)?.values();
+    let mut sets = Vec::new();
+    for rule in Rule::ALL {
+        let Some(set) = scope.set(rule) else {
+            continue;
+        };
+        let values = set.values();
         let text = if values.is_empty() {
             "none".to_owned()
         } else {
             first_of(&values, values.len(), MAX_VALUES)
         };
-        Some((rule.to_string(), text))
-    };
-    Rule::ALL.into_iter().filter_map(words).collect()
+        sets.push((rule.to_string(), text));
+    }
+    sets
 }
 
 /// A duration in its largest unit, rounded down.
@@ -330,7 +328,7 @@ fn span(seconds: u64) -> String {
         0..60 => format!("{seconds} s"),
         60..3600 => format!("{} min", seconds / 60),
         3600..172_800 => format!("{} h", seconds / 3600),
-        _ => format!("{} days", HumanCount(seconds / 86_400)),
+        _ => format!("{} days", Count(seconds / 86_400)),
     }
 }
 

@@ -1,0 +1,378 @@
+//! The scripts of the page, joined into one file.
+//!
+//! Each script is a module, which Node can load and test alone. [`JOINED`] makes each of them a function that returns its
+//! exports, so their names do not meet: `const $parts = (() => { … return {link, count}; })();`. An import becomes
+//! `const {link, count} = $parts;`. One file is compressed better than fifty, and is loaded in one request.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+
+use crate::model::value::ValueKind;
+use crate::model::{Dataset, country};
+
+/// The scripts, in the order in which they are joined: a script imports only earlier ones. Those without a text are
+/// generated.
+const SCRIPTS: &[(&str, &str)] = &[
+    ("preact", include_str!("vendor/preact.js")),
+    ("model/load", include_str!("model/load.js")),
+    ("model/deadlines", include_str!("model/deadlines.js")),
+    ("model/fold", include_str!("model/fold.js")),
+    ("model/facets", include_str!("model/facets.js")),
+    ("model/order", include_str!("model/order.js")),
+    ("model/ranges", include_str!("model/ranges.js")),
+    ("model/words", include_str!("model/words.js")),
+    ("model/select", include_str!("model/select.js")),
+    ("model/question", include_str!("model/question.js")),
+    ("session", include_str!("session.js")),
+    ("api", include_str!("api.js")),
+    ("model/follower", include_str!("model/follower.js")),
+    ("model/kept", include_str!("model/kept.js")),
+    ("model/lists", include_str!("model/lists.js")),
+    ("keep", include_str!("keep.js")),
+    ("model/copy", include_str!("model/copy.js")),
+    ("model/json", include_str!("model/json.js")),
+    ("model/changes", include_str!("model/changes.js")),
+    ("model/cities", include_str!("model/cities.js")),
+    ("model/search", include_str!("model/search.js")),
+    ("regions", ""),
+    ("copies", include_str!("copies.js")),
+    ("parts", include_str!("parts.js")),
+    ("shortlist", include_str!("shortlist.js")),
+    ("model/csv", include_str!("model/csv.js")),
+    ("views/columns", include_str!("views/columns.js")),
+    ("model/calendar", include_str!("model/calendar.js")),
+    ("model/files", include_str!("model/files.js")),
+    ("views/undated", include_str!("views/undated.js")),
+    ("model/xlsx", include_str!("model/xlsx.js")),
+    ("views/files", include_str!("views/files.js")),
+    ("views/key", include_str!("views/key.js")),
+    ("views/shortlist", include_str!("views/shortlist.js")),
+    ("views/changes", include_str!("views/changes.js")),
+    ("views/demo", include_str!("views/demo.js")),
+    ("views/header", include_str!("views/header.js")),
+    ("model/suggest", include_str!("model/suggest.js")),
+    ("views/year", include_str!("views/year.js")),
+    ("views/filters", include_str!("views/filters.js")),
+    ("views/held", include_str!("views/held.js")),
+    ("views/way", include_str!("views/way.js")),
+    ("filters", ""),
+    ("views/asked", include_str!("views/asked.js")),
+    ("views/list", include_str!("views/list.js")),
+    ("views/developers", include_str!("views/developers.js")),
+    ("views/record", include_str!("views/record.js")),
+    ("views/help", include_str!("views/help.js")),
+    ("views/lists", include_str!("views/lists.js")),
+    ("app", include_str!("app.js")),
+];
+
+/// The scripts as the page loads them.
+pub(super) static JOINED: LazyLock<String> = LazyLock::new(|| {
+    let mut text = String::new();
+    for (name, _) in SCRIPTS {
+        text.push_str(&as_function(name, &script(name).unwrap_or_default()));
+    }
+    text
+});
+
+/// The text of a script, such as `model/copy`.
+pub fn script(name: &str) -> Option<Cow<'static, str>> {
+    let (_, text) = SCRIPTS.iter().find(|(known, _)| *known == name)?;
+    Some(match name {
+        "filters" => filters().into(),
+        "regions" => regions().into(),
+        _ => (*text).into(),
+    })
+}
+
+/// The names of all scripts.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    SCRIPTS.iter().map(|(name, _)| *name)
+}
+
+/// The variable that holds the exports of a script: `$model_copy` for `../model/copy.js`.
+fn variable(path: &str) -> String {
+    let name = path.trim_start_matches(['.', '/']).trim_end_matches(".js");
+    format!("${}", name.replace('/', "_"))
+}
+
+/// A module as a function that returns its exports.
+fn as_function(name: &str, module: &str) -> String {
+    let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let mut body = String::with_capacity(module.len());
+    let mut exports = Vec::new();
+    for line in compact(module).lines() {
+        if let Some((names, path)) = imported(line) {
+            let from = match path.strip_prefix("./") {
+                Some(sibling) if !folder.is_empty() => variable(&format!("{folder}/{sibling}")),
+                _ => variable(path),
+            };
+            let names = names.replace(" as ", ": ");
+            let _ = writeln!(body, "const {{{names}}} = {from};");
+        } else if let Some(declared) = line.strip_prefix("export ") {
+            exports.extend(declared_name(declared).map(str::to_owned));
+            body.push_str(declared);
+            body.push('\n');
+        } else {
+            body.push_str(line);
+            body.push('\n');
+        }
+    }
+    // The library has one list of its exports, at its end.
+    if let Some((code, list)) = body.rsplit_once("export{") {
+        let list = list.trim_end().trim_end_matches("};");
+        exports = list.split(',').map(renamed).collect();
+        body = code.to_owned();
+    }
+    let exports = exports.join(",");
+    format!(
+        "const {} = (() => {{\n{body}return {{{exports}}};\n}})();\n",
+        variable(name)
+    )
+}
+
+/// The names and the path of an import.
+fn imported(line: &str) -> Option<(&str, &str)> {
+    let rest = line.strip_prefix("import {")?;
+    let (names, path) = rest.split_once("} from '")?;
+    Some((names, path.strip_suffix("';")?))
+}
+
+/// The name that a declaration declares: `count` of `const count = …`.
+fn declared_name(declaration: &str) -> Option<&str> {
+    let is_keyword =
+        |word: &&str| ["const", "let", "async", "function", "function*", "class"].contains(word);
+    let word = declaration.split(' ').find(|word| !is_keyword(word))?;
+    word.split(['(', ';', ',']).next()
+}
+
+/// `html:fe` of `fe as html`.
+fn renamed(export: &str) -> String {
+    match export.split_once(" as ") {
+        Some((name, known)) => format!("{known}:{name}"),
+        None => export.to_owned(),
+    }
+}
+
+/// A script without indentation, empty lines, and comments on lines of their own, which are a sixth of the scripts.
+fn compact(script: &str) -> String {
+    let mut text = String::with_capacity(script.len());
+    let mut is_comment = false;
+    for line in script.lines().map(str::trim_start) {
+        is_comment |= line.starts_with("/**");
+        if !is_comment && !line.starts_with("//") && !line.is_empty() {
+            text.push_str(line);
+            text.push('\n');
+        }
+        is_comment &= !line.ends_with("*/");
+    }
+    text
+}
+
+/// A script with the filter boxes of each dataset: `q`, and the filters of its fields.
+fn filters() -> String {
+    let boxes = |dataset: Dataset| -> Vec<Value> {
+        let table = dataset.table();
+        let searched: Vec<&str> = table
+            .fields
+            .iter()
+            .filter_map(|field| field.uses.searched)
+            .collect();
+        let q = json!({"name": "q", "label": label(&searched.join(" or ")), "example": "oncol"});
+        let filters = table.filters.iter().map(|filter| {
+            let field = &table.fields[filter.field];
+            let example = if field.kind == ValueKind::Date { "2026-01-01" } else { "" };
+            json!({"name": filter.name, "label": label(&filter.name), "example": example, "field": field.name})
+        });
+        std::iter::once(q).chain(filters).collect()
+    };
+    let boxes: Value = Dataset::ALL
+        .into_iter()
+        .map(|dataset| (dataset.as_str(), boxes(dataset)))
+        .collect();
+    format!("export const FILTERS = {boxes};\n")
+}
+
+/// A script with the countries of each region and their folded aliases: `Spain,espana|Sweden,sverige`. It omits long
+/// aliases and those that are prefixes of the name.
+fn regions() -> String {
+    const MAX_ALIAS: usize = 21;
+    let words = |country: &&'static str| {
+        let is_listed =
+            |alias: &&str| alias.len() <= MAX_ALIAS && !country.to_lowercase().starts_with(*alias);
+        let aliases = country::aliases(country).iter().copied().filter(is_listed);
+        std::iter::once(*country)
+            .chain(aliases)
+            .collect::<Vec<_>>()
+            .join(",")
+    };
+    let regions = country::REGIONS.into_iter().map(|(region, countries)| {
+        let countries: Vec<String> = countries.iter().map(words).collect();
+        (region, countries.join("|"))
+    });
+    format!("export const REGIONS = {};\n", regions.collect::<Value>())
+}
+
+/// The label of a parameter: `Start date from` for `start_date_from`.
+fn label(name: &str) -> String {
+    let words = name.replace('_', " ");
+    words[..1].to_uppercase() + &words[1..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_are_joined_without_comments_and_empty_lines() {
+        let cases = [
+            ("// a\n\tb; // c\n", "b; // c\nreturn {};"),
+            ("/** a */\n/**\n * b\n\t\t*/\n\nc", "c\nreturn {};"),
+            ("\tx('//');\n\n\ty", "x('//');\ny\nreturn {};"),
+            (
+                "import {a, b as c} from '../model/copy.js';",
+                "const {a, b: c} = $model_copy;\nreturn {};",
+            ),
+            (
+                "import {d} from './way.js';",
+                "const {d} = $views_way;\nreturn {};",
+            ),
+            (
+                "export const e = 1, x = 2;\nexport async function f() {}\nexport class G {}",
+                "const e = 1, x = 2;\nasync function f() {}\nclass G {}\nreturn {e,f,G};",
+            ),
+            (
+                "var h=1,i=2;export{h as j,i};",
+                "var h=1,i=2;return {j:h,i};",
+            ),
+        ];
+        for (module, expected) in cases {
+            let expected = format!("const $views_x = (() => {{\n{expected}\n}})();\n");
+            assert_eq!(as_function("views/x", module), expected, "{module}");
+        }
+    }
+
+    /// A script that is imported must have run. What the page asks of a module must be exported by it.
+    #[test]
+    fn scripts_import_exported_names_of_earlier_ones_alone() {
+        let mut count = 0;
+        let mut exported: Vec<String> = Vec::new();
+        for name in names() {
+            let joined = as_function(name, &script(name).unwrap());
+            for line in joined.lines() {
+                assert!(
+                    !line.contains("import(") && !line.starts_with("export "),
+                    "{name}: {line}"
+                );
+                let Some((names, from)) = line.split_once("} = $") else {
+                    continue;
+                };
+                let names = names.trim_start_matches("const {");
+                for name in names
+                    .split(", ")
+                    .map(|name| name.split(':').next().unwrap())
+                {
+                    let wanted = format!("${} {name}", from.trim_end_matches(';'));
+                    assert!(exported.contains(&wanted), "{line}");
+                    count += 1;
+                }
+            }
+            let list = joined
+                .rsplit_once("return {")
+                .unwrap()
+                .1
+                .split('}')
+                .next()
+                .unwrap();
+            let names = list.split(',').map(|name| name.split(':').next().unwrap());
+            exported.extend(names.map(|known| format!("{} {known}", variable(name))));
+        }
+        assert!(count > 300, "only {count} names were found");
+    }
+
+    #[test]
+    fn the_page_and_the_model_allow_fractions_in_the_same_numbers() {
+        let fields = || {
+            Dataset::ALL
+                .into_iter()
+                .flat_map(|dataset| &dataset.table().fields)
+        };
+        let last =
+            |field: &'static crate::model::field::Field| field.name.rsplit('.').next().unwrap();
+        let mut names = Vec::new();
+        for name in fields()
+            .filter(|field| field.kind == ValueKind::Number)
+            .map(last)
+        {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let list = format!("FRACTIONS = ['{}']", names.join("', '"));
+        assert!(include_str!("model/json.js").contains(&list), "{list}");
+        for field in fields().filter(|field| field.kind != ValueKind::Number) {
+            assert!(
+                !names
+                    .iter()
+                    .any(|name: &&str| field.column.ends_with(*name)),
+                "{}",
+                field.column
+            );
+        }
+    }
+
+    #[test]
+    fn regions_hold_every_known_country_and_its_aliases() {
+        let script = regions();
+        let mut names = script.split(['"', '|', ',']).collect::<Vec<_>>();
+        names.sort_unstable();
+        for country in country::COUNTRIES.into_iter().flatten() {
+            assert!(names.binary_search(country).is_ok(), "{country}");
+        }
+        assert!(
+            script.contains("|United States,unitedstatesofamerica,us,usa|"),
+            "{script}"
+        );
+        assert!(
+            script.contains(r#""Europe":"Albania|Andorra|Austria,osterreich,aut|"#),
+            "{script}"
+        );
+    }
+
+    /// The page loads nothing from other servers, and has no inline scripts or styles. One script may store the key in the
+    /// tab, and one may store it on the computer.
+    #[test]
+    fn scripts_store_and_load_nothing_of_their_own() {
+        let storing = [
+            ("sessionStorage", "session"),
+            ("indexedDB", "keep"),
+            ("caches.", "keep"),
+            ("serviceWorker", "keep"),
+        ];
+        let never = [
+            "http://",
+            "https://",
+            "localStorage",
+            "innerHTML",
+            "style=\"",
+            "eval(",
+        ]
+        .map(|text| (text, ""));
+        for name in names() {
+            // Names of formats, which nothing requests.
+            let text = script(name)
+                .unwrap()
+                .replace("http://www.w3.org/2000/svg", "")
+                .replace("http://schemas.openxmlformats.org/", "");
+            for (forbidden, file) in storing.into_iter().chain(never) {
+                let is_allowed = name == file || name == "preact";
+                assert!(
+                    is_allowed || !text.contains(forbidden),
+                    "{name} holds {forbidden}"
+                );
+            }
+        }
+    }
+}
