@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use super::frame::{self, Hash, MalformedObject, PAYLOAD_BYTES};
 use crate::model::time::now;
 use crate::model::{CommitInfo, DatabaseId, Head, RowDigest, Timestamp};
-use crate::replicate::protocol::following::Link;
 use crate::store::replication::SCHEMA;
 
 const FORMAT: &str = "medfeed log 2";
@@ -92,14 +91,6 @@ impl EntryHeader {
     /// Whether the entry starts the log over: a state without a parent, after missing entries.
     pub fn starts_over(&self) -> bool {
         self.slot > 1 && self.parent == Hash::default() && self.is_state()
-    }
-
-    /// Returns how the entry is connected to the one before it.
-    pub fn link(&self) -> Link {
-        Link {
-            parent: self.parent,
-            starts_over: self.starts_over(),
-        }
     }
 
     /// Fails unless the entry is of this slot and database.

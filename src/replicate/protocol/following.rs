@@ -12,6 +12,7 @@
 //! | at an earlier slot | confirms the end if the replica's last entry still exists |
 
 use super::{Held, LastEntry, Rule, applies};
+use crate::replicate::entry::EntryHeader;
 use crate::replicate::frame::Hash;
 
 /// The connection of an entry to the one before it.
@@ -20,6 +21,16 @@ use crate::replicate::frame::Hash;
 pub struct Link {
     pub parent: Hash,
     pub starts_over: bool,
+}
+
+impl Link {
+    /// Returns the connection of the entry with this header.
+    pub fn of(header: &EntryHeader) -> Link {
+        Link {
+            parent: header.parent,
+            starts_over: header.starts_over(),
+        }
+    }
 }
 
 /// The end of the log, compared with a replica's position.

@@ -37,7 +37,7 @@ use crate::model::{DatabaseId, Head};
 use crate::replicate::entry::{self, EntryHeader, LogEntry};
 use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
-use crate::replicate::protocol::following::{EndCheck, compare, follows};
+use crate::replicate::protocol::following::{EndCheck, Link, compare, follows};
 use crate::replicate::protocol::{Held, LastEntry};
 use crate::replicate::state::{Manifest, PartRef, decode_part};
 use crate::store::replication::{ReplicaMark, SCHEMA};
@@ -70,7 +70,7 @@ pub(super) fn check_next(
         .header
         .check(slot, mark.id)
         .map_err(ReplicaError::malformed(&name))?;
-    if !follows(mark.hash, entry.header.link()) {
+    if !follows(mark.hash, Link::of(&entry.header)) {
         return Err(ReplicaError::Diverged(format!(
             "`{name}` follows another entry than the one that was applied"
         )));

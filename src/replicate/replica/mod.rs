@@ -176,7 +176,7 @@ impl ReadSlot {
 
     fn link(&self) -> Option<Link> {
         let found = self.found.as_ref().ok()?.as_ref()?;
-        Some(found.header.link())
+        Some(Link::of(&found.header))
     }
 }
 
