@@ -1,6 +1,7 @@
 //! Authentication: the key in `Authorization: Bearer` or `X-API-Key` (the contract, "Authentication"), and the
 //! authenticated caller.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::HeaderMap;
@@ -8,9 +9,8 @@ use http::header::AUTHORIZATION;
 
 use super::answers::Answer;
 use super::problem::{Code, Problem};
-use crate::api::request::Request;
 use crate::model::key::{ApiKey, KeyStatus};
-use crate::model::{Dataset, KeyHash, KeyRecord, License, Witness};
+use crate::model::{Dataset, KeyHash, KeyRecord, License, Timestamp, Witness};
 use crate::store::Snapshot;
 use crate::token::Sealer;
 use crate::view::View;
@@ -70,8 +70,8 @@ fn missing_key(headers: &HeaderMap) -> Problem {
 }
 
 /// Whether a request has one key of a valid form, even if it is unknown.
-pub(super) fn has_well_formed_key(request: &Request) -> bool {
-    match sent_key(&request.headers) {
+pub(super) fn has_well_formed_key(headers: &HeaderMap) -> bool {
+    match sent_key(headers) {
         SentKey::One(text) => {
             std::str::from_utf8(text).is_ok_and(|text| ApiKey::parse(text).is_some())
         }
@@ -80,9 +80,9 @@ pub(super) fn has_well_formed_key(request: &Request) -> bool {
 }
 
 /// Finds the key of a request, which may be unusable. Returns a 401 otherwise.
-pub fn find_key(request: &Request, snapshot: &Snapshot) -> Result<KnownKey, Problem> {
-    let text = match sent_key(&request.headers) {
-        SentKey::None => return Err(missing_key(&request.headers)),
+pub fn find_key(headers: &HeaderMap, snapshot: &Snapshot) -> Result<KnownKey, Problem> {
+    let text = match sent_key(headers) {
+        SentKey::None => return Err(missing_key(headers)),
         SentKey::Different => {
             let detail = "Two different API keys were sent. Send one key, in one header.";
             return Err(Problem::new(Code::InvalidApiKey, detail));
@@ -97,13 +97,10 @@ pub fn find_key(request: &Request, snapshot: &Snapshot) -> Result<KnownKey, Prob
 /// Returns a 401 for a key that is revoked or expired.
 pub fn check_status(
     key: KnownKey,
-    request: &Request,
+    at: Timestamp,
     snapshot: &Snapshot,
 ) -> Result<KnownKey, Problem> {
-    match key
-        .record
-        .status_after(request.wall, snapshot.commit().time)
-    {
+    match key.record.status_after(at, snapshot.commit().time) {
         KeyStatus::Active | KeyStatus::Replaced => Ok(key),
         KeyStatus::Revoked => Err(Code::RevokedApiKey.into()),
         KeyStatus::Expired => Err(Code::ExpiredApiKey.into()),
@@ -111,8 +108,7 @@ pub fn check_status(
 }
 
 /// Rejects a key that may not be used from the request's address.
-pub fn check_address(request: &Request, key: &KeyRecord) -> Result<(), Problem> {
-    let address = request.address;
+pub fn check_address(address: IpAddr, key: &KeyRecord) -> Result<(), Problem> {
     if key.allowed_ips.is_empty()
         || key
             .allowed_ips

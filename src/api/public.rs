@@ -11,7 +11,7 @@ use super::conditional::ETag;
 use super::problem::{Code, Problem};
 use super::request::Request;
 use super::response::{Response, prefers_html};
-use super::service::Settings;
+use super::settings::Settings;
 use crate::api::browsers::is_own;
 use crate::contract::parameters::NoParameters;
 use crate::contract::{CONTRACT, DatasetBody, Query, Route, StatusBody};

@@ -136,7 +136,7 @@ impl Response {
     ) -> Result<Bytes, Problem> {
         self.headers
             .insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-        match RequestedPart::of(request, etag, file.len()) {
+        match RequestedPart::of(&request.method, &request.headers, etag, file.len()) {
             RequestedPart::Whole => Ok(file),
             RequestedPart::Part(part) => {
                 let range = format!("bytes {}-{}/{}", part.start, part.end - 1, file.len());

@@ -12,9 +12,8 @@ use std::time::Instant;
 use http::StatusCode;
 use tokio::sync::watch;
 
-use super::answers::{self, Answer, AnswerCache, AnswerResult, BuildGuard};
+use super::answers::{Answer, AnswerCache, AnswerResult, BuildGuard};
 use super::auth::{self, Caller, KnownKey};
-use super::browsers::Cors;
 use super::handlers::{Job, PermitKind};
 use super::observe::{Answered, Observer, RequestLog};
 use super::problem::{Code, Problem};
@@ -22,46 +21,15 @@ use super::public;
 use super::rate::{RateLimiter, Window};
 use super::request::{Exchange, Interest, RateHeaders, Request};
 use super::response::{Response, accepts_gzip};
+use super::settings::Settings;
 use super::source::SnapshotSource;
 use crate::contract::route::is_under_v1;
 use crate::contract::{CONTRACT, Query, Resource, Route};
-use crate::explorer::Demo;
 use crate::model::KeyRecord;
 use crate::query::segments::{SegmentBytes, SegmentCache, new_cache};
 
 /// The maximum length of path and query, in bytes.
 const MAX_URI_BYTES: usize = 4096;
-
-/// The settings of a service.
-#[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "the names explain the other fields")]
-pub struct Settings {
-    /// The URL for callers, without a trailing slash and without `/v1`.
-    pub public_url: String,
-    /// The base URL of error pages: `{docs_url}/errors/<code>`.
-    pub docs_url: String,
-    /// The URL where callers reach the operator.
-    pub contact: Option<String>,
-    /// The capacity of the answer cache, in bytes.
-    pub answer_cache_bytes: u64,
-    pub cors: Cors,
-    pub demo: Option<Arc<Demo>>,
-}
-
-impl Settings {
-    /// The defaults for a public URL.
-    pub fn of(public_url: &str) -> Settings {
-        let public_url = public_url.trim_end_matches('/').to_owned();
-        Settings {
-            docs_url: format!("{public_url}/docs"),
-            public_url,
-            contact: None,
-            answer_cache_bytes: answers::DEFAULT_MAX_BYTES,
-            cors: Cors::default(),
-            demo: None,
-        }
-    }
-}
 
 /// The API over a source of snapshots.
 pub struct Service {
@@ -308,9 +276,9 @@ impl Service {
             return Err(Problem::from(Code::InvalidRequest).closing());
         }
         let newest = self.source.newest();
-        let sent = auth::find_key(request, &newest);
+        let sent = auth::find_key(&request.headers, &newest);
         exchange.sent_key = sent.as_ref().ok().map(|key| Arc::clone(&key.record));
-        let key = sent.and_then(|key| auth::check_status(key, request, &newest));
+        let key = sent.and_then(|key| auth::check_status(key, request.wall, &newest));
         let caller = key.as_ref().ok().and_then(|key| self.caller(&key.record));
         if reading
             && let Some(answer) = caller
@@ -351,7 +319,8 @@ impl Service {
         let is_unknown = key
             .as_ref()
             .is_err_and(|problem| problem.code == Code::InvalidApiKey);
-        if is_unknown && !exchange.has_polled_for_key && auth::has_well_formed_key(request) {
+        if is_unknown && !exchange.has_polled_for_key && auth::has_well_formed_key(&request.headers)
+        {
             exchange.has_polled_for_key = true;
             let is_over_limit = self
                 .rate
@@ -446,7 +415,7 @@ impl Service {
             }
         };
         let KnownKey { record, .. } = &*exchange.key.insert(key);
-        auth::check_address(request, record)?;
+        auth::check_address(request.address, record)?;
         let caller = caller.ok_or_else(Problem::not_set_up)?;
         exchange.scope_seq = caller.license.scope_seq;
         let limit = caller.license.rate_limit;

@@ -12,14 +12,12 @@ use medfeed::api::request::{Exchange, Interest};
 use medfeed::api::service::CheckedRequest;
 use medfeed::api::{Request, Service, Settings, SnapshotSource, Unservable};
 use medfeed::model::time::now;
-use medfeed::serve::connection::dispatch::Dispatcher;
-use medfeed::serve::connection::limits::{Connection, Limits};
-use medfeed::serve::connection::long_polls;
-use medfeed::serve::connection::permits::Permits;
+use medfeed::serve::connection::limits::Connection;
+use medfeed::serve::connection::long_polls::LongPolls;
+use medfeed::serve::connection::permits::KeyedPermits;
 use medfeed::store::Snapshot;
 use medfeed::store::write::licensing::KeySettings;
 use serde_json::{Value, json};
-use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -104,7 +102,7 @@ struct Polls {
     states: Arc<States>,
     ends: Arc<Ends>,
     service: Arc<Service>,
-    dispatcher: Dispatcher,
+    permits: KeyedPermits,
 }
 
 /// A request before its wait.
@@ -119,18 +117,12 @@ impl Polls {
     fn new(world: World, max: usize, max_per_key: usize) -> Polls {
         let (states, ends) = (States::of(&world), Arc::new(Ends::default()));
         let service = Arc::new(states.service(Arc::<Ends>::clone(&ends)));
-        let permits = Permits::new(&Limits {
-            long_polls: max,
-            long_polls_per_key: max_per_key,
-            ..Limits::default()
-        });
-        let dispatcher = Dispatcher::new(Arc::clone(&service), permits, Handle::current());
         Polls {
             world,
             states,
             ends,
             service,
-            dispatcher,
+            permits: KeyedPermits::new(max, max_per_key),
         }
     }
 
@@ -187,7 +179,11 @@ impl Polls {
             closing,
         } = waiter;
         let interest = interest.clone();
-        long_polls::wait(&self.dispatcher, exchange, interest, state, closing).await;
+        let polls = LongPolls {
+            service: &self.service,
+            permits: &self.permits,
+        };
+        polls.wait(exchange, interest, state, closing).await;
         assert!(state.is_answering(), "its request is being answered again");
     }
 

@@ -35,7 +35,7 @@ use crate::api::problem::Problem;
 use crate::api::service::CheckedRequest;
 use crate::api::{Exchange, Request, Response, Service};
 use crate::serve::connection::limits::Connection;
-use crate::serve::connection::long_polls;
+use crate::serve::connection::long_polls::LongPolls;
 use crate::serve::connection::permits::Permits;
 
 /// Answers requests of connections.
@@ -43,7 +43,7 @@ use crate::serve::connection::permits::Permits;
 pub struct Dispatcher {
     /// The service that it answers with.
     pub service: Arc<Service>,
-    pub(super) permits: Permits,
+    permits: Permits,
     /// The runtime of the blocking threads. All connections share a few, since the allocator keeps a heap per thread.
     blocking: Handle,
 }
@@ -97,8 +97,11 @@ impl Dispatcher {
                 return service.finish(&exchange, answer);
             };
             drop(answer);
-            let polled = long_polls::wait(self, &mut exchange, interest, connection, closing);
-            Box::pin(polled).await;
+            let polls = LongPolls {
+                service,
+                permits: &self.permits.long_polls,
+            };
+            Box::pin(polls.wait(&mut exchange, interest, connection, closing)).await;
             checked = service.check(&mut exchange);
         }
     }

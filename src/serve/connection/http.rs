@@ -26,14 +26,11 @@ use crate::serve::connection::dispatch::Dispatcher;
 use crate::serve::connection::limits::{Connection, MAX_HEAD_BYTES, MAX_HEADERS};
 use crate::serve::connection::malformed::{find_host_flaw, refuse};
 use crate::serve::connection::stream::ConnectionStream;
-use crate::serve::connection::tls::Tls;
+use crate::serve::connection::tls::{STRICT_TRANSPORT, Tls};
 
 /// The time for which a connection stays open for a last request after the server began to stop. So a request that is
 /// on its way gets a response.
 const LAST_REQUEST_GRACE: Duration = Duration::from_secs(2);
-
-/// The value of `Strict-Transport-Security` in every response over HTTPS: one year.
-pub const STRICT_TRANSPORT: &str = "max-age=31536000";
 
 /// The context that all connections of a server share.
 #[derive(Debug)]
@@ -99,9 +96,9 @@ where
         tracing::debug!(%peer, %error, "a connection broke");
         if error.is_parse() && connection.start_answer() {
             connection.finish_answer(None);
-            stream
-                .write_all(&refuse(shared, &error, &parts.read_buf))
-                .await?;
+            let docs_url = &shared.dispatcher.service.settings().docs_url;
+            let refusal = refuse(docs_url, shared.tls.is_some(), &error, &parts.read_buf);
+            stream.write_all(&refusal).await?;
         }
     }
     stream.shutdown().await

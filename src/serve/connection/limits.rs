@@ -174,8 +174,8 @@ impl Connection {
         }
     }
 
-    /// Goes from one phase to another. Returns false, and does nothing, if the connection is in none of the first one:
-    /// it may have been closed in the meantime.
+    /// Goes from one phase to another. Returns false, and does nothing, if the connection is not in the first one, such as
+    /// after it was closed. A connection whose request is being answered is never closed.
     fn pass_if(&self, from: Phase, to: Phase) -> bool {
         let mut state = self.state.lock();
         if state.phase != from {
@@ -186,17 +186,6 @@ impl Connection {
         true
     }
 
-    /// Leaves the phase of answering, in which a connection is never closed. `owner` is the key of the request.
-    fn leave_answer(&self, to: Phase, owner: Option<KeyHash>) {
-        let mut state = self.state.lock();
-        debug_assert_eq!(state.phase, Phase::Answering, "no request is answered");
-        state.phase = to;
-        state.since = Instant::now();
-        if let Some(key) = owner {
-            state.owner = Some(Owner::Key(key));
-        }
-    }
-
     /// Notes that a request is complete. Returns false if the connection was closed before; the request then gets no
     /// response.
     pub fn start_answer(&self) -> bool {
@@ -205,7 +194,8 @@ impl Connection {
 
     /// Notes that the request of a key begins to wait for a change.
     pub fn start_long_poll(&self, key: KeyHash) {
-        self.leave_answer(Phase::LongPolling, Some(key));
+        self.state.lock().owner = Some(Owner::Key(key));
+        self.pass_if(Phase::Answering, Phase::LongPolling);
     }
 
     /// Notes that the request no longer waits. Does nothing if the connection was closed: it is then being answered.
@@ -215,7 +205,10 @@ impl Connection {
 
     /// Notes that the response is ready to be sent, and the key of the request if it is usable.
     pub fn finish_answer(&self, key: Option<KeyHash>) {
-        self.leave_answer(Phase::Sending, key);
+        if let Some(key) = key {
+            self.state.lock().owner = Some(Owner::Key(key));
+        }
+        self.pass_if(Phase::Answering, Phase::Sending);
     }
 
     /// Notes sent bytes of a response.

@@ -9,7 +9,7 @@ use http::{HeaderMap, StatusCode, Version};
 
 use crate::api::Problem;
 use crate::api::request::new_request_id;
-use crate::serve::connection::http::{STRICT_TRANSPORT, ServerContext};
+use crate::serve::connection::tls::STRICT_TRANSPORT;
 
 /// The beginning of HTTP/2 connections (RFC 9113, section 3.4).
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\n";
@@ -47,8 +47,9 @@ fn is_host(text: &[u8]) -> bool {
     is_host && port.is_some_and(|port| port.bytes().skip(1).all(|byte| byte.is_ascii_digit()))
 }
 
-/// Returns the whole response to a request that hyper rejected. `unread` is its head.
-pub fn refuse(shared: &ServerContext, error: &hyper::Error, unread: &[u8]) -> Vec<u8> {
+/// Returns the whole response to a request that hyper rejected. `unread` is its head, `docs_url` the base of
+/// error pages.
+pub fn refuse(docs_url: &str, is_https: bool, error: &hyper::Error, unread: &[u8]) -> Vec<u8> {
     let (status, detail) = if error.is_parse_version_h2() || unread.starts_with(HTTP2_PREFACE) {
         let detail = "This server supports only HTTP/1.1, but the connection begins with HTTP/2. Use HTTP/1.1.";
         (StatusCode::HTTP_VERSION_NOT_SUPPORTED, detail)
@@ -61,13 +62,13 @@ pub fn refuse(shared: &ServerContext, error: &hyper::Error, unread: &[u8]) -> Ve
     };
     let request_id = new_request_id();
     let problem = Problem::invalid_request(status, detail);
-    let body = problem.body(&shared.dispatcher.service.settings().docs_url, &request_id);
+    let body = problem.body(docs_url, &request_id);
     tracing::info!(
         request_id,
         status = status.as_u16(),
         "refused a malformed request"
     );
-    let strict = match shared.tls.is_some() {
+    let strict = match is_https {
         true => format!("{STRICT_TRANSPORT_SECURITY}: {STRICT_TRANSPORT}\r\n"),
         false => String::new(),
     };

@@ -29,7 +29,7 @@ pub struct Permits {
     reads: Arc<Semaphore>,
     catch_ups: Arc<Semaphore>,
     exports: KeyedPermits,
-    /// For `long_polls::wait`.
+    /// For `LongPolls::wait`.
     pub long_polls: KeyedPermits,
     key_polls: Semaphore,
     key_polls_over_limit: Semaphore,

@@ -19,6 +19,9 @@ use crate::model::Timestamp;
 use crate::model::time::now;
 use crate::transport::tls::{self, ServerConfig};
 
+/// The value of `Strict-Transport-Security` in every response over HTTPS: one year.
+pub const STRICT_TRANSPORT: &str = "max-age=31536000";
+
 /// The certificate and key in use.
 #[derive(Debug)]
 pub struct Tls {
