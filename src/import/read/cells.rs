@@ -116,12 +116,13 @@ pub(in crate::import) fn parse_flag(cell: &str) -> Option<bool> {
         "0", "false", "no", "n", "nein", "non", "nao", "nie", "ne", "nem", "ei", "nej", "nee", "nei", "hayir", "нет", "falsch",
         "faux", "falso", "onwaar", "falsz", "falsk", "falskt", "usann", "epatosi", "nepravda", "hamis", "yanlis", "ложь",
     ];
-    let folded = fold(cell.trim_matches(is_blank)).replace('ı', "i");
-    match folded.as_str() {
+    let flag_of = |word: &str| match word {
         yes if YES.contains(&yes) => Some(true),
         no if NO.contains(&no) => Some(false),
         _ => None,
-    }
+    };
+    let word = cell.trim_matches(is_blank);
+    flag_of(word).or_else(|| flag_of(&fold(word).replace('ı', "i")))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::{fmt, iter};
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
+use serde_json::map::Entry;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -168,18 +169,21 @@ impl<'de> Visitor<'de> for JsonReader<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         let mut members = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
-            let fault = match entries.next_value_seed(self) {
-                Ok(_) if members.contains_key(&key) => {
-                    A::Error::custom("appears twice in its object; give each key once")
+            let value = match entries.next_value_seed(self) {
+                Ok(value) => value,
+                Err(error) => {
+                    self.trail.borrow_mut().push(key);
+                    return Err(error);
                 }
-                Ok(value) => {
-                    members.insert(key, value);
-                    continue;
-                }
-                Err(error) => error,
             };
-            self.trail.borrow_mut().push(key);
-            return Err(fault);
+            match members.entry(key) {
+                Entry::Vacant(place) => drop(place.insert(value)),
+                Entry::Occupied(first) => {
+                    self.trail.borrow_mut().push(first.key().clone());
+                    let fault = "appears twice in its object; give each key once";
+                    return Err(A::Error::custom(fault));
+                }
+            }
         }
         Ok(members.into())
     }

@@ -71,12 +71,21 @@ impl<F: Fields> TableReader<'_, '_, F> {
                 }
                 return None;
             }
-            let (paths, cells) = named_cells::<F>(leaves, options, faults);
-            let columns = match std::mem::replace(header, HeaderState::Found(None)) {
-                HeaderState::Found(Some(columns)) if columns.names == paths => columns,
+            let is_next = |columns: &Columns<'_>| {
+                let paths = leaves.iter().map(|(path, _)| path);
+                columns.names.iter().eq(paths)
+            };
+            let (columns, cells) = match std::mem::replace(header, HeaderState::Found(None)) {
+                // The names of the object before were checked.
+                HeaderState::Found(Some(columns)) if is_next(&columns) => {
+                    let values = leaves.into_iter().map(|(_, value)| value);
+                    (columns, values.map(|value| cell(value, options)).collect())
+                }
                 _ => {
+                    let (paths, cells) = named_cells::<F>(leaves, options, faults);
                     let header: Vec<_> = paths.into_iter().map(TableCell::text).collect();
-                    Columns::read::<F>(&header, options, notation.container, faults)?
+                    let columns = Columns::read::<F>(&header, options, notation.container, faults)?;
+                    (columns, cells)
                 }
             };
             let is_usable = !faults.has_fault();
