@@ -744,6 +744,12 @@ fn lists_have_names_notes_and_an_order_and_are_shared() {
             .ok()
             .filter(|text| text.contains("first author: Jane") && text.contains("Ann"))
     });
+    // Days, the deadline and the place stand with each record.
+    site.import(
+        "conferences.jsonl",
+        r#"{"id": 2, "start_date": "2096-06-01", "end_date": "2096-06-03", "abstract_due_date": "2020-03-10", "abstract_due_date_status": "confirmed"}"#,
+    );
+    browser.wait_for("//li[contains(., '3 Jun 2096 · was due Tue 10 Mar 2020')]");
     // A colleague of another license sees how many records it shows, and takes the list.
     site.license("small", "--dataset conferences --year 2096");
     browser.view("#/list?name=Product+A&conferences=3,2");

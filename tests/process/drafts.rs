@@ -99,6 +99,13 @@ const TABLES: &[Shape] = &[
             r#"{"name":"Heart B","issn_print":null,"issn_online":"1474-547X","publishing.apc_usd":null}"#,
         ],
     },
+    // Keywords are no tags: a tag has a type.
+    Shape {
+        kind: "conferences",
+        content: "Event,Start,Tags\nHeart Days,2027-01-15,heart; lung\nLung Days,2027-02-15,lung\n",
+        says: &["\"Tags\",    # 2 cells, such as `heart; lung`; not read as `tags`"],
+        stored: &[r#"{"name":"Heart Days","tags":[]}"#, "{}"],
+    },
     // Prices in several currencies within the cells: too few are dollars.
     Shape {
         kind: "journals",

@@ -19,11 +19,12 @@ function useShown(list, dataset) {
 
 const missingWords = (missing, all) => `${missing.toLocaleString('en')} of ${count(all, 'record')} ${missing === 1 ? 'is' : 'are'} not in this license, or removed.`;
 
-/** A record's next date and its place, or its publisher. */
+/** A record's days, its next or last deadline, and its place or publisher. */
 function Facts({dataset, record}) {
 	const day = todayOf(), due = dataset === 'conferences' && shownDeadline(record, day, {from: day});
 	const place = [record.city, record.country, record.publisher].filter(Boolean).join(', ');
-	return html`<span class="soft">${due ? html`due ${date(due.date)} <${Status} of=${due.confidence} />` : ''}${due && place && ' · '}<bdi>${place}</bdi></span>`;
+	const facts = [date(record.start_date, record.end_date), due?.date && html`${due.date < day ? 'was due' : 'due'} ${date(due.date)} <${Status} of=${due.confidence} />`, place && html`<bdi>${place}</bdi>`];
+	return html`<span class="soft">${facts.filter(Boolean).map((fact, at) => html`${at ? ' · ' : ''}${fact}`)}</span>`;
 }
 
 /** A record of the reader's list, with its note. */

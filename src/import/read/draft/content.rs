@@ -15,6 +15,7 @@ use crate::import::read::loose::{
 use crate::import::read::options::{ISSN_COLUMNS, field_named};
 use crate::import::read::shared_cells::split_at_signs;
 use crate::import::read::table_cell::{DecimalSign, Notation, TableCell};
+use crate::model::ReferenceKind;
 use crate::model::country::is_country;
 use crate::model::field::Field;
 use crate::model::fold::{comparable, is_blank};
@@ -139,6 +140,8 @@ pub(super) fn are_taken(fields: &[&str], cell: &TableCell<'_>, notation: &Notati
 fn is_taken(field: &Field, cell: &TableCell<'_>, notation: &Notation) -> bool {
     match field.kind {
         ValueKind::Text => !is_data(cell),
+        // `Type: Name`, or members of JSON objects.
+        ValueKind::Links(ReferenceKind::Tag) => cell.items.is_some() || cell.text.contains(": "),
         ValueKind::Texts | ValueKind::Links(_) => !is_data(cell),
         ValueKind::Number => [None, Some(DecimalSign::Point), Some(DecimalSign::Comma)]
             .into_iter()
