@@ -67,9 +67,9 @@ impl FeedQuery {
             && self.check_token(&caller.snapshot, &caller.license)?)
     }
 
-    /// Checks the token in a snapshot. It may read the disk. Returns false if the token is not valid: it must be of this license, this history and the license's current
-    /// scope. With `resync=diff` the scope may be an earlier one: the feed has an entry for each record that the
-    /// license ever showed.
+    /// Checks the token in a snapshot, which may read the disk. Returns false if it is not valid: it must be of this
+    /// license, this history and the license's current scope. With `resync=diff` the scope may be an earlier one: the
+    /// feed has an entry for each record that the license ever showed.
     pub fn check_token(&self, snapshot: &Snapshot, license: &License) -> Result<bool, StoreError> {
         let Some(token) = &self.token else {
             return Ok(true);
@@ -115,7 +115,7 @@ impl FeedQuery {
         }
         if was_ahead && let Some(snapshot) = source.catch_up_with_origin(asked_at, &accept) {
             // Another server issued it, so it is not lost, unless the origin was rolled back.
-            let is_ahead = is_ahead(token, &snapshot) && !source.is_lost(last_seq(token));
+            let is_ahead = is_ahead(token, &snapshot) && !source.ask_if_lost(last_seq(token));
             match accepted(snapshot) {
                 Some(caller) => return Ok(caller),
                 None if is_ahead => return Err(Problem::ahead()),

@@ -52,8 +52,8 @@ pub trait SnapshotSource: Send + Sync {
         None
     }
 
-    /// Whether a seq ahead of all local snapshots is known to be of a history that the origin no longer has.
-    fn is_lost(&self, _seq: u64) -> bool {
+    /// Asks whether a seq ahead of all local snapshots is known to be of a history that the origin no longer has.
+    fn ask_if_lost(&self, _seq: u64) -> bool {
         false
     }
 

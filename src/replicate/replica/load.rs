@@ -161,7 +161,7 @@ impl<'a> StateLoader<'a> {
             let next = loop {
                 let stop = match self.catch_up(&mut loaded, at_least) {
                     Ok(StopReason::End) => self
-                        .is_end(&loaded)
+                        .confirm_end(&loaded)
                         .map(|is_end| is_end.then_some(StopReason::End)),
                     stop => stop.map(Some),
                 };
@@ -216,7 +216,8 @@ impl<'a> StateLoader<'a> {
         Err(error)
     }
 
-    fn is_end(&self, loaded: &LoadedState) -> Result<bool, ReplicaError> {
+    /// Asks whether the log ends after a state.
+    fn confirm_end(&self, loaded: &LoadedState) -> Result<bool, ReplicaError> {
         match self.log.ends_after(&loaded.mark, loaded.head.seq) {
             Err(ReplicaError::Unconfirmed(..)) if !self.must_confirm => Ok(true),
             is_end => is_end,

@@ -404,7 +404,7 @@ impl Replica {
                     self.apply_entry(&entry, &after, keep_going)?;
                     ahead = Some(after);
                 }
-                None if self.is_end(next.asked)? => return Ok(()),
+                None if self.confirm_end(next.asked)? => return Ok(()),
                 None => {}
             }
             if !keep_going() {
@@ -413,8 +413,8 @@ impl Replica {
         }
     }
 
-    /// Whether the log ends here. The next slot was found empty at `asked`. Returns false if it has an entry by now.
-    fn is_end(&mut self, asked: Duration) -> Result<bool, ReplicaError> {
+    /// Asks whether the log ends here. The next slot was found empty at `asked`. Returns false if it has an entry by now.
+    fn confirm_end(&mut self, asked: Duration) -> Result<bool, ReplicaError> {
         let checked_until = self
             .confirmed_at
             .map(|at| at + self.status.heartbeat_check_every());

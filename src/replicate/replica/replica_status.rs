@@ -34,8 +34,8 @@ const HEARTBEAT_CHECKS_PER_LIMIT: u32 = 4;
 
 /// The maximum number of seqs to remember. Tokens cannot be forged, so there are few.
 const MAX_SEQS: usize = 1000;
-/// After this many changes of the heartbeat, it is certainly newer than the token. The first new heartbeat may have
-/// been in progress when the token came. The publisher writes the second one only after the first.
+/// A commit is lost if the heartbeat has changed so many times since its token came, and names an earlier one. The
+/// first of these heartbeats may have been begun before the token came. The publisher begins the second one after it.
 const CHANGES: u64 = 2;
 
 /// The work of a replica since its start.
@@ -170,9 +170,9 @@ impl ReplicaStatus {
             .store(millis(since_boot()), Ordering::Relaxed);
     }
 
-    /// Whether the origin lost the commit of a seq ahead of the replica, as far as its heartbeats show.
-    pub fn is_lost(&self, seq: u64) -> bool {
-        self.ahead.lock().is_lost(seq, since_boot())
+    /// Remembers a seq that is ahead of the replica. Returns whether the origin lost its commit, as far as heartbeats show.
+    pub fn ask_if_lost(&self, seq: u64) -> bool {
+        self.ahead.lock().ask_if_lost(seq, since_boot())
     }
 
     pub(super) fn update(&self, change: impl FnOnce(&mut ReplicaProgress)) {
@@ -202,8 +202,8 @@ struct AheadSeq {
 }
 
 impl AheadTokens {
-    /// Whether the origin lost the commit of this seq. A seq is remembered until that is known.
-    pub fn is_lost(&mut self, seq: u64, now: Duration) -> bool {
+    /// Remembers a seq that is ahead of the replica. Returns whether the origin lost its commit, as far as is known.
+    pub fn ask_if_lost(&mut self, seq: u64, now: Duration) -> bool {
         if self.seqs.len() >= MAX_SEQS && !self.seqs.contains_key(&seq) {
             self.seqs.clear();
         }
@@ -365,17 +365,17 @@ mod tests {
         for steps in cases {
             let mut ahead = AheadTokens::default();
             let ms = Duration::from_millis;
-            assert!(!ahead.is_lost(10, ms(5)));
+            assert!(!ahead.ask_if_lost(10, ms(5)));
             // Its read began before the token came.
             ahead.note_heartbeat(ms(4), 9, true);
             for ((head, is_later, is_lost), at) in steps.iter().zip(6..) {
                 ahead.note_heartbeat(ms(at), *head, *is_later);
-                assert_eq!(ahead.is_lost(10, ms(at)), *is_lost, "{steps:?} at {at}");
+                assert_eq!(ahead.ask_if_lost(10, ms(at)), *is_lost, "{steps:?} at {at}");
             }
         }
         // A read that began with the token may have returned an older heartbeat.
         let mut ahead = AheadTokens::default();
-        assert!(!ahead.is_lost(10, Duration::from_millis(5)));
+        assert!(!ahead.ask_if_lost(10, Duration::from_millis(5)));
         for (began, expected) in [
             (5, false),
             (5, false),
@@ -386,26 +386,30 @@ mod tests {
         ] {
             ahead.note_heartbeat(Duration::from_millis(began), 9, true);
             assert_eq!(
-                ahead.is_lost(10, Duration::from_millis(began)),
+                ahead.ask_if_lost(10, Duration::from_millis(began)),
                 expected,
                 "{began}"
             );
         }
         let mut ahead = AheadTokens::default();
-        assert!((0..5000).all(|seq| !ahead.is_lost(seq, Duration::ZERO)));
+        assert!((0..5000).all(|seq| !ahead.ask_if_lost(seq, Duration::ZERO)));
         assert!(ahead.seqs.len() <= MAX_SEQS);
     }
 
     #[test]
     fn as_many_seqs_as_are_remembered_are_found_lost() {
         let (mut ahead, ms) = (AheadTokens::default(), Duration::from_millis);
-        assert!((1..).take(MAX_SEQS).all(|seq| !ahead.is_lost(seq, ms(5))));
+        assert!(
+            (1..)
+                .take(MAX_SEQS)
+                .all(|seq| !ahead.ask_if_lost(seq, ms(5)))
+        );
         for (began, expected) in [(6, false), (7, false), (8, true)] {
             ahead.note_heartbeat(ms(began), 0, true);
             assert!(
                 (1..)
                     .take(MAX_SEQS)
-                    .all(|seq| ahead.is_lost(seq, ms(began)) == expected),
+                    .all(|seq| ahead.ask_if_lost(seq, ms(began)) == expected),
                 "{began}"
             );
         }

@@ -67,7 +67,7 @@ fn shown<T: std::fmt::Debug>(result: Result<T, ReplicaError>) -> String {
 #[test]
 fn a_poll_at_the_end_finds_that_the_bucket_moved_back_or_differs() {
     let (log, hashes) = TestLog::up_to(3);
-    let end = |slot, hash| shown(at(&log, slot, hash).is_end(since_boot()));
+    let end = |slot, hash| shown(at(&log, slot, hash).confirm_end(since_boot()));
     assert_eq!(
         (end(3, hashes[2]), end(3, OTHER)),
         ("true".into(), "Diverged".into())
@@ -102,7 +102,7 @@ fn an_end_in_doubt_counts_as_seen_only_until_the_heartbeat_last_agreed() {
         let (log, hashes) = TestLog::up_to(3);
         let mut replica = at(&log, 3, hashes[2]);
         let asked = since_boot();
-        assert_eq!(shown(replica.is_end(asked)), "true");
+        assert_eq!(shown(replica.confirm_end(asked)), "true");
         assert!(stale(&replica).is_some());
         // Until the next check of the heartbeat, an empty slot is enough.
         log.remove(layout::ALIVE);
@@ -110,16 +110,16 @@ fn an_end_in_doubt_counts_as_seen_only_until_the_heartbeat_last_agreed() {
         if has_heartbeat {
             log.put_alive(2, hashes[1], 20);
         }
-        assert_eq!(shown(replica.is_end(since_boot())), "true");
+        assert_eq!(shown(replica.confirm_end(since_boot())), "true");
         replica.list_at = Some(Duration::ZERO);
-        assert_eq!(shown(replica.is_end(since_boot())), expected);
+        assert_eq!(shown(replica.confirm_end(since_boot())), expected);
         assert!(replica.list_at.is_some(), "the next poll checks again");
         assert!(
             stale(&replica)
                 .is_some_and(|stale| stale + Duration::from_millis(1) >= since_boot() - asked)
         );
         (replica.confirmed_at, replica.list_at) = (None, Some(Duration::ZERO));
-        assert_eq!(shown(replica.is_end(since_boot())), expected);
+        assert_eq!(shown(replica.confirm_end(since_boot())), expected);
         assert_eq!(stale(&replica), None, "{expected}: it never agreed");
     }
 }
@@ -180,7 +180,7 @@ fn a_token_of_a_commit_that_waits_to_be_published_is_not_lost() {
     // The origin's last seq is 40, and its log ends with seq 30.
     log.put_alive(3, hashes[2], 40);
     let alive = replica.log.heartbeat_for(&replica.file.mark).unwrap();
-    let lost = |replica: &Replica| [31, 40, 41].map(|seq| replica.status.is_lost(seq));
+    let lost = |replica: &Replica| [31, 40, 41].map(|seq| replica.status.ask_if_lost(seq));
     assert_eq!(lost(&replica), [false; 3]);
     for later_s in 1..=4 {
         let later = Heartbeat {

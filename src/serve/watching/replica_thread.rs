@@ -143,9 +143,9 @@ impl ReplicaThread {
         self.status.progress().error.is_none()
     }
 
-    /// Whether a seq that is ahead of the replica belongs to a history that the origin no longer has.
-    pub fn is_lost(&self, seq: u64) -> bool {
-        self.status.is_lost(seq)
+    /// Asks whether a seq that is ahead of the replica belongs to a history that the origin no longer has.
+    pub fn ask_if_lost(&self, seq: u64) -> bool {
+        self.status.ask_if_lost(seq)
     }
 
     pub fn status(&self) -> &ReplicaStatus {

@@ -396,8 +396,9 @@ impl SnapshotSource for Watcher {
         Some(self.catch_up(Instant::now(), accept))
     }
 
-    fn is_lost(&self, seq: u64) -> bool {
-        self.replica().is_some_and(|replica| replica.is_lost(seq))
+    fn ask_if_lost(&self, seq: u64) -> bool {
+        self.replica()
+            .is_some_and(|replica| replica.ask_if_lost(seq))
     }
 }
 
