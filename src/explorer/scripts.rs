@@ -254,7 +254,7 @@ mod tests {
         }
     }
 
-    /// A script that is imported must have run. What the page asks of a module must be exported by it.
+    /// A script that is imported has run before, and exports each name that is asked of it.
     #[test]
     fn scripts_import_exported_names_of_earlier_ones_alone() {
         let mut count = 0;

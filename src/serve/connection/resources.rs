@@ -1,4 +1,4 @@
-//! What connections take from the process: its threads and its open files.
+//! The threads of connections, and the limit of open files.
 //!
 //! Each thread has its own single-threaded runtime, so threads neither wake each other nor steal work.
 
