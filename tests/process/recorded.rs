@@ -109,8 +109,10 @@ const REQUESTS: &str = "
 ";
 
 /// Headers that differ from answer to answer.
-const VOLATILE: [&str; 4] = [
+const VOLATILE: [&str; 6] = [
     "date",
+    "ratelimit-remaining",
+    "ratelimit-reset",
     "x-request-id",
     "x-ratelimit-remaining",
     "x-ratelimit-reset",
@@ -147,6 +149,8 @@ fn ask(server: &Server, keys: &BTreeMap<String, String>, request: &str) -> Recor
     )
     .unwrap();
     let answer = read_answer(&mut connection, method == "HEAD").unwrap();
+    // The name of an export has the day on which it is sent.
+    let today = day_of(answer.header("date").unwrap());
     let is_packed = answer.header("content-encoding") == Some("gzip")
         || answer.header("content-type") == Some("application/gzip");
     let mut headers: Vec<String> = answer
@@ -155,7 +159,7 @@ fn ask(server: &Server, keys: &BTreeMap<String, String>, request: &str) -> Recor
         .map(|(name, value)| (name.to_ascii_lowercase(), value))
         .filter(|(name, _)| !VOLATILE.contains(&name.as_str()))
         .filter(|(name, _)| !is_packed || !COMPRESSED.contains(&name.as_str()))
-        .map(|(name, value)| format!("{name}: {value}"))
+        .map(|(name, value)| format!("{name}: {}", value.replace(&today, "TODAY")))
         .collect();
     headers.sort();
     Record {
@@ -164,6 +168,12 @@ fn ask(server: &Server, keys: &BTreeMap<String, String>, request: &str) -> Recor
         headers,
         body: body_of(&answer, is_packed && method == "GET"),
     }
+}
+
+/// The day of a `Date` header (RFC 9110, section 5.6.7), as `2026-01-31`.
+fn day_of(date: &str) -> String {
+    let time = jiff::fmt::rfc2822::parse(date).unwrap();
+    time.date().to_string()
 }
 
 /// The content, without the id of the request and the time of the server.
