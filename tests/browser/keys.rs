@@ -12,17 +12,17 @@ use super::kept::{
 use super::{answer_questions, forget, in_own_menu, paste_key};
 use crate::process::site::{Server, Site};
 
-/// The page in a browser with a profile of its own, served with 130 conferences. The profile's folder is removed when it is dropped.
-fn start() -> Option<(Browser, Site, Server, TempDir)> {
+/// The page in a browser with a profile of its own, served with 130 conferences. What is dropped last comes first.
+fn start() -> Option<(TempDir, Site, Server, Browser)> {
     let (site, server) = serve();
     let profile = tempfile::tempdir().unwrap();
     let browser = open(profile.path(), &server, "")?;
-    Some((browser, site, server, profile))
+    Some((profile, site, server, browser))
 }
 
 #[test]
 fn a_copy_belongs_to_its_key() {
-    let Some((browser, site, _server, _profile)) = start() else {
+    let Some((_profile, site, _server, browser)) = start() else {
         return;
     };
     site.license("small", "--dataset conferences --year 2096");
@@ -60,7 +60,7 @@ fn a_copy_belongs_to_its_key() {
 
 #[test]
 fn lists_outlive_their_key_and_move_to_the_next_one() {
-    let Some((browser, site, _server, _profile)) = start() else {
+    let Some((_profile, site, _server, browser)) = start() else {
         return;
     };
     site.license("small", "--dataset conferences --year 2096");
@@ -141,7 +141,7 @@ fn expect_databases(browser: &Browser, expected: &[&str]) {
 
 #[test]
 fn keys_of_two_clients_are_kept_apart() {
-    let Some((browser, site, server, _profile)) = start() else {
+    let Some((_profile, site, server, browser)) = start() else {
         return;
     };
     site.license("small", "--dataset conferences --year 2096");
@@ -231,7 +231,7 @@ fn keys_of_two_clients_are_kept_apart() {
 
 #[test]
 fn a_replaced_key_is_replaced_in_every_tab() {
-    let Some((browser, site, server, _profile)) = start() else {
+    let Some((_profile, site, server, browser)) = start() else {
         return;
     };
     let (old, key) = site.key("all", &[]);
@@ -262,7 +262,7 @@ fn a_replaced_key_is_replaced_in_every_tab() {
 
 #[test]
 fn notes_and_lists_go_only_if_the_reader_says_so() {
-    let Some((browser, site, _server, _profile)) = start() else {
+    let Some((_profile, site, _server, browser)) = start() else {
         return;
     };
     site.license("small", "--dataset conferences --year 2096");
