@@ -392,14 +392,6 @@ fn days_and_numbers_narrow_a_list() {
 
     browser.view("#/journals");
     expect_total(&browser, "4 journals");
-    // Words that mean a filter of numbers.
-    browser.fill("//input[@id='words']", "no fee");
-    browser.click(
-        "//p[contains(., 'The search looks in texts')]/button[.='fee of at most 0 US dollars']",
-    );
-    expect_total(&browser, "1 of 4 journals");
-    browser.click("//button[contains(@class, 'chip')]");
-    expect_total(&browser, "4 journals");
     open_filters(&browser);
     browser.fill("//input[@id='fee_max']", "2500");
     expect_total(&browser, "2 of 4 journals");

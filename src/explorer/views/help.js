@@ -4,7 +4,7 @@ import {Legend, Title} from '../parts.js';
 
 export const Help = () => html`<div class="help"><${Title}>Help<//>
 	<h2>Search</h2>
-	<p>Type names, places, therapy areas, organizations, tags or years. Every word must fit the beginning of a word of the record: <kbd>esmo 2027</kbd>, <kbd>oncol japan</kbd>. Capitals and accents do not matter. Short names come first: <kbd>BMJ</kbd>, <kbd>Nat Med</kbd>. A month (<kbd>march 2027</kbd>, <kbd>03/2027</kbd>), a weekday of a deadline (<kbd>saturday</kbd>, <kbd>weekend</kbd>), a short year (<kbd>esmo 27</kbd>), <kbd>late-breaking</kbd> and <kbd>confirmed</kbd> are words too. Of two years, either fits: <kbd>aacr 2026 2027</kbd>. <kbd>-word</kbd> leaves records out.</p>
+	<p>Type names, places, therapy areas, organizations, tags or years. Every word must fit the beginning of a word of the record: <kbd>esmo 2027</kbd>, <kbd>oncol japan</kbd>. Capitals and accents do not matter. Short names come first: <kbd>BMJ</kbd>, <kbd>Nat Med</kbd>. A month (<kbd>march 2027</kbd>, <kbd>03/2027</kbd>), a short year (<kbd>esmo 27</kbd>), <kbd>late-breaking</kbd> and <kbd>confirmed</kbd> are words too. <kbd>-word</kbd> leaves records out.</p>
 	<p><kbd>/</kbd> goes to the search, and <kbd>Enter</kbd> to the results. <kbd>Esc</kbd> closes a menu. Arrow keys move within a choice, such as the months of the year.</p>
 	<h2>Deadlines</h2>
 	<p>A list begins with what is due next. <em>30, 60, 90 days</em> and the bars of the year narrow it to a period. <em>Months</em> shows each deadline in its month. The small line in a row begins today: its dot is the deadline, its bar the meeting.</p>

@@ -4,7 +4,7 @@ import {target} from '../api.js';
 import {date, shownDeadline, todayOf} from '../model/deadlines.js';
 import {describe, isElsewhere, isUnlicensed, usesCopy} from '../model/follower.js';
 import {firstQuestion, hasKey, isNarrowed, parse, placeOf, requestOf, titleOf, toggleComing, unknownOf} from '../model/question.js';
-import {isReversed, rangesIn} from '../model/ranges.js';
+import {isReversed} from '../model/ranges.js';
 import {periodOf, select} from '../model/select.js';
 import {meantBy} from '../model/suggest.js';
 import {Curl, DATASETS, Legend, Segments, Table, Unlicensed, count, link, useWindowTitle} from '../parts.js';
@@ -178,8 +178,6 @@ function Nothing({index, question, day, onChange}) {
 	const alone = useMemo(() => hasKey(question.words) ? [] : index.unknownWords(question.words), [index, question]);
 	if (!index.size) return html`<${Unlicensed} dataset=${question.dataset} />`;
 	if (isReversed(question.ranges)) return html`<p class="empty">The period ends before it begins. Change one of its days.</p>`;
-	const filter = hasKey(question.words) ? null : rangesIn(question.dataset, question.words);
-	if (filter && alone.length) return html`<p class="empty">The search looks in texts. Did you mean the filter <button class="plain" onClick=${() => onChange({...question, words: filter.words, ranges: {...question.ranges, ...filter.ranges}})}>${filter.text}</button>?</p>`;
 	if (!next) return html`<p class="empty">${meant ? html`Did you mean <button class="plain" onClick=${() => onChange({...question, words: meant})}>${meant}</button>?` : alone.length ? html`No record has <strong>${alone.join(', ')}</strong>. Remove ${alone.length === 1 ? 'this word' : 'these words'}.` : 'Nothing fits all of this. Remove a filter or a word.'}</p>`;
 	return html`<p class="empty">Nothing is due in this period. The next deadline is on ${date(next.date)}. <button class="plain" onClick=${() => onChange(later)}>Show all that are ahead</button></p>`;
 }
