@@ -13,6 +13,9 @@ const two = number => String(number).padStart(2, '0');
 /** The number of a month by its name or the first three letters or more of it; 0 if it is none. */
 const monthOf = word => word.length > 2 ? MONTHS.findIndex(month => month.startsWith(word)) + 1 : 0;
 
+/** Whether a word is the name of a month, or begins it with three letters or more. */
+export const isMonth = word => monthOf(wordsOf(word)[0] ?? '') > 0;
+
 /** The months of a record's dates as words of the index, with and without the year: `m03 m202703`. No reader types them. */
 export const monthsOf = record => [record.start_date, record.abstract_due_date, record.late_breaking_due_date].filter(Boolean).map(day => `m${day.slice(5, 7)} m${day.slice(0, 4)}${day.slice(5, 7)}`);
 
