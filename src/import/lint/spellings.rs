@@ -136,9 +136,12 @@ impl Spellings {
 
     /// Adds the words of a record of the database. `is_kept` says that the import neither sets nor removes it.
     pub fn add_stored(&mut self, words: &[Cow<'_, str>], is_kept: bool) {
-        words
-            .iter()
-            .for_each(|word| self.uses(word).add_stored(is_kept));
+        for word in words {
+            match self.seen.get_mut(&**word) {
+                Some(uses) => uses.add_stored(is_kept),
+                None => self.uses(word).add_stored(is_kept),
+            }
+        }
     }
 
     fn uses(&mut self, word: &str) -> &mut Uses {
