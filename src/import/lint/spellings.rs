@@ -144,8 +144,7 @@ impl Spellings {
                 let Some((
                     _,
                     Message {
-                        right: Some(Some(next)),
-                        ..
+                        right: Some(next), ..
                     },
                 )) = &fault
                 else {
@@ -320,7 +319,7 @@ impl<'a> WordChecker<'a> {
             // Of two spellings in licenses, each means other records.
             let licensed = self.licensed.keys();
             let is_only = licensed.filter(|word| comparable(word) == form).count() < 2;
-            let right = (is_same && is_only).then(|| Some(best.word.to_owned()));
+            let right = (is_same && is_only).then(|| best.word.to_owned());
             let message = Message { right, ..message };
             return Some((spelling, message.with(Remedy::OfValue)));
         }
@@ -329,10 +328,7 @@ impl<'a> WordChecker<'a> {
                 "has unneeded blanks or punctuation{}; write `{tidied}`",
                 rows(uses)
             );
-            return Some((
-                spelling,
-                message.with(Remedy::OfValue).corrected_by(Some(tidied)),
-            ));
+            return Some((spelling, message.with(Remedy::OfValue).corrected_by(tidied)));
         }
         if is_known {
             return None;
