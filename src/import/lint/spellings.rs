@@ -172,7 +172,7 @@ impl Spellings {
             let mut right = word.clone();
             let mut fault = checker.find_fault(word, uses);
             for _ in 0..max_steps {
-                let Some(next) = fault.as_ref().and_then(|(_, fault)| fault.right.clone()?) else {
+                let Some(next) = fault.as_ref().and_then(|(_, fault)| fault.right.clone()) else {
                     break;
                 };
                 fault = checker.find_fault(&next, uses);
@@ -307,8 +307,7 @@ impl<'a> WordChecker<'a> {
                 "has unneeded blanks or punctuation{}; write `{tidied}`",
                 rows(uses)
             );
-            let message = message.with(Remedy::OfValue).corrected_by(Some(tidied));
-            return Some((spelling, message));
+            return Some((spelling, message.with(Remedy::OfValue).corrected_by(tidied)));
         }
         if is_known {
             return None;
@@ -351,7 +350,7 @@ impl<'a> WordChecker<'a> {
         let form = comparable(word);
         let licensed = self.licensed.keys();
         let is_only = licensed.filter(|word| comparable(word) == form).count() < 2;
-        let right = (is_same && is_only).then(|| Some(best.word.to_owned()));
+        let right = (is_same && is_only).then(|| best.word.to_owned());
         Message { right, ..message }.with(Remedy::OfValue)
     }
 

@@ -88,7 +88,7 @@ fn wrong_encoding(field: &str, text: &str) -> Option<Message> {
     if let Some((meant, is_whole)) = mojibake::repair(text) {
         let message =
             message!("was read in the wrong encoding; write `{meant}`, and save the file as UTF-8");
-        let right = is_whole.then_some(Some(meant));
+        let right = is_whole.then_some(meant);
         return Some(Message { right, ..message });
     }
     if text.contains(is_lost_sign) {
@@ -127,7 +127,7 @@ fn html_escape(_field: &str, text: &str) -> Option<Message> {
         ));
     }
     let message = message!("contains `{escape}`, which is HTML; write `{meant}` instead");
-    Some(message.corrected_by(Some(decoded)))
+    Some(message.corrected_by(decoded))
 }
 
 /// Returns an HTML escape in the text, and its meaning.
@@ -251,7 +251,7 @@ fn placeholder(field: &str, text: &str) -> Option<Message> {
         _ => Message::from(
             "is a placeholder; leave the cell empty (in JSON: null) until the value is known",
         )
-        .corrected_by(None),
+        .corrected_by(String::new()),
     })
 }
 
@@ -268,7 +268,7 @@ fn blanks(field: &str, text: &str) -> Option<Message> {
     let tidied = tidy(text);
     let message =
         message!("has blanks at an end, double blanks or invisible characters; write `{tidied}`");
-    Some(message.corrected_by(Some(tidied)))
+    Some(message.corrected_by(tidied))
 }
 
 fn formula(field: &str, text: &str) -> Option<Message> {

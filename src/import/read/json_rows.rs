@@ -308,10 +308,10 @@ fn list_within<'t>(document: &'t str, objects: &mut impl RowSink) -> Option<&'t 
     if lists.is_empty() && !is_row {
         lists = lists_with(']');
     }
-    let inner = members.iter().filter(|(_, value)| has_list(value.get()));
+    let mut inner = members.iter().filter(|(_, value)| has_list(value.get()));
     match *lists {
         [] if !is_row && inner.clone().count() == 1 => {
-            let (name, inner) = inner.last()?;
+            let (name, inner) = inner.next_back()?;
             objects.warn(message!("only the list within `{name}` is read"));
             list_within(inner.get(), objects)
         }
