@@ -774,14 +774,11 @@ fn hostile_records_stay_text() {
         "start_date_status": "confirmed", "abstract_due_date_status": "confirmed", "late_breaking_due_date_status": "not_found"});
     let mixed_journal = json!({"id": 8, "name": mixed, "impact_factor": 1e6, "publishing": {"apc_usd": null}, "timelines": {"online_submit_to_accept": {"min_weeks": null, "max_weeks": null}}});
     let journal = json!({"id": 7, "name": hostile, "abbv": hostile, "publisher": hostile, "url": address, "organizations": [1], "tags": [1]});
-    let files = [
-        ("organizations.jsonl", organization.to_string()),
-        ("tags.jsonl", tag.to_string()),
-        (
-            "conferences.jsonl",
-            format!("{conference}\n{mixed_conference}"),
-        ),
-        ("journals.jsonl", format!("{journal}\n{mixed_journal}")),
+    let files = cases![
+        "organizations.jsonl", organization.to_string();
+        "tags.jsonl", tag.to_string();
+        "conferences.jsonl", format!("{conference}\n{mixed_conference}");
+        "journals.jsonl", format!("{journal}\n{mixed_journal}");
     ];
     let Some((browser, site, server, key)) = open_page(&files) else {
         return;

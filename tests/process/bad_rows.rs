@@ -111,13 +111,10 @@ fn rows_that_depend_on_bad_rows_are_bad_and_faults_of_files_are_not_allowed() {
         (&3.into(), &1.into()),
         "{told}"
     );
-    let cases = [
-        ("id,nmae\n1,A\n", "does not cover faults of whole files"),
-        (
-            "id,name\n1,\"A\n2,B\n",
-            "does not cover faults of whole files",
-        ),
-        ("id,name\n1,\n2,\n", "--allow-faults 2"),
+    let cases = cases![
+        "id,nmae\n1,A\n", "does not cover faults of whole files";
+        "id,name\n1,\"A\n2,B\n", "does not cover faults of whole files";
+        "id,name\n1,\n2,\n", "--allow-faults 2";
     ];
     for (content, expected) in cases {
         site.write("journals.csv", content);
@@ -148,15 +145,11 @@ fn rows_that_depend_on_bad_rows_are_bad_and_faults_of_files_are_not_allowed() {
 fn records_are_shown_by_their_names() {
     let site = Site::new();
     site.import("journals.jsonl", "{\"id\":1,\"name\":\"Heart A\",\"abbv\":\"HA\"}\n{\"id\":2,\"name\":\"Lung\"}\n{\"id\":3,\"name\":\"LUNG\"}\n");
-    let cases = [
-        ("heart-a", 0, "journals 1\n"),
-        ("ha", 0, "journals 1\n"),
-        ("Lung", 0, "journals 2: Lung\njournals 3: LUNG"),
-        (
-            "Heart B",
-            1,
-            "no record of journals is named `Heart B`; did you mean `Heart A`?",
-        ),
+    let cases = cases![
+        "heart-a", 0, "journals 1\n";
+        "ha", 0, "journals 1\n";
+        "Lung", 0, "journals 2: Lung\njournals 3: LUNG";
+        "Heart B", 1, "no record of journals is named `Heart B`; did you mean `Heart A`?";
     ];
     for (name, code, expected) in cases {
         let done = site.run(["show", "journals", "--name", name]);

@@ -100,53 +100,16 @@ fn a_replica_that_contradicts_the_heartbeat_answers_503() {
     let first = place.entry(1).hash;
     let later = |seconds: i64| sound.at.plus_s(seconds);
     // Heartbeats, and a part of the message. Each time the replica answers 503, and then recovers.
-    let cases = [
-        (
-            Some(Heartbeat {
-                slot: 3,
-                hash: [7; 32],
-                at: later(10),
-                ..sound.clone()
-            }),
-            "slot 3 (`log/00000000000000000003`)",
-        ),
-        (
-            Some(Heartbeat {
-                slot: 1,
-                hash: first,
-                at: later(-60),
-                ..sound.clone()
-            }),
-            "went back: from slot 2 at",
-        ),
-        (
-            Some(Heartbeat {
-                hash: [7; 32],
-                at: later(30),
-                ..sound.clone()
-            }),
-            "names another entry of slot 2",
-        ),
-        (
-            Some(Heartbeat {
-                id: DatabaseId([7; 16]),
-                at: later(40),
-                ..sound.clone()
-            }),
-            "is of another database",
-        ),
-        (None, "heartbeat (`alive`) is not in the bucket"),
+    let cases = cases![
+        Some(Heartbeat { slot: 3, hash: [7; 32], at: later(10), ..sound.clone() }),
+            "slot 3 (`log/00000000000000000003`)";
+        Some(Heartbeat { slot: 1, hash: first, at: later(-60), ..sound.clone() }), "went back: from slot 2 at";
+        Some(Heartbeat { hash: [7; 32], at: later(30), ..sound.clone() }), "names another entry of slot 2";
+        Some(Heartbeat { id: DatabaseId([7; 16]), at: later(40), ..sound.clone() }), "is of another database";
+        None, "heartbeat (`alive`) is not in the bucket";
         // Another publisher continues an earlier copy of the bucket, and the last entry is missing.
-        (
-            Some(Heartbeat {
-                slot: 1,
-                hash: first,
-                seq: 1,
-                at: later(60),
-                ..sound.clone()
-            }),
-            "ends at slot 1, seq 1, before seq",
-        ),
+        Some(Heartbeat { slot: 1, hash: first, seq: 1, at: later(60), ..sound.clone() }),
+            "ends at slot 1, seq 1, before seq";
     ];
     let last = site.path("bucket").join(layout::log(2));
     let kept = fs::read(&last).unwrap();

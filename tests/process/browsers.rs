@@ -76,38 +76,19 @@ fn only_named_origins_may_read_answers() {
     ));
     let (with_key, from_app) = (format!("x-api-key: {key}"), format!("origin: {APP}"));
     // The request's headers and target, the status, and whether the origin may read the response.
-    let cases = [
-        (
-            vec![with_key.clone(), from_app.clone()],
-            "/v1/conferences",
-            200,
-            Some(APP),
-        ),
-        (
-            vec![with_key.clone(), "origin: http://localhost:3000".to_owned()],
-            "/v1/exports/conferences",
-            200,
-            Some("http://localhost:3000"),
-        ),
-        (
-            vec![with_key.clone(), "origin: https://other.example".to_owned()],
-            "/v1/conferences/1",
-            200,
-            None,
-        ),
-        (vec![with_key.clone()], "/v1/conferences/9", 404, None),
-        (
-            vec![with_key, from_app.clone()],
-            "/v1/conferences",
-            429,
-            Some(APP),
-        ),
-        (vec![from_app.clone()], "/v1/conferences", 401, Some(APP)),
-        (vec![from_app.clone()], "/v1/status", 200, Some(APP)),
-        (vec![from_app.clone()], "/openapi.json", 200, Some(APP)),
-        (vec![from_app.clone()], "/nowhere", 404, Some(APP)),
-        (vec!["origin: null".to_owned()], "/v1/status", 200, None),
-        (vec![format!("origin: {APP}:443")], "/v1/status", 200, None),
+    let cases = cases![
+        vec![with_key.clone(), from_app.clone()], "/v1/conferences", 200, Some(APP);
+        vec![with_key.clone(), "origin: http://localhost:3000".to_owned()], "/v1/exports/conferences", 200,
+            Some("http://localhost:3000");
+        vec![with_key.clone(), "origin: https://other.example".to_owned()], "/v1/conferences/1", 200, None;
+        vec![with_key.clone()], "/v1/conferences/9", 404, None;
+        vec![with_key, from_app.clone()], "/v1/conferences", 429, Some(APP);
+        vec![from_app.clone()], "/v1/conferences", 401, Some(APP);
+        vec![from_app.clone()], "/v1/status", 200, Some(APP);
+        vec![from_app.clone()], "/openapi.json", 200, Some(APP);
+        vec![from_app.clone()], "/nowhere", 404, Some(APP);
+        vec!["origin: null".to_owned()], "/v1/status", 200, None;
+        vec![format!("origin: {APP}:443")], "/v1/status", 200, None;
     ];
     for (lines, target, status, allowed) in cases {
         let answer = send(&server, "GET", target, &lines);
@@ -190,20 +171,14 @@ fn a_preflight_needs_no_key_and_counts_nothing() {
     assert_eq!(most.len(), 1024);
     let more = format!("{most}1");
     let many = ["x-span"; 2000].join(", ");
-    let asked = [
-        (most.as_str(), most.as_str()),
-        (&more, usual),
-        (&many, usual),
-        ("x-api-key", "x-api-key"),
-        (
-            "baggage,traceparent,x-api-key",
-            "baggage,traceparent,x-api-key",
-        ),
-        (
-            "Content-Type ,  X-Requested-With",
-            "Content-Type ,  X-Requested-With",
-        ),
-        ("", usual),
+    let asked = cases![
+        most.as_str(), most.as_str();
+        &more, usual;
+        &many, usual;
+        "x-api-key", "x-api-key";
+        "baggage,traceparent,x-api-key", "baggage,traceparent,x-api-key";
+        "Content-Type ,  X-Requested-With", "Content-Type ,  X-Requested-With";
+        "", usual;
     ];
     for (names, expected) in asked {
         let own = [

@@ -78,21 +78,12 @@ fn build() -> (Site, Vec<(&'static str, String)>) {
         )
     };
     site.import("journals.jsonl", (1..=30).map(journal).collect::<String>());
-    let licenses = [
-        ("all", "--dataset conferences --dataset journals"),
-        (
-            "oncology",
-            "--dataset conferences --dataset journals --therapy-area Oncology",
-        ),
-        (
-            "twin",
-            "--dataset conferences --dataset journals --therapy-area Oncology",
-        ),
-        (
-            "cardiology",
-            "--dataset conferences --therapy-area Cardiology",
-        ),
-        ("papers", "--dataset journals"),
+    let licenses = cases![
+        "all", "--dataset conferences --dataset journals";
+        "oncology", "--dataset conferences --dataset journals --therapy-area Oncology";
+        "twin", "--dataset conferences --dataset journals --therapy-area Oncology";
+        "cardiology", "--dataset conferences --therapy-area Cardiology";
+        "papers", "--dataset journals";
     ];
     let keys = licenses.map(|(name, scope)| {
         site.license(name, scope);

@@ -12,21 +12,11 @@ fn page(client: &mut Client, target: &str) -> String {
 fn a_contact_is_shown_where_readers_look() {
     let site = Site::with(3);
     // The variable, its URL and text in HTML, and the member of the OpenAPI document.
-    let cases = [
-        (
-            "feed+help@data.example",
-            "mailto:feed+help@data.example",
-            "feed+help@data.example",
-            "/info/contact/email",
-            "feed+help@data.example",
-        ),
-        (
-            "https://data.example/a&b",
-            "https://data.example/a&amp;b",
-            "https://data.example/a&amp;b",
-            "/info/contact/url",
-            "https://data.example/a&b",
-        ),
+    let cases = cases![
+        "feed+help@data.example", "mailto:feed+help@data.example", "feed+help@data.example",
+            "/info/contact/email", "feed+help@data.example";
+        "https://data.example/a&b", "https://data.example/a&amp;b", "https://data.example/a&amp;b",
+            "/info/contact/url", "https://data.example/a&b";
     ];
     for (contact, url, text, member, value) in cases {
         let mut command = site.serve_command("");

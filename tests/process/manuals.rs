@@ -345,12 +345,9 @@ fn options_and_variables_in_manuals_are_those_of_the_program() {
             (!name.is_empty() && name != "help").then_some(name)
         });
     let mut helps: String = names.map(|name| help(&[name])).collect();
-    for (name, below) in [
-        (
-            "license",
-            ["set", "list", "show", "remove", "explain"].as_slice(),
-        ),
-        ("key", &["create", "list", "revoke", "replace"]),
+    for (name, below) in cases![
+        "license", ["set", "list", "show", "remove", "explain"].as_slice();
+        "key", &["create", "list", "revoke", "replace"];
     ] {
         helps.extend(below.iter().map(|below| help(&[name, below])));
     }

@@ -192,13 +192,10 @@ fn a_scrape_has_the_format_that_it_asks_for() {
     }
     let plain = "text/plain; version=0.0.4; charset=utf-8";
     let open = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    let cases = [
-        ("*/*", plain),
-        ("text/plain;version=0.0.4", plain),
-        (
-            "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.1",
-            open,
-        ),
+    let cases = cases![
+        "*/*", plain;
+        "text/plain;version=0.0.4", plain;
+        "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.1", open;
     ];
     let names = |text: &[u8]| -> Vec<String> {
         let text = String::from_utf8_lossy(text);
@@ -293,37 +290,22 @@ fn counters_rise_by_the_requests() {
     }
     let after = scrape(&mut admin);
     let rise = |name: &str| value(&after, name) - value(&before, name);
-    let expected = [
-        (requests("/v1/conferences", 200, "all"), 5.0),
-        (requests("/v1/conferences", 400, "all"), 2.0),
-        (requests("/v1/conferences/{id}", 200, "all"), 4.0),
-        (requests("/v1/conferences/{id}", 404, "all"), 1.0),
-        (requests("/v1/exports/{dataset}", 200, "all"), 2.0),
-        (requests("/v1/conferences", 200, "tight"), 3.0),
-        (requests("/v1/conferences", 429, "tight"), 5.0),
-        ("medfeed_rate_limited_total".to_owned(), 5.0),
-        ("medfeed_internal_errors_total".to_owned(), 0.0),
-        (
-            "medfeed_refused_keys_total{code=\"invalid_api_key\"}".to_owned(),
-            2.0,
-        ),
-        (
-            "medfeed_refused_keys_total{code=\"expired_api_key\"}".to_owned(),
-            1.0,
-        ),
-        (
-            "medfeed_refused_keys_total{code=\"revoked_api_key\"}".to_owned(),
-            3.0,
-        ),
-        (
-            "medfeed_refused_keys_total{code=\"ip_not_allowed\"}".to_owned(),
-            2.0,
-        ),
-        ("medfeed_connections_opened_total".to_owned(), 12.0),
-        (
-            "medfeed_request_duration_seconds_count{route=\"/v1/conferences/{id}\"}".to_owned(),
-            5.0,
-        ),
+    let expected = cases![
+        requests("/v1/conferences", 200, "all"), 5.0;
+        requests("/v1/conferences", 400, "all"), 2.0;
+        requests("/v1/conferences/{id}", 200, "all"), 4.0;
+        requests("/v1/conferences/{id}", 404, "all"), 1.0;
+        requests("/v1/exports/{dataset}", 200, "all"), 2.0;
+        requests("/v1/conferences", 200, "tight"), 3.0;
+        requests("/v1/conferences", 429, "tight"), 5.0;
+        "medfeed_rate_limited_total".to_owned(), 5.0;
+        "medfeed_internal_errors_total".to_owned(), 0.0;
+        "medfeed_refused_keys_total{code=\"invalid_api_key\"}".to_owned(), 2.0;
+        "medfeed_refused_keys_total{code=\"expired_api_key\"}".to_owned(), 1.0;
+        "medfeed_refused_keys_total{code=\"revoked_api_key\"}".to_owned(), 3.0;
+        "medfeed_refused_keys_total{code=\"ip_not_allowed\"}".to_owned(), 2.0;
+        "medfeed_connections_opened_total".to_owned(), 12.0;
+        "medfeed_request_duration_seconds_count{route=\"/v1/conferences/{id}\"}".to_owned(), 5.0;
     ];
     for (name, by) in expected {
         assert_eq!(rise(&name), by, "{name}: {after:#?}");

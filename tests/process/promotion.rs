@@ -302,31 +302,15 @@ type Planned = (&'static str, Fault, usize);
 fn a_promotion_finishes_or_can_run_again_after_any_store_answer() {
     let lost = ("PUT", Fault::LostAnswer, 1);
     // The faults of the request that writes the entry and of those that read it back, and a part of the error.
-    let cases: [(&[Planned], Option<&str>); 6] = [
-        (&[lost], None),
-        (
-            &[("PUT", Fault::Code(409, "ConditionalRequestConflict"), 1)],
-            None,
-        ),
-        (
-            &[("PUT", Fault::Code(403, "AccessDenied"), 1)],
-            Some("s3:PutObject below the prefix"),
-        ),
-        (
-            &[lost, ("GET", Fault::Code(403, "AccessDenied"), 9)],
-            Some("unknown whether this replica took over"),
-        ),
+    let cases: [(&[Planned], Option<&str>); 6] = cases![
+        &[lost], None;
+        &[("PUT", Fault::Code(409, "ConditionalRequestConflict"), 1)], None;
+        &[("PUT", Fault::Code(403, "AccessDenied"), 1)], Some("s3:PutObject below the prefix");
+        &[lost, ("GET", Fault::Code(403, "AccessDenied"), 9)], Some("unknown whether this replica took over");
         // The put is repeated at once, and refused.
-        (&[lost, ("PUT", Fault::Code(403, "AccessDenied"), 9)], None),
-        (
-            &[
-                lost,
-                ("PUT", Fault::Code(412, "PreconditionFailed"), 1),
-                ("PUT", Fault::Code(403, "AccessDenied"), 9),
-                ("GET", Fault::Code(403, "AccessDenied"), 9),
-            ],
-            Some("unknown whether this replica took over"),
-        ),
+        &[lost, ("PUT", Fault::Code(403, "AccessDenied"), 9)], None;
+        &[lost, ("PUT", Fault::Code(412, "PreconditionFailed"), 1), ("PUT", Fault::Code(403, "AccessDenied"), 9), ("GET", Fault::Code(403, "AccessDenied"), 9)],
+            Some("unknown whether this replica took over");
     ];
     for (faults, refusal) in cases {
         let (s3, site) = (S3::start(), curated());
@@ -419,23 +403,11 @@ fn a_replica_does_not_start_over_in_another_bucket() {
     let replica = replica_of(&place);
     sealed.once(&site);
     let wrong = seal_key(&site, "other-key", 100).display().to_string();
-    let cases: [(&str, &[&str], &str); 4] = [
-        (&another.url, &[], "the bucket holds database"),
-        (
-            &another.url,
-            &["--seal-key", &wrong],
-            "it is not sealed, though --seal-key is given",
-        ),
-        (
-            &sealed.url,
-            &[],
-            "is sealed; give the file of its key with --seal-key",
-        ),
-        (
-            &sealed.url,
-            &["--seal-key", &wrong],
-            "it was sealed with another key",
-        ),
+    let cases: [(&str, &[&str], &str); 4] = cases![
+        &another.url, &[], "the bucket holds database";
+        &another.url, &["--seal-key", &wrong], "it is not sealed, though --seal-key is given";
+        &sealed.url, &[], "is sealed; give the file of its key with --seal-key";
+        &sealed.url, &["--seal-key", &wrong], "it was sealed with another key";
     ];
     for (url, options, expected) in cases {
         let done = replica.run([&["promote", url, "--start-over", "--yes"], options].concat());

@@ -34,39 +34,19 @@ fn a_full_folder_asks_for_room() {
 fn a_publisher_of_a_failing_store_loses_nothing_and_does_not_fork() {
     // The error codes of S3, faults of several attempts, slow answers, and faults of a sweep. `publishing_network` has
     // the others.
-    let cases = [
-        ("PUT", "/log/", Fault::LostAnswer, 3),
-        (
-            "PUT",
-            "/log/",
-            Fault::Code(409, "ConditionalRequestConflict"),
-            2,
-        ),
-        (
-            "PUT",
-            "/states/",
-            Fault::Code(409, "ConditionalRequestConflict"),
-            2,
-        ),
-        (
-            "PUT",
-            "/parts/",
-            Fault::Code(409, "ConditionalRequestConflict"),
-            1,
-        ),
-        (
-            "PUT",
-            "probe",
-            Fault::Code(409, "ConditionalRequestConflict"),
-            1,
-        ),
-        ("DELETE", "probe", Fault::Code(409, "OperationAborted"), 1),
-        ("PUT", "/alive", Fault::Code(409, "OperationAborted"), 1),
-        ("GET", "prefix", Fault::Status(503), 3),
-        ("PUT", "/log/", Fault::Held, 1),
-        ("PUT", "/parts/", Fault::Waiting, 1),
-        ("DELETE", "/states/", Fault::Status(503), 1),
-        ("DELETE", "/parts/", Fault::LostAnswer, 2),
+    let cases = cases![
+        "PUT", "/log/", Fault::LostAnswer, 3;
+        "PUT", "/log/", Fault::Code(409, "ConditionalRequestConflict"), 2;
+        "PUT", "/states/", Fault::Code(409, "ConditionalRequestConflict"), 2;
+        "PUT", "/parts/", Fault::Code(409, "ConditionalRequestConflict"), 1;
+        "PUT", "probe", Fault::Code(409, "ConditionalRequestConflict"), 1;
+        "DELETE", "probe", Fault::Code(409, "OperationAborted"), 1;
+        "PUT", "/alive", Fault::Code(409, "OperationAborted"), 1;
+        "GET", "prefix", Fault::Status(503), 3;
+        "PUT", "/log/", Fault::Held, 1;
+        "PUT", "/parts/", Fault::Waiting, 1;
+        "DELETE", "/states/", Fault::Status(503), 1;
+        "DELETE", "/parts/", Fault::LostAnswer, 2;
     ];
     // Most of the time is spent in pauses between attempts.
     std::thread::scope(|scope| {

@@ -38,19 +38,16 @@ fn metrics_show_the_progress_of_publishing() {
     second.assert_told(1, &expected);
     publisher.wait_for("behind_seconds", |behind| behind == 0.0);
     let samples = scrape(&mut publisher.admin);
-    let expected = [
-        (
-            "seq",
-            Reader::open(&site.db()).unwrap().newest().commit().seq as f64,
-        ),
-        ("waiting_commits", 0.0),
-        ("outbox_bytes", 0.0),
-        ("entries_total", 2.0),
-        ("states_total", 1.0),
-        ("bucket_failures_total", 0.0),
-        ("lost_objects_total", 0.0),
-        ("trouble_seconds", 0.0),
-        ("fenced", 0.0),
+    let expected = cases![
+        "seq", Reader::open(&site.db()).unwrap().newest().commit().seq as f64;
+        "waiting_commits", 0.0;
+        "outbox_bytes", 0.0;
+        "entries_total", 2.0;
+        "states_total", 1.0;
+        "bucket_failures_total", 0.0;
+        "lost_objects_total", 0.0;
+        "trouble_seconds", 0.0;
+        "fenced", 0.0;
     ];
     for (name, expected) in expected {
         assert_eq!(

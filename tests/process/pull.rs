@@ -129,93 +129,40 @@ fn a_copy_has_typed_columns_links_and_search() {
     let mut pulled = Pulled::new(site);
     // A query, and the texts of its first column.
     type Question = (&'static str, &'static [&'static str]);
-    let in_both: [Question; 9] = [
-        (
-            "SELECT year + 1 FROM conferences WHERE id = 5000",
-            &["2028"],
-        ),
-        (
-            "SELECT organizations FROM conferences WHERE id = 5000",
-            &["Society; Shared Society"],
-        ),
-        (
-            "SELECT tags FROM conferences WHERE id = 5000",
-            &["Audience: Doctors"],
-        ),
-        (
-            "SELECT publishing_apc_usd FROM journals WHERE id = 1",
-            &["1200.5"],
-        ),
-        (
-            "SELECT conference_id FROM deadlines_next_90_days",
-            &["5000"],
-        ),
-        ("SELECT days_left FROM deadlines_next_90_days", &["10"]),
-        ("SELECT id FROM upcoming_conferences", &["5000", "5001"]),
-        (
-            "SELECT name FROM open_access_journals",
-            &["Journal of Öpen Things"],
-        ),
-        (
-            "SELECT count(*) FROM organizations JOIN conference_organizations ON id = organization_id WHERE name = 'Society'",
-            &["2"],
-        ),
+    let in_both: [Question; 9] = cases![
+        "SELECT year + 1 FROM conferences WHERE id = 5000", &["2028"];
+        "SELECT organizations FROM conferences WHERE id = 5000", &["Society; Shared Society"];
+        "SELECT tags FROM conferences WHERE id = 5000", &["Audience: Doctors"];
+        "SELECT publishing_apc_usd FROM journals WHERE id = 1", &["1200.5"];
+        "SELECT conference_id FROM deadlines_next_90_days", &["5000"];
+        "SELECT days_left FROM deadlines_next_90_days", &["10"];
+        "SELECT id FROM upcoming_conferences", &["5000", "5001"];
+        "SELECT name FROM open_access_journals", &["Journal of Öpen Things"];
+        "SELECT count(*) FROM organizations JOIN conference_organizations ON id = organization_id WHERE name = 'Society'",
+            &["2"];
     ];
-    let in_sqlite: [Question; 4] = [
-        (
-            "SELECT formats_oral || formats_encore || (formats_poster IS NULL) FROM conferences WHERE id = 5000",
-            &["101"],
-        ),
-        (
-            "SELECT typeof(impact_factor) FROM journals WHERE id = 1",
-            &["real"],
-        ),
-        (
-            "SELECT rowid FROM conferences_search WHERE conferences_search MATCH 'zurich AND doctors' ORDER BY 1",
-            &["5000", "5001"],
-        ),
-        (
-            "SELECT rowid FROM conferences_search WHERE conferences_search MATCH '\"alzheimer''s\" \"covid-19\"' ORDER BY 1",
-            &["5000", "5001"],
-        ),
+    let in_sqlite: [Question; 4] = cases![
+        "SELECT formats_oral || formats_encore || (formats_poster IS NULL) FROM conferences WHERE id = 5000", &["101"];
+        "SELECT typeof(impact_factor) FROM journals WHERE id = 1", &["real"];
+        "SELECT rowid FROM conferences_search WHERE conferences_search MATCH 'zurich AND doctors' ORDER BY 1",
+            &["5000", "5001"];
+        "SELECT rowid FROM conferences_search WHERE conferences_search MATCH '\"alzheimer''s\" \"covid-19\"' ORDER BY 1",
+            &["5000", "5001"];
     ];
-    let in_postgres: [Question; 9] = [
-        (
-            "SELECT formats_oral AND NOT formats_encore AND formats_poster IS NULL FROM conferences WHERE id = 5000",
-            &["true"],
-        ),
-        (
-            "SELECT start_date + 1 FROM conferences WHERE id = 5000",
-            &["2099-05-02"],
-        ),
-        (
-            "SELECT pg_typeof(updated_at) FROM conferences WHERE id = 5000",
-            &["timestamp with time zone"],
-        ),
-        (
-            "SELECT json->>'name' FROM conferences WHERE id = 5000",
-            &["Congress of Zürich 5000"],
-        ),
-        (
-            "SELECT pg_typeof(impact_factor) FROM journals WHERE id = 1",
-            &["double precision"],
-        ),
-        (
-            "SELECT id FROM conferences WHERE search @@ websearch_to_tsquery('simple', 'alzheimer''s covid-19') ORDER BY 1",
-            &["5000", "5001"],
-        ),
-        (
-            "SELECT id FROM conferences WHERE search @@ websearch_to_tsquery('simple', 'zurich doctors') ORDER BY 1",
-            &["5000", "5001"],
-        ),
-        (
-            "SELECT id FROM conferences WHERE search @@ websearch_to_tsquery('simple', 'Zürich -\"rare 5001\"')",
-            &["5000"],
-        ),
-        (
-            "SELECT obj_description('conferences'::regclass)",
-            &["The conferences of the copy; columns as in the CSV export"],
-        ),
+    let in_postgres: [Question; 9] = cases![
+        "SELECT formats_oral AND NOT formats_encore AND formats_poster IS NULL FROM conferences WHERE id = 5000",
+            &["true"];
+        "SELECT start_date + 1 FROM conferences WHERE id = 5000", &["2099-05-02"];
+        "SELECT pg_typeof(updated_at) FROM conferences WHERE id = 5000", &["timestamp with time zone"];
+        "SELECT json->>'name' FROM conferences WHERE id = 5000", &["Congress of Zürich 5000"];
+        "SELECT pg_typeof(impact_factor) FROM journals WHERE id = 1", &["double precision"];
+        "SELECT id FROM conferences WHERE search @@ websearch_to_tsquery('simple', 'alzheimer''s covid-19') ORDER BY 1",
+            &["5000", "5001"];
+        "SELECT id FROM conferences WHERE search @@ websearch_to_tsquery('simple', 'zurich doctors') ORDER BY 1",
+            &["5000", "5001"];
+        "SELECT id FROM conferences WHERE search @@ websearch_to_tsquery('simple', 'Zürich -\"rare 5001\"')", &["5000"];
+        "SELECT obj_description('conferences'::regclass)",
+            &["The conferences of the copy; columns as in the CSV export"];
     ];
     let database = cluster
         .as_ref()

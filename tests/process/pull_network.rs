@@ -116,33 +116,12 @@ impl Network {
             sites: Vec::new(),
         };
         for copy in COPIES {
-            let cases = [
-                ("a first load", &changing, &key[0], None, "--verify", None),
-                (
-                    "a resumed load",
-                    &changing,
-                    &key[0],
-                    None,
-                    "",
-                    Some(Fault::CutMiddle),
-                ),
-                ("the feed", &changing, &key[0], Some("all"), "", None),
-                (
-                    "a difference",
-                    &changing,
-                    &key[1],
-                    Some("part"),
-                    "--verify",
-                    None,
-                ),
-                (
-                    "a restored service",
-                    &restored,
-                    &key[2],
-                    Some("restored"),
-                    "",
-                    None,
-                ),
+            let cases = cases![
+                "a first load", &changing, &key[0], None, "--verify", None;
+                "a resumed load", &changing, &key[0], None, "", Some(Fault::CutMiddle);
+                "the feed", &changing, &key[0], Some("all"), "", None;
+                "a difference", &changing, &key[1], Some("part"), "--verify", None;
+                "a restored service", &restored, &key[2], Some("restored"), "", None;
             ];
             network
                 .scenarios

@@ -186,15 +186,9 @@ fn the_bucket_and_the_replica_of_this_format_continue() {
     fs::create_dir(site.path("bucket")).unwrap();
     copy_into(&folder.join("bucket"), &site.path("bucket"));
     let mut origin = Origin::new(site);
-    for (who, replica) in [
-        (
-            "the replica",
-            Replica {
-                site: site_with(&folder, "replica.redb.gz"),
-                url: origin.url(),
-            },
-        ),
-        ("a new replica", origin.replica()),
+    for (who, replica) in cases![
+        "the replica", Replica { site: site_with(&folder, "replica.redb.gz"), url: origin.url() };
+        "a new replica", origin.replica();
     ] {
         let (server, mut admin) = serve(&replica, "--poll 20ms");
         let mut client = server.client(&expected.key);

@@ -241,48 +241,12 @@ fn workbooks_beyond_a_bound_are_refused() {
         &[&["id", "name"], &["1", &"x".repeat(30_000)]],
     );
     let usual = Bounds::default();
-    let cases: [(Vec<u8>, Bounds, &str); 5] = [
-        (
-            book(many),
-            Bounds {
-                rows: 3000,
-                ..usual
-            },
-            "has more than 3000 rows; split it",
-        ),
-        (
-            wide.clone(),
-            Bounds {
-                columns: 2,
-                ..usual
-            },
-            "has more than 2 columns",
-        ),
-        (
-            long,
-            Bounds {
-                line_bytes: 20_000,
-                ..usual
-            },
-            "is longer than 20000 bytes",
-        ),
-        (
-            book(many),
-            Bounds {
-                file_bytes: 100_000,
-                ..usual
-            },
-            "has more than 100000 bytes",
-        ),
-        (
-            wide,
-            Bounds {
-                columns: 3,
-                rows: 1,
-                ..usual
-            },
-            "",
-        ),
+    let cases: [(Vec<u8>, Bounds, &str); 5] = cases![
+        book(many), Bounds { rows: 3000, ..usual }, "has more than 3000 rows; split it";
+        wide.clone(), Bounds { columns: 2, ..usual }, "has more than 2 columns";
+        long, Bounds { line_bytes: 20_000, ..usual }, "is longer than 20000 bytes";
+        book(many), Bounds { file_bytes: 100_000, ..usual }, "has more than 100000 bytes";
+        wide, Bounds { columns: 3, rows: 1, ..usual }, "";
     ];
     for (content, bounds, expected) in cases {
         let site = Site::new();

@@ -96,60 +96,16 @@ const VALUES: [&str; 32] = [
     "{cursor}",
     "conferences",
 ];
-const HEADERS: [(&str, &[&str]); 9] = [
-    (
-        "if-none-match",
-        &["*", "\"x\"", "W/\"x\"", "\"", "\"a\",\"b\"", ","],
-    ),
-    (
-        "range",
-        &[
-            "bytes=0-",
-            "bytes=-1",
-            "bytes=5-2",
-            "bytes=0-0,2-3",
-            "bytes=99999999999999999999-",
-            "lines=1",
-        ],
-    ),
-    (
-        "if-range",
-        &["\"x\"", "W/\"x\"", "Thu, 01 Jan 1970 00:00:00 GMT"],
-    ),
-    (
-        "accept-encoding",
-        &[
-            "gzip",
-            "gzip;q=0",
-            "*;q=0",
-            "identity;q=0,*;q=0",
-            "gzip;q=x",
-            ",,",
-        ],
-    ),
-    (
-        "accept",
-        &[
-            "text/html",
-            "application/json;q=0",
-            "*/*",
-            "/",
-            "text/html;q=0.0001",
-        ],
-    ),
-    ("origin", &["null", "https://example.org", "https://"]),
-    (
-        "authorization",
-        &[
-            "Bearer",
-            "Bearer ",
-            "Basic x",
-            "Bearer mf_live_x",
-            "bearer a b",
-        ],
-    ),
-    ("x-request-id", &["", "a", "../../etc/passwd", "\u{e9}"]),
-    ("access-control-request-method", &["GET", "PUT", ""]),
+const HEADERS: [(&str, &[&str]); 9] = cases![
+    "if-none-match", &["*", "\"x\"", "W/\"x\"", "\"", "\"a\",\"b\"", ","];
+    "range", &["bytes=0-", "bytes=-1", "bytes=5-2", "bytes=0-0,2-3", "bytes=99999999999999999999-", "lines=1"];
+    "if-range", &["\"x\"", "W/\"x\"", "Thu, 01 Jan 1970 00:00:00 GMT"];
+    "accept-encoding", &["gzip", "gzip;q=0", "*;q=0", "identity;q=0,*;q=0", "gzip;q=x", ",,"];
+    "accept", &["text/html", "application/json;q=0", "*/*", "/", "text/html;q=0.0001"];
+    "origin", &["null", "https://example.org", "https://"];
+    "authorization", &["Bearer", "Bearer ", "Basic x", "Bearer mf_live_x", "bearer a b"];
+    "x-request-id", &["", "a", "../../etc/passwd", "\u{e9}"];
+    "access-control-request-method", &["GET", "PUT", ""];
 ];
 
 /// A change of a text: a byte replaced, a piece left out, or a piece repeated.

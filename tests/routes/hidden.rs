@@ -136,28 +136,12 @@ fn hidden_changes(world: &World) {
         removal(5),
         removal(21),
     ]);
-    world.import(&[
-        (
-            "organizations",
-            &[json!({"id": 50, "name": "Hidden Organization"}).to_string()],
-        ),
-        (
-            "tags",
-            &[
-                json!({"id": 50, "type": "hidden-type", "name": "Hidden"}).to_string(),
-                patch(8, json!({"category": "hidden"})),
-            ],
-        ),
-        (
-            "conferences",
-            &[
-                patch(
-                    700,
-                    json!({"organizations": [50, 1, 2], "tags": [50, 1, 3, 5]}),
-                ),
-                patch(9, json!({"tags": [4]})),
-            ],
-        ),
+    world.import(&cases![
+        "organizations", &[json!({"id": 50, "name": "Hidden Organization"}).to_string()];
+        "tags",
+            &[json!({"id": 50, "type": "hidden-type", "name": "Hidden"}).to_string(), patch(8, json!({"category": "hidden"}))];
+        "conferences",
+            &[patch(700, json!({"organizations": [50, 1, 2], "tags": [50, 1, 3, 5]})), patch(9, json!({"tags": [4]}))];
     ]);
     world.import(&[(
         "organizations",

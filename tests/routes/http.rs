@@ -325,42 +325,19 @@ fn an_etag_changes_only_with_the_content_of_the_answer() {
     let tags = || paths.map(|path| world.get("full", &format!("/v1/{path}")).etag());
     // A change, and which of the paths above it affects.
     type Change = fn(&World);
-    let cases: [(&str, Change, [bool; 6]); 7] = [
-        (
-            "a key",
-            |world| drop(world.new_key("k", "full", Default::default())),
-            [false; 6],
-        ),
-        (
-            "a rate limit",
-            |world| world.set_rate_limit("full", 1_000),
-            [false; 6],
-        ),
-        (
-            "the last record of the first page",
-            |world| world.conferences(&[patch(3, json!({"venue": "V"}))]),
-            [true, false, false, false, false, false],
-        ),
-        (
-            "a record that both pages show",
-            |world| world.conferences(&[patch(1, json!({"venue": "V"}))]),
-            [true, true, true, false, false, false],
-        ),
-        (
-            "a new record at the end",
-            |world| world.conferences(&[conference(40, json!({"year": 2026}))]),
-            [false, false, true, false, false, false],
-        ),
-        (
-            "an area",
-            |world| world.conferences(&[patch(40, json!({"therapy_areas": ["New"]}))]),
-            [false, false, true, true, false, false],
-        ),
-        (
-            "a tag of a category",
-            |world| world.import(&[("tags", &[patch(7, json!({"category": "C"}))])]),
-            [false, false, true, false, true, false],
-        ),
+    let cases: [(&str, Change, [bool; 6]); 7] = cases![
+        "a key", |world| drop(world.new_key("k", "full", Default::default())), [false; 6];
+        "a rate limit", |world| world.set_rate_limit("full", 1_000), [false; 6];
+        "the last record of the first page", |world| world.conferences(&[patch(3, json!({"venue": "V"}))]),
+            [true, false, false, false, false, false];
+        "a record that both pages show", |world| world.conferences(&[patch(1, json!({"venue": "V"}))]),
+            [true, true, true, false, false, false];
+        "a new record at the end", |world| world.conferences(&[conference(40, json!({"year": 2026}))]),
+            [false, false, true, false, false, false];
+        "an area", |world| world.conferences(&[patch(40, json!({"therapy_areas": ["New"]}))]),
+            [false, false, true, true, false, false];
+        "a tag of a category", |world| world.import(&[("tags", &[patch(7, json!({"category": "C"}))])]),
+            [false, false, true, false, true, false];
     ];
     for (what, change, expected) in cases {
         let before = tags();
