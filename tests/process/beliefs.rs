@@ -2,8 +2,6 @@
 //! publisher that was replaced.
 
 use std::fs;
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use medfeed::model::DatabaseId;
@@ -98,24 +96,28 @@ fn a_replica_that_contradicts_the_heartbeat_answers_503() {
     let path = site.path("bucket").join(layout::ALIVE);
     let sound = Heartbeat::decode(&fs::read(&path).unwrap()).unwrap();
     let first = place.entry(1).hash;
-    let later = |seconds: i64| sound.at.plus_s(seconds);
+    let beat = |slot, hash, later_s| Heartbeat {
+        slot,
+        hash,
+        at: sound.at.plus_s(later_s),
+        ..sound.clone()
+    };
+    let put = |alive: &Heartbeat| fs::write(&path, alive.encode().unwrap()).unwrap();
     // Heartbeats, and a part of the message. Each time the replica answers 503, and then recovers.
     let cases = cases![
-        Some(Heartbeat { slot: 3, hash: [7; 32], at: later(10), ..sound.clone() }),
-            "slot 3 (`log/00000000000000000003`)";
-        Some(Heartbeat { slot: 1, hash: first, at: later(-60), ..sound.clone() }), "went back: from slot 2 at";
-        Some(Heartbeat { hash: [7; 32], at: later(30), ..sound.clone() }), "names another entry of slot 2";
-        Some(Heartbeat { id: DatabaseId([7; 16]), at: later(40), ..sound.clone() }), "is of another database";
+        Some(beat(3, [7; 32], 10)), "slot 3 (`log/00000000000000000003`)";
+        Some(beat(1, first, -60)), "went back: from slot 2 at";
+        Some(beat(2, [7; 32], 30)), "names another entry of slot 2";
+        Some(Heartbeat { id: DatabaseId([7; 16]), ..beat(2, sound.hash, 40) }), "is of another database";
         None, "heartbeat (`alive`) is not in the bucket";
         // Another publisher continues an earlier copy of the bucket, and the last entry is missing.
-        Some(Heartbeat { slot: 1, hash: first, seq: 1, at: later(60), ..sound.clone() }),
-            "ends at slot 1, seq 1, before seq";
+        Some(Heartbeat { seq: 1, ..beat(1, first, 60) }), "ends at slot 1, seq 1, before seq";
     ];
     let last = site.path("bucket").join(layout::log(2));
     let kept = fs::read(&last).unwrap();
     for ((alive, piece), at) in cases.into_iter().zip((15..).step_by(10)) {
         match &alive {
-            Some(alive) => fs::write(&path, alive.encode().unwrap()).unwrap(),
+            Some(alive) => put(alive),
             None => fs::remove_file(&path).unwrap(),
         }
         if piece.contains("before seq") {
@@ -125,31 +127,13 @@ fn a_replica_that_contradicts_the_heartbeat_answers_503() {
         let (status, told) = readyz(&mut admin);
         assert!(status == 503 && told.contains(piece), "{alive:?}: {told}");
         fs::write(&last, &kept).unwrap();
-        fs::write(
-            &path,
-            Heartbeat {
-                at: later(at),
-                ..sound.clone()
-            }
-            .encode()
-            .unwrap(),
-        )
-        .unwrap();
+        put(&beat(2, sound.hash, at));
         wait_for_status(&mut client, 200);
     }
     // A heartbeat that is older than the last entry is usual, because entries come more often.
     commit(&site, 2);
     place.once(&site);
-    fs::write(
-        &path,
-        Heartbeat {
-            at: later(100),
-            ..sound.clone()
-        }
-        .encode()
-        .unwrap(),
-    )
-    .unwrap();
+    put(&beat(2, sound.hash, 100));
     wait_for("the entry", || {
         scrape(&mut admin)["medfeed_replica_slot"] == 3.0
     });
@@ -376,76 +360,6 @@ fn a_server_of_a_fenced_database_answers_503_after_max_staleness() {
         "a note about another"
     );
     server.stop();
-}
-
-/// The text that a publisher logs about a lost object.
-const GONE: &str = "was published from here and is gone or damaged";
-
-/// Empties a folder, or removes a file, while the publisher writes there. A file that it renames meanwhile is removed
-/// as well.
-fn lose(path: &Path) {
-    let paths: Vec<PathBuf> = match fs::read_dir(path) {
-        Ok(entries) => entries.map(|entry| entry.unwrap().path()).collect(),
-        Err(_) => vec![path.to_owned()],
-    };
-    for path in paths {
-        wait_until("it is removed", SOON, || {
-            let removed = if path.is_dir() {
-                fs::remove_dir_all(&path)
-            } else {
-                fs::remove_file(&path)
-            };
-            match removed {
-                Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => None,
-                Err(error) if error.kind() != ErrorKind::NotFound => {
-                    panic!("{}: {error}", path.display())
-                }
-                _ => Some(()),
-            }
-        });
-    }
-}
-
-#[test]
-fn a_bucket_that_loses_its_states_gets_another_at_once() {
-    let site = curated();
-    let place = Place::folder(&site);
-    let mut publisher = place.watch(&site, LIVELY);
-    wait_until("the first state", SOON, || {
-        PublishedNote::read(&site.db()).unwrap()
-    });
-    // At the log's end, only the parts are lost. The manifest is there and cannot be replaced, so the next slot gets a
-    // state.
-    lose(&site.path("bucket").join("parts"));
-    wait_for("a state", || place.slots(layout::STATES) == [1, 2]);
-    commit(&site, 1);
-    let has_all = |version: &str| {
-        let last = rows_of(&site.db()).1.seq;
-        wait_for(version, || note(&site).seq == last);
-    };
-    has_all("the first");
-    // Everything is lost.
-    let told_before = publisher.logged().matches(GONE).count();
-    for name in ["states", "parts", "log", "alive"] {
-        lose(&site.path("bucket").join(name));
-    }
-    wait_for("it is reported", || {
-        publisher.logged().matches(GONE).count() > told_before
-    });
-    // A new replica can start, without another commit.
-    let fresh = Site::new();
-    wait_until("a state", SOON * 2, || {
-        let file = fresh.path("new.redb").display().to_string();
-        let done = fresh.run(["backup", &file, "--from", &place.url]);
-        (done.code == Some(0)).then(|| fs::remove_file(file).unwrap())
-    });
-    commit(&site, 2);
-    has_all("the next");
-    let replica = Site::new();
-    assert_eq!(follow(&place, &replica.db()), (note(&site).slot, None));
-    assert_eq!(rows_of(&replica.db()), rows_of(&site.db()));
-    publisher.process.kill();
-    assert_eq!(place.once(&site), 0, "the next start has nothing to do");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use super::origin::Replica;
 use super::published::{Place, follow, note, rows_of, seal_key};
 use super::publishing::{commit, copy_of, curated};
 use super::s3::{Fault, S3};
-use super::site::{Process, Random, SOON, Site, cases_and_seed, wait_for};
+use super::site::{Process, Random, SOON, Site, cases_and_seed, wait_for, wait_until};
 use crate::harness::counted;
 
 /// A replica that has followed the log to its end, and is not running.
@@ -498,4 +498,38 @@ fn a_former_origin_returns_as_a_replica() {
     assert_continues(&place, &site);
     place.json(&site, &["check", "--from", &place.url]);
     assert_fenced(&place, &other);
+}
+
+/// A token of a commit that was never published is refused at once.
+#[test]
+fn a_promoted_replica_knows_every_published_token() {
+    let site = curated();
+    let (_, key) = site.key("all", &[]);
+    let place = Place::folder(&site);
+    place.once(&site);
+    let [next, other] = [replica_of(&place), replica_of(&place)];
+    let serving = site.serve();
+    let mut client = serving.client(&key);
+    let mut token = || {
+        let export = client.get("/v1/exports/conferences");
+        export.header("x-sync-token").unwrap().to_owned()
+    };
+    let published = token();
+    commit(&site, 1);
+    let lost = wait_until("the commit is shown", SOON, || {
+        Some(token()).filter(|token| *token != published)
+    });
+    serving.stop();
+    promote(&place, &next);
+    for server in [
+        next.serve(),
+        other.start(place.serve_command(&other, "--poll 20ms")),
+    ] {
+        let mut client = server.client(&key);
+        for (token, status) in [(&published, 200), (&lost, 410)] {
+            let answer = client.get(&format!("/v1/conferences/changes?since={token}"));
+            assert_eq!(answer.status, status, "{token}");
+        }
+        server.stop();
+    }
 }

@@ -94,6 +94,8 @@ fn metrics_show_the_progress_of_publishing() {
     // The newest state is lost: it is counted, and another one is written.
     s3.set_object(&format!("some/prefix/{}", layout::state(1)), None);
     publisher.wait_for("lost_objects_total", |lost| lost >= 1.0);
+    let told = "was published from here and is gone or damaged";
+    assert!(publisher.logged().contains(told), "{}", publisher.logged());
     publisher.wait_for("states_total", |states| states == 2.0);
     check_with_promtool(&publisher.admin);
     for (target, status) in [
