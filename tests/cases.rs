@@ -6,3 +6,10 @@ macro_rules! cases {
         [$(($($cell),+)),+]
     };
 }
+
+/// An array of texts, many on a line.
+macro_rules! words {
+    ($($text:literal)+) => {
+        [$($text),+]
+    };
+}

@@ -211,12 +211,7 @@ fn a_planner_finds_deadlines_and_downloads_them() {
         .as_str()
         .unwrap()
         .to_owned();
-    for part in [
-        "area=Oncology",
-        "region=Europe",
-        "deadline=abstract",
-        "within=60",
-    ] {
+    for part in words!["area=Oncology" "region=Europe" "deadline=abstract" "within=60"] {
         assert!(address.contains(part), "{address} lacks {part}");
     }
     assert!(!address.contains("mfk_"), "{address}");
@@ -577,13 +572,9 @@ fn exports_and_the_feed_are_for_developers() {
     browser.wait_for("//section[@class='problem' and contains(., 'resync_required')]");
     browser.view("#/developers/journals");
     // A dataset outside the license shows one sentence: no failure, and no request to try.
-    for view in [
-        "#/developers/journals",
-        "#/reference/journals",
-        "#/journals",
-        "#/journals?access=open",
-        "#/journals/5",
-        "#/changes/journals",
+    for view in words![
+        "#/developers/journals" "#/reference/journals" "#/journals" "#/journals?access=open" "#/journals/5"
+        "#/changes/journals"
     ] {
         browser.view("#/nowhere");
         browser.wait_for("//h1[.='No such view']");
@@ -785,19 +776,11 @@ fn hostile_records_stay_text() {
     };
     let own = format!("http://{}/", server.address);
     paste_key(&browser, &key);
-    for view in [
-        "#/conferences",
-        "#/conferences?view=deadlines",
-        "#/conferences/7",
-        "#/journals",
-        "#/journals/7",
-        "#/developers/conferences",
-        "#/reference/conferences",
-        "#/conferences?ids=7,8&unknown=yes",
-        "#/compare/conferences?ids=7,8",
-        "#/compare/journals?ids=7,8",
-        "#/journals?fee_max=0&unknown=yes",
-        "#/changes/conferences",
+    for view in words![
+        "#/conferences" "#/conferences?view=deadlines" "#/conferences/7" "#/journals" "#/journals/7"
+        "#/developers/conferences" "#/reference/conferences" "#/conferences?ids=7,8&unknown=yes"
+        "#/compare/conferences?ids=7,8" "#/compare/journals?ids=7,8" "#/journals?fee_max=0&unknown=yes"
+        "#/changes/conferences"
     ] {
         browser.view(view);
         browser.js("for (const star of document.querySelectorAll('.star[aria-pressed=false]')) star.click()", &[]);

@@ -303,15 +303,7 @@ fn two_to_four_records_are_compared_side_by_side() {
     );
 
     // Without a copy the page does not say that records are missing.
-    site.json([
-        "license",
-        "set",
-        "few",
-        "--dataset",
-        "conferences",
-        "--rate-limit",
-        "1",
-    ]);
+    site.json("license set few --dataset conferences --rate-limit 1".split(' '));
     forget(&browser, "Forget key and lists");
     browser.view("#/compare/conferences?ids=1,3");
     paste_key(&browser, &site.key("few", &[]).1);
@@ -651,11 +643,9 @@ fn the_printed_list_has_all_rows_and_its_filters() {
     browser.wait_for_js("it prints", "return window.printed");
     let focused = "return document.activeElement.textContent === 'Print (87 rows)' && !document.getElementById('printed-for')";
     browser.wait_for_js("the focus is back at the button", focused);
-    for view in [
-        "#/conferences?view=deadlines",
-        "#/conferences/5",
-        "#/compare/conferences?ids=1,2",
-    ] {
+    for view in
+        words!["#/conferences?view=deadlines" "#/conferences/5" "#/compare/conferences?ids=1,2"]
+    {
         browser.view(view);
         browser.wait_for_js(
             view,

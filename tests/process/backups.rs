@@ -67,11 +67,7 @@ fn a_backup_is_a_database() {
     let (site, key) = Site::open(20);
     let server = site.serve();
     let mut client = server.client(&key);
-    let token = client
-        .get("/v1/exports/conferences")
-        .header("x-sync-token")
-        .unwrap()
-        .to_owned();
+    let token = client.token("conferences");
     let page = client.get("/v1/conferences?limit=5").json();
     let cursor = page["next_cursor"].as_str().expect("a cursor").to_owned();
     server.stop();

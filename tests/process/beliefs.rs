@@ -69,10 +69,7 @@ fn a_replica_behind_a_missing_entry_answers_503() {
     assert!(told.contains("--start-over"), "{told}");
     let fresh = Site::new();
     let refused = fresh.ends(["serve", "--listen", "127.0.0.1:0", "--from", &place.url]);
-    assert!(
-        refused.code == Some(1) && refused.stderr.contains("slot 2 ("),
-        "{refused:?}"
-    );
+    refused.assert_told(1, "slot 2 (");
     assert!(!fresh.db().exists());
     // The entry is put back: the replica is ready, and the key is revoked.
     fs::write(&entry, &kept).unwrap();
@@ -228,30 +225,13 @@ fn a_narrowed_license_warns_that_replicas_do_not_have_it_yet() {
     let site = curated();
     let place = Place::folder(&site);
     place.once(&site);
-    let narrow = [
-        "license",
-        "set",
-        "all",
-        "--yes",
-        "--dataset",
-        "conferences",
-        "--dataset",
-        "journals",
-        "--country",
-        "Japan",
+    let narrow = words![
+        "license" "set" "all" "--yes" "--dataset" "conferences" "--dataset" "journals" "--country" "Japan"
     ];
     let done = site.run(narrow);
     done.assert_told(0, "replicas do not have the change yet");
-    let wide = [
-        "license",
-        "set",
-        "all",
-        "--yes",
-        "--dataset",
-        "conferences",
-        "--dataset",
-        "journals",
-        "--widen",
+    let wide = words![
+        "license" "set" "all" "--yes" "--dataset" "conferences" "--dataset" "journals" "--widen"
     ];
     let done = site.run(wide);
     assert!(
@@ -260,29 +240,15 @@ fn a_narrowed_license_warns_that_replicas_do_not_have_it_yet() {
     );
     // The same number of records enter and leave.
     site.license("area", "--dataset conferences --therapy-area Oncology");
-    let exchange = site.run([
-        "license",
-        "set",
-        "area",
-        "--yes",
-        "--dataset",
-        "conferences",
-        "--therapy-area",
-        "Cardiology",
-    ]);
+    let exchange = site
+        .run("license set area --yes --dataset conferences --therapy-area Cardiology".split(' '));
     assert!(
         exchange
             .stdout
             .contains("records entering: 10, leaving: 10"),
         "{exchange:?}"
     );
-    assert!(
-        exchange.code == Some(0)
-            && exchange
-                .stderr
-                .contains("replicas do not have the change yet"),
-        "{exchange:?}"
-    );
+    exchange.assert_told(0, "replicas do not have the change yet");
     let _publisher = place.start(&site, LIVELY);
     let done = site.run(narrow);
     assert!(
@@ -454,10 +420,7 @@ fn a_late_heartbeat_of_a_fenced_publisher_makes_no_replica_stale() {
     publisher.signal("STOP");
     s3.release();
     wait_for("the late heartbeat", || alive().slot == 1);
-    assert_eq!(
-        old.ended_within(SOON).and_then(|status| status.code()),
-        Some(4)
-    );
+    assert_eq!(old.exit_code(), Some(4));
     let name = format!("GET feed/some/prefix/{}", layout::ALIVE);
     let reads = || {
         s3.requests()
@@ -487,10 +450,7 @@ fn a_heartbeat_is_not_repeated_after_a_takeover() {
     s3.fail("PUT", "/alive", Fault::Status(503), usize::MAX);
     promote(&place, &next);
     // The publisher finds the promotion between two attempts.
-    assert_eq!(
-        old.ended_within(SOON).and_then(|status| status.code()),
-        Some(4)
-    );
+    assert_eq!(old.exit_code(), Some(4));
 }
 
 #[test]
@@ -538,11 +498,7 @@ fn tokens_of_a_lost_commit_get_410_after_later_heartbeats() {
     site.import("conferences.jsonl", conferences_of_version(3, 1));
     let serving = site.serve();
     let mut client = serving.client(&key);
-    let end = client
-        .get("/v1/exports/conferences")
-        .header("x-sync-token")
-        .unwrap()
-        .to_owned();
+    let end = client.token("conferences");
     let page = client
         .get("/v1/conferences/changes?updated_since=2000-01-01&limit=1")
         .json();

@@ -37,15 +37,9 @@ fn is_open_to(answer: &Answer, origin: Option<&str>) {
     let exposed = answer
         .header("access-control-expose-headers")
         .unwrap_or_default();
-    let names = [
-        "X-Sync-Token",
-        "X-Record-Count",
-        "X-Records-Digest",
-        "Repr-Digest",
-        "X-Request-Id",
-        "RateLimit-Remaining",
-        "ETag",
-        "Retry-After",
+    let names = words![
+        "X-Sync-Token" "X-Record-Count" "X-Records-Digest" "Repr-Digest" "X-Request-Id" "RateLimit-Remaining"
+        "ETag" "Retry-After"
     ];
     for name in names {
         assert_eq!(
@@ -60,16 +54,7 @@ fn is_open_to(answer: &Answer, origin: Option<&str>) {
 #[test]
 fn only_named_origins_may_read_answers() {
     let site = Site::with(3);
-    site.json([
-        "license",
-        "set",
-        "all",
-        "--yes",
-        "--dataset",
-        "conferences",
-        "--rate-limit",
-        "4",
-    ]);
+    site.json("license set all --yes --dataset conferences --rate-limit 4".split(' '));
     let (_, key) = site.key("all", &[]);
     let server = site.serve_with(&format!(
         "--cors-origin {APP} --cors-origin http://localhost:3000"
@@ -124,12 +109,9 @@ fn a_preflight_needs_no_key_and_counts_nothing() {
             .to_owned()
     };
     let before = left();
-    for target in [
-        "/v1/conferences",
-        "/v1/exports/journals?format=csv",
-        "/v1/status",
-        "/nowhere",
-    ] {
+    for target in
+        words!["/v1/conferences" "/v1/exports/journals?format=csv" "/v1/status" "/nowhere"]
+    {
         let answer = preflight(target, APP);
         assert_eq!((answer.status, answer.body.len()), (204, 0), "{target}");
         is_open_to(&answer, Some(APP));
@@ -138,13 +120,7 @@ fn a_preflight_needs_no_key_and_counts_nothing() {
             Some("GET, HEAD")
         );
         let allowed = answer.header("access-control-allow-headers").unwrap();
-        for name in [
-            "Authorization",
-            "X-API-Key",
-            "If-None-Match",
-            "Range",
-            "If-Range",
-        ] {
+        for name in words!["Authorization" "X-API-Key" "If-None-Match" "Range" "If-Range"] {
             assert!(
                 allowed.split(", ").any(|found| found == name),
                 "{name} in {allowed}"
@@ -257,12 +233,9 @@ fn without_the_option_no_cors_header_is_sent() {
         assert!(!headers(&answer, "vary").join(" ").contains("Origin"));
     }
     server.stop();
-    for origin in [
-        "app.example.org",
-        "https://app.example.org/",
-        "https://*.example.org",
-        "null",
-    ] {
+    for origin in
+        words!["app.example.org" "https://app.example.org/" "https://*.example.org" "null"]
+    {
         let done = site.run(["serve", "--listen", "127.0.0.1:0", "--cors-origin", origin]);
         done.assert_told(2, "https://app.example.org");
     }

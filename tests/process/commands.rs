@@ -242,11 +242,8 @@ fn import_and_export_commands_have_the_listed_results() {
     site.write("broken/conferences.csv", broken);
     site.write("few/conferences.jsonl", conferences_of_version(3, 0));
     site.write("same/conferences.jsonl", conferences_of_version(40, 0));
-    let others = [
-        "other/conferences.ndjson",
-        "tabs/tags.tsv",
-        "macros/medfeed.xlsm",
-        "capitals/Journals.JSONL",
+    let others = words![
+        "other/conferences.ndjson" "tabs/tags.tsv" "macros/medfeed.xlsm" "capitals/Journals.JSONL"
     ];
     for name in ["lines/journals.jsonl.gz", "rows/tags.csv.gz"]
         .into_iter()
@@ -333,16 +330,8 @@ fn import_and_export_commands_have_the_listed_results() {
 #[test]
 fn an_import_reads_standard_input() {
     let site = Site::new();
-    let mut command = site.command([
-        "import",
-        "-",
-        "--create",
-        "--dataset",
-        "journals",
-        "--format",
-        "jsonl",
-        "--json",
-    ]);
+    let mut command =
+        site.command("import - --create --dataset journals --format jsonl --json".split(' '));
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -469,12 +458,7 @@ fn completions_and_manual_pages_are_printed() {
             "{args:?} into a closed pipe: {told}"
         );
     }
-    for page in [
-        "medfeed",
-        "medfeed-serve",
-        "medfeed-license-set",
-        "medfeed-key-replace",
-    ] {
+    for page in words!["medfeed" "medfeed-serve" "medfeed-license-set" "medfeed-key-replace"] {
         assert!(manual.stdout.contains(&format!(".TH {page} ")), "{page}");
     }
     for section in [

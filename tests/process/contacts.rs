@@ -24,12 +24,7 @@ fn a_contact_is_shown_where_readers_look() {
         let server = site.start(command);
         let mut client = Client::new(server.address, None).with_header("accept", "text/html");
         let link = format!("<a href=\"{url}\">Contact: {text}</a>");
-        for target in [
-            "/docs",
-            "/docs/errors",
-            "/docs/errors/rate_limited",
-            "/nowhere",
-        ] {
+        for target in words!["/docs" "/docs/errors" "/docs/errors/rate_limited" "/nowhere"] {
             let page = page(&mut client, target);
             assert!(
                 page.contains(&link) && !page.contains("{{contact"),

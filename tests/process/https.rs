@@ -342,10 +342,7 @@ fn metrics_show_the_end_of_the_certificate_and_failed_reloads() {
     for ((from, until), warning, end) in cases {
         let site = site_with(&authority.pair_for_years(from, until));
         let (server, mut admin) = serve_watched(&site, &FILES.split(' ').collect::<Vec<_>>());
-        let names = [
-            "tls_certificate_expires_timestamp_seconds",
-            "tls_reload_failed",
-        ];
+        let names = words!["tls_certificate_expires_timestamp_seconds" "tls_reload_failed"];
         let seen = |admin: &mut Client| names.map(|name| scrape(admin)[&format!("medfeed_{name}")]);
         assert_eq!(seen(&mut admin), [end, 0.0], "{from}");
         let warnings = || {

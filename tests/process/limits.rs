@@ -744,10 +744,7 @@ fn a_key_is_checked_again_after_a_wait() {
         stream
     };
     // Exports of other keys hold the permits.
-    let [export, csv] = [
-        "/v1/exports/conferences",
-        "/v1/exports/conferences?format=csv",
-    ];
+    let [export, csv] = words!["/v1/exports/conferences" "/v1/exports/conferences?format=csv"];
     let mut others: Vec<_> = keys[..2]
         .iter()
         .flat_map(|(_, key)| [send(key, export), send(key, csv)])

@@ -144,12 +144,8 @@ fn malformed_requests_are_problems() {
 fn requests_sent_ahead_are_answered_in_their_order() {
     let (_site, server, key) = setup();
     let client = server.client(&key);
-    let targets = [
-        "/v1/conferences/3",
-        "/v1/none",
-        "/v1/exports/conferences",
-        "/v1/conferences/4",
-        "/v1/status",
+    let targets = words![
+        "/v1/conferences/3" "/v1/none" "/v1/exports/conferences" "/v1/conferences/4" "/v1/status"
     ];
     let requests: String = targets
         .iter()

@@ -63,11 +63,7 @@ pub fn serve_a_loader(site: &Site) -> Loader {
     let (id, key) = site.key("all", &[]);
     let (server, admin) = serve_watched(site, &[]);
     let mut client = server.client(&key);
-    let token = client
-        .get("/v1/exports/conferences")
-        .header("x-sync-token")
-        .unwrap()
-        .to_owned();
+    let token = client.token("conferences");
     Loader {
         server,
         admin,
@@ -249,16 +245,7 @@ fn requests(route: &str, status: u16, license: &str) -> String {
 #[test]
 fn counters_rise_by_the_requests() {
     let (site, key) = Site::open(10);
-    site.json([
-        "license",
-        "set",
-        "tight",
-        "--yes",
-        "--dataset",
-        "conferences",
-        "--rate-limit",
-        "3",
-    ]);
+    site.json("license set tight --yes --dataset conferences --rate-limit 3".split(' '));
     let tight = site.key("tight", &[]).1;
     let elsewhere = site.key("all", &["--allow-ip", "192.0.2.1"]).1;
     let ended = site.expired_key("all").1;
@@ -464,11 +451,7 @@ impl OldSite {
         hidden.retain(|id| !visible.contains(id));
         let (server, admin) = serve_watched(&site, &[]);
         let mut client = server.client(&key.text);
-        let token = client
-            .get("/v1/exports/conferences")
-            .header("x-sync-token")
-            .unwrap()
-            .to_owned();
+        let token = client.token("conferences");
         assert!(client.get(&since(&token)).items().is_empty());
         (
             OldSite {
@@ -638,11 +621,7 @@ fn readyz_gets_503_while_the_database_file_is_missing() {
             String::from_utf8_lossy(&page).contains("cannot be followed"),
             "the operators' page reports it, too"
         );
-        for target in [
-            "/v1/conferences",
-            "/v1/conferences/2",
-            "/v1/exports/conferences",
-        ] {
+        for target in words!["/v1/conferences" "/v1/conferences/2" "/v1/exports/conferences"] {
             assert_eq!(
                 client.get(target).status,
                 200,

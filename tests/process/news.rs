@@ -170,17 +170,10 @@ fn a_hidden_change_ends_no_wait() {
             format!("{{\"id\":{version},\"name\":\"J\"}}\n"),
         );
         site.key("Oncology", &["--label", "another"]);
-        site.json([
-            "license",
-            "set",
-            "Oncology",
-            "--dataset",
-            "conferences",
-            "--therapy-area",
-            "Oncology",
-            "--rate-limit",
-            "77",
-        ]);
+        site.json(
+            "license set Oncology --dataset conferences --therapy-area Oncology --rate-limit 77"
+                .split(' '),
+        );
         assert_eq!(version_of(&answer(&mut waiter).items()), version);
         until_waiting(&mut admin, 1);
         assert_eq!(

@@ -82,11 +82,7 @@ fn the_page_lists_datasets_licenses_and_keys() {
             client.get(target);
         }
     }
-    let token = client
-        .get("/v1/exports/journals")
-        .header("x-sync-token")
-        .unwrap()
-        .to_owned();
+    let token = client.token("journals");
     client.get(&format!("/v1/journals/changes?since={token}"));
     let shown = page(&mut admin);
     let dataset = text_around(&shown, "<li>", "</li>", "journals");

@@ -108,13 +108,7 @@ fn metrics_show_the_progress_of_publishing() {
     }
     // It ends with exit code 0 on SIGTERM.
     publisher.process.signal("TERM");
-    assert_eq!(
-        publisher
-            .process
-            .ended_within(SOON)
-            .and_then(|status| status.code()),
-        Some(0)
-    );
+    assert_eq!(publisher.process.exit_code(), Some(0));
     place.check(&site);
 }
 
@@ -163,13 +157,7 @@ fn a_fenced_publisher_keeps_running_for_monitoring() {
     let refused = place.run(&other, "--once");
     assert_eq!(refused.code, Some(4), "{refused:?}");
     let refused = other.run(["key", "create", "--license", "all"]);
-    assert!(
-        refused.code == Some(4)
-            && refused
-                .stderr
-                .contains("is no longer published from here: "),
-        "{refused:?}"
-    );
+    refused.assert_told(4, "is no longer published from here: ");
     let told = place.run(&other, "--status");
     assert!(
         told.stdout.contains("does not contain this end"),
@@ -192,13 +180,7 @@ fn a_fenced_publisher_keeps_running_for_monitoring() {
     );
     assert_eq!(publisher.process.ended_within(Duration::ZERO), None);
     publisher.process.signal("TERM");
-    assert_eq!(
-        publisher
-            .process
-            .ended_within(SOON)
-            .and_then(|status| status.code()),
-        Some(4)
-    );
+    assert_eq!(publisher.process.exit_code(), Some(4));
 }
 
 #[test]
@@ -252,13 +234,7 @@ fn systemd_is_notified_once_everything_is_published() {
     assert_eq!(place.check(&site).slot, 1);
     publisher.process.signal("TERM");
     assert_eq!(told(SOON).unwrap().trim(), "STOPPING=1");
-    assert_eq!(
-        publisher
-            .process
-            .ended_within(SOON)
-            .and_then(|status| status.code()),
-        Some(0)
-    );
+    assert_eq!(publisher.process.exit_code(), Some(0));
     assert!(
         !publisher.logged().contains("unknown variable"),
         "{}",

@@ -312,7 +312,7 @@ fn one_pull_at_a_time_works_on_a_copy() {
         assert_eq!(elsewhere.code, Some(0), "{elsewhere:?}");
         follower.kill();
         // The lock of a killed pull is released.
-        assert_eq!(pulled.pull("").stdout.matches("nothing new").count(), 2);
+        assert_eq!(pulled.pull("").count("nothing new"), 2);
     }
 }
 
@@ -336,7 +336,7 @@ fn a_pull_that_waited_for_the_lock_uses_the_copy_that_is_there_now() {
         });
         fs::rename(&made, &pulled.copy).unwrap();
         drop(held);
-        pull.ended_within(SOON).and_then(|status| status.code())
+        pull.exit_code()
     };
     // A pull waits for a second. A loaded machine may take longer.
     let code = wait_until("a pull that gets the lock", SOON, || {
@@ -499,20 +499,9 @@ fn tables_of_another_layout_are_made_anew_from_the_records() {
     assert_eq!(pulled.content("conferences"), before);
     // The user's own views stay.
     assert_eq!(views.map(|query| pulled.column(query)), shown);
-    assert_eq!(
-        pulled
-            .pull("--verify")
-            .stdout
-            .matches("nothing new")
-            .count(),
-        2
-    );
+    assert_eq!(pulled.pull("--verify").count("nothing new"), 2);
     // A comparison repairs records whose JSON cannot be read.
-    for json in [
-        "x",
-        "{\"id\":3,\"name\":\"\\ud800\"}",
-        "{\"id\":3,\"year\":1e999}",
-    ] {
+    for json in words!["x" "{\"id\":3,\"name\":\"\\ud800\"}" "{\"id\":3,\"year\":1e999}"] {
         pulled.tamper(&format!(
             "UPDATE conferences SET json = '{json}' WHERE id = 3; UPDATE copy SET value = 'old'
             WHERE name = 'layout'"
@@ -558,11 +547,7 @@ fn a_reload_makes_missing_tables_and_columns_again() {
         );
         pulled.pull("--reload");
         let done = pulled.pull("--verify");
-        assert_eq!(
-            done.stdout.matches("equal to").count(),
-            2,
-            "{sql}: {done:?}"
-        );
+        assert_eq!(done.count("equal to"), 2, "{sql}: {done:?}");
         assert!(!done.stdout.contains("repaired"), "{sql}: {done:?}");
         assert_eq!(pulled.content("conferences"), before, "{sql}");
         assert_eq!(pulled.column("SELECT count(*) FROM mine"), ["300"], "{sql}");
@@ -729,14 +714,8 @@ fn proxies_of_the_environment_are_used_for_other_machines() {
             "cert.pem",
             "--plain-http",
         ]);
-        for name in [
-            "HTTP_PROXY",
-            "http_proxy",
-            "HTTPS_PROXY",
-            "https_proxy",
-            "ALL_PROXY",
-            "NO_PROXY",
-            "no_proxy",
+        for name in words![
+            "HTTP_PROXY" "http_proxy" "HTTPS_PROXY" "https_proxy" "ALL_PROXY" "NO_PROXY" "no_proxy"
         ] {
             command.env_remove(name);
         }
@@ -839,11 +818,7 @@ fn a_self_signed_certificate_is_trusted_where_it_is_the_one_in_the_file() {
             "{file} {name} {from}: {line}"
         );
         if message.is_empty() {
-            assert_eq!(
-                pull.ended_within(SOON).and_then(|status| status.code()),
-                Some(0),
-                "{line}"
-            );
+            assert_eq!(pull.exit_code(), Some(0), "{line}");
             assert_eq!(pulled.content("conferences").records, 10);
         }
     }

@@ -234,12 +234,8 @@ fn a_reload_from_another_service_that_fails_leaves_the_copy() {
     let pulled = pulled_site();
     pulled.pull("");
     let content = || {
-        let names = [
-            "medfeed-copy.json",
-            "conferences.jsonl",
-            "conferences.csv",
-            "journals.jsonl",
-            "journals.csv",
+        let names = words![
+            "medfeed-copy.json" "conferences.jsonl" "conferences.csv" "journals.jsonl" "journals.csv"
         ];
         names.map(|name| text(&pulled.copy, name))
     };

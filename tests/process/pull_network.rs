@@ -358,7 +358,7 @@ impl Network {
         let what = format!("then {done:?} after {what}");
         assert_eq!(done.code, Some(0), "{what}");
         assert_eq!(
-            done.stdout.matches("; equal to the service's\n").count(),
+            done.count("; equal to the service's\n"),
             DATASETS.len(),
             "{what}"
         );

@@ -82,16 +82,9 @@ fn drafted_recipes_read_their_files() {
         let draft = site.run(["template", kind, "--from", "list.csv"]);
         assert_eq!(draft.code, Some(0), "{draft:?}");
         site.write("list.toml", &draft.stdout);
-        let done = site.run([
-            "import",
-            "list.csv",
-            "--recipe",
-            "list.toml",
-            "--create",
-            "--create-links",
-            "--empty",
-            "TBA",
-        ]);
+        let done = site.run(
+            "import list.csv --recipe list.toml --create --create-links --empty TBA".split(' '),
+        );
         assert_eq!(done.code, Some(0), "{}: {done:?}", draft.stdout);
         site.json(["export", "out"]);
         let rows = fs::read_to_string(site.path(&format!("out/{kind}.jsonl"))).unwrap();
@@ -124,15 +117,7 @@ fn a_draft_keeps_texts_that_may_be_values() {
         let draft = site.run(["template", "conferences", "--from", "list.csv"]);
         assert!(draft.stdout.contains(empty), "{draft:?}");
         site.write("list.toml", &draft.stdout);
-        let done = site.run([
-            "import",
-            "list.csv",
-            "--recipe",
-            "list.toml",
-            "--match",
-            "name",
-            "--create",
-        ]);
+        let done = site.run("import list.csv --recipe list.toml --match name --create".split(' '));
         assert_eq!(done.code, Some(0), "{}: {done:?}", draft.stdout);
         site.json(["export", "out"]);
         let exported = fs::read_to_string(site.path("out/conferences.jsonl")).unwrap();

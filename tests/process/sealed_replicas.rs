@@ -120,13 +120,7 @@ fn a_sealed_bucket_is_refused_without_its_key() {
     let plain = Place::folder(&other);
     plain.once(&other);
     let done = other.ends(["check", "--from", &plain.url, "--seal-key", &wrong]);
-    assert!(
-        done.code == Some(1)
-            && done
-                .stderr
-                .contains("it is not sealed, though --seal-key is given"),
-        "{done:?}"
-    );
+    done.assert_told(1, "it is not sealed, though --seal-key is given");
     place.once(&site);
     place.check(&site);
 }

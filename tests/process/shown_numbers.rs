@@ -58,13 +58,8 @@ fn numbers_are_stored_as_the_sheet_shows_them() {
 
 /// A conference with a number in this format as its start date.
 fn conference(number: f64, format: &str) -> Vec<u8> {
-    let header = [
-        "id",
-        "name",
-        "start_date",
-        "start_date_status",
-        "abstract_due_date_status",
-        "late_breaking_due_date_status",
+    let header = words![
+        "id" "name" "start_date" "start_date_status" "abstract_due_date_status" "late_breaking_due_date_status"
     ];
     book("conferences", &header, |sheet| {
         sheet.write_number(1, 0, 1).unwrap();

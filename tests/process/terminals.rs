@@ -157,14 +157,7 @@ fn new_labels_and_names_are_plain() {
     let set = |name: &str| site.run(["license", "set", name, "--create", "--dataset", "journals"]);
     assert_eq!(set("plain").code, Some(0));
     let label = |label: &str| site.run(["key", "create", "--license", "plain", "--label", label]);
-    for text in [
-        "a\nb",
-        "a\tb",
-        "\x1b[2J",
-        "\u{9b}2J",
-        "a\u{202e}b",
-        "a\u{7f}",
-    ] {
+    for text in words!["a\nb" "a\tb" "\x1b[2J" "\u{9b}2J" "a\u{202e}b" "a\u{7f}"] {
         let (named, labelled) = (set(text), label(text));
         assert_eq!(
             (named.code, labelled.code),

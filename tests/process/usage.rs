@@ -29,11 +29,7 @@ fn use_of(site: &Site, id: &str) -> Value {
 }
 
 fn token(client: &mut Client) -> String {
-    client
-        .get("/v1/exports/conferences")
-        .header("x-sync-token")
-        .unwrap()
-        .to_owned()
+    client.token("conferences")
 }
 
 fn ask_since(client: &mut Client, token: &str) {

@@ -390,14 +390,7 @@ fn an_unknown_variable_is_warned_of_once() {
             String::from_utf8(done.stderr).unwrap(),
         )
     };
-    let (told, warned) = run(&[
-        "license",
-        "set",
-        "all",
-        "--dataset",
-        "conferences",
-        "--json",
-    ]);
+    let (told, warned) = run(&words!["license" "set" "all" "--dataset" "conferences" "--json"]);
     let expected = "warning: unknown variable `MEDFEED_LISTN`; did you mean `MEDFEED_LISTEN`?\n\
                     warning: unknown variable `MEDFEED_YEAR`; `medfeed COMMAND --help` lists the variables; some options have \
                     none\n";
@@ -429,14 +422,7 @@ fn creating_a_database_is_reported() {
             "{line}: {again:?}"
         );
     }
-    let dry = site.run([
-        "import",
-        "rows",
-        "--create",
-        "--dry-run",
-        "--db",
-        "five.redb",
-    ]);
+    let dry = site.run("import rows --create --dry-run --db five.redb".split(' '));
     assert!(
         dry.stderr.is_empty() && !site.path("five.redb").exists(),
         "{dry:?}"

@@ -340,15 +340,9 @@ fn a_range_request_gets_its_part_of_the_file() {
                 assert_eq!(answer.body, whole.body[part.clone()], "{path} {range}");
                 let expected = format!("bytes {}-{}/{all}", part.start, part.end - 1);
                 assert_eq!(answer.header("content-range"), Some(expected.as_str()));
-                for header in [
-                    "etag",
-                    "x-sync-token",
-                    "x-record-count",
-                    "repr-digest",
-                    "x-records-digest",
-                    "content-type",
-                    "content-encoding",
-                    "content-disposition",
+                for header in words![
+                    "etag" "x-sync-token" "x-record-count" "repr-digest" "x-records-digest" "content-type"
+                    "content-encoding" "content-disposition"
                 ] {
                     assert_eq!(
                         answer.header(header),
@@ -371,13 +365,9 @@ fn a_range_request_gets_its_part_of_the_file() {
             &format!("{all} bytes of the file with this `ETag`"),
         );
         // Another file may have the same length.
-        for header in [
-            "etag",
-            "x-sync-token",
-            "x-record-count",
-            "repr-digest",
-            "x-records-digest",
-        ] {
+        for header in
+            words!["etag" "x-sync-token" "x-record-count" "repr-digest" "x-records-digest"]
+        {
             assert_eq!(
                 answer.header(header),
                 whole.header(header),
