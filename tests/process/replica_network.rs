@@ -2,6 +2,8 @@
 //! never go back, and reach the end. `MEDFEED_CASES` sets the number of faults (else one of each kind), `MEDFEED_SEED`
 //! the choice.
 
+use medfeed::store::replication::ReplicaWriter;
+
 use super::answer_faults::Fault;
 use super::fault_relay::{FaultRelay, Recorded, run_cases};
 use super::published::{Place, PublishedLog, TestReplica, rows_of};
@@ -145,7 +147,9 @@ impl Restarted {
             // A server would end with the error, and be started again.
             None => match TestReplica::start(place.log(), &self.site.db()) {
                 Ok(replica) => self.replica.insert(replica).outcome().0,
-                Err(_) => self.slot,
+                // It may have loaded a state before.
+                Err(_) => ReplicaWriter::open(&self.site.db())
+                    .map_or(self.slot, |file| file.mark().unwrap().slot),
             },
         };
         assert!(slot >= self.slot, "from slot {} to slot {slot}", self.slot);
