@@ -26,6 +26,7 @@ const SCRIPTS: &[(&str, &str)] = &[
     ("model/words", include_str!("model/words.js")),
     ("model/select", include_str!("model/select.js")),
     ("model/question", include_str!("model/question.js")),
+    ("model/typed", include_str!("model/typed.js")),
     ("session", include_str!("session.js")),
     ("api", include_str!("api.js")),
     ("model/follower", include_str!("model/follower.js")),

@@ -162,6 +162,9 @@ pub trait RowMember: Sized {
     /// Appends the member's values for writing, in the order of the table.
     fn collect_mut<'a>(&'a mut self, values: &mut Vec<&'a mut dyn FieldValue>);
 
+    /// Returns the member's value at this index of the table. For a later index, subtracts the number of its values.
+    fn value_mut(&mut self, index: &mut usize) -> Option<&mut dyn FieldValue>;
+
     /// Replaces the values for which `is_named` returns true. It has one item per field, in the order of the table.
     fn replace_named(&mut self, with: Self, is_named: &mut dyn Iterator<Item = bool>);
 
@@ -227,6 +230,12 @@ impl<V: FieldValue> RowMember for V {
 
     fn collect_mut<'a>(&'a mut self, values: &mut Vec<&'a mut dyn FieldValue>) {
         values.push(self);
+    }
+
+    fn value_mut(&mut self, index: &mut usize) -> Option<&mut dyn FieldValue> {
+        let before = index.checked_sub(1);
+        *index = before.unwrap_or(0);
+        before.is_none().then_some(self)
     }
 
     fn replace_named(&mut self, with: V, is_named: &mut dyn Iterator<Item = bool>) {
@@ -322,6 +331,10 @@ macro_rules! fields {
 
             fn collect_mut<'a>(&'a mut self, values: &mut Vec<&'a mut dyn $crate::model::value::FieldValue>) {
                 $(self.$member.collect_mut(values);)*
+            }
+
+            fn value_mut(&mut self, index: &mut usize) -> Option<&mut dyn $crate::model::value::FieldValue> {
+                None$(.or_else(|| self.$member.value_mut(index)))*
             }
 
             fn replace_named(&mut self, with: Self, is_named: &mut dyn Iterator<Item = bool>) {

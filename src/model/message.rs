@@ -14,8 +14,8 @@ pub struct Message {
     pub text: String,
     /// The messages of the same code with which it can be reported.
     pub remedy: Remedy,
-    /// The right value, if there is exactly one. `Some(None)` is null.
-    pub right: Option<Option<String>>,
+    /// The right value, if there is exactly one. An empty text is null.
+    pub right: Option<String>,
 }
 
 /// The values that share a remedy.
@@ -82,8 +82,8 @@ impl Message {
         Message { remedy, ..self }
     }
 
-    /// Sets the right value.
-    pub fn corrected_by(self, right: Option<String>) -> Message {
+    /// Sets the right value. An empty text is null.
+    pub fn corrected_by(self, right: String) -> Message {
         Message {
             right: Some(right),
             ..self

@@ -1,6 +1,7 @@
 //! The keys that one computer keeps: each with copies and lists of its own.
 
 use serde_json::json;
+use tempfile::TempDir;
 
 use super::chromium::{Browser, wait_until};
 use super::explorer::expect_total;
@@ -9,12 +10,19 @@ use super::kept::{
     keep, open, serve, wait_for_head, write_note,
 };
 use super::{answer_questions, forget, in_own_menu, paste_key};
+use crate::process::site::{Server, Site};
+
+/// The page in a browser with a profile of its own, served with 130 conferences. What is dropped last comes first.
+fn start() -> Option<(TempDir, Site, Server, Browser)> {
+    let (site, server) = serve();
+    let profile = tempfile::tempdir().unwrap();
+    let browser = open(profile.path(), &server, "")?;
+    Some((profile, site, server, browser))
+}
 
 #[test]
 fn a_copy_belongs_to_its_key() {
-    let (site, server) = serve();
-    let profile = tempfile::tempdir().unwrap();
-    let Some(browser) = open(profile.path(), &server, "") else {
+    let Some((_profile, site, _server, browser)) = start() else {
         return;
     };
     site.license("small", "--dataset conferences --year 2096");
@@ -52,9 +60,7 @@ fn a_copy_belongs_to_its_key() {
 
 #[test]
 fn lists_outlive_their_key_and_move_to_the_next_one() {
-    let (site, server) = serve();
-    let profile = tempfile::tempdir().unwrap();
-    let Some(browser) = open(profile.path(), &server, "") else {
+    let Some((_profile, site, _server, browser)) = start() else {
         return;
     };
     site.license("small", "--dataset conferences --year 2096");
@@ -135,9 +141,7 @@ fn expect_databases(browser: &Browser, expected: &[&str]) {
 
 #[test]
 fn keys_of_two_clients_are_kept_apart() {
-    let (site, server) = serve();
-    let profile = tempfile::tempdir().unwrap();
-    let Some(browser) = open(profile.path(), &server, "") else {
+    let Some((_profile, site, server, browser)) = start() else {
         return;
     };
     site.license("small", "--dataset conferences --year 2096");
@@ -227,9 +231,7 @@ fn keys_of_two_clients_are_kept_apart() {
 
 #[test]
 fn a_replaced_key_is_replaced_in_every_tab() {
-    let (site, server) = serve();
-    let profile = tempfile::tempdir().unwrap();
-    let Some(browser) = open(profile.path(), &server, "") else {
+    let Some((_profile, site, server, browser)) = start() else {
         return;
     };
     let (old, key) = site.key("all", &[]);
@@ -260,9 +262,7 @@ fn a_replaced_key_is_replaced_in_every_tab() {
 
 #[test]
 fn notes_and_lists_go_only_if_the_reader_says_so() {
-    let (site, server) = serve();
-    let profile = tempfile::tempdir().unwrap();
-    let Some(browser) = open(profile.path(), &server, "") else {
+    let Some((_profile, site, _server, browser)) = start() else {
         return;
     };
     site.license("small", "--dataset conferences --year 2096");

@@ -124,6 +124,23 @@ fn the_list_begins_near_the_top_and_after_few_stops() {
         );
         assert!(filled.as_array().unwrap().len() <= most, "{view}: {filled}");
     }
+    // The toolbar of changes is one line, and the choice of a reminder stands below the names of the files.
+    browser.view("#/changes/conferences");
+    browser.wait_for("//button[.='7 days']");
+    let height = browser.js(
+        "return document.querySelector('.toolbar').offsetHeight",
+        &[],
+    );
+    assert!(height.as_u64() < Some(60), "{height}");
+    browser.view("#/conferences");
+    in_export_menu(&browser, "Excel");
+    let lefts = browser.js(
+        "return ['button', 'label', 'select'].map(one => document.querySelector(`.toolbar .sheet > ${one}`)).map(one => \
+         Math.round(one.getBoundingClientRect().left + (one.matches('select') ? 0 : parseFloat(getComputedStyle(one).paddingLeft))))",
+        &[],
+    );
+    assert_eq!(lefts[0], lefts[1], "{lefts}");
+    assert_eq!(lefts[0], lefts[2], "{lefts}");
     browser.expect_quiet_console(&[]);
     end_demo(browser, server);
 }

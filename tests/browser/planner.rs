@@ -392,14 +392,6 @@ fn days_and_numbers_narrow_a_list() {
 
     browser.view("#/journals");
     expect_total(&browser, "4 journals");
-    // Words that mean a filter of numbers.
-    browser.fill("//input[@id='words']", "no fee");
-    browser.click(
-        "//p[contains(., 'The search looks in texts')]/button[.='fee of at most 0 US dollars']",
-    );
-    expect_total(&browser, "1 of 4 journals");
-    browser.click("//button[contains(@class, 'chip')]");
-    expect_total(&browser, "4 journals");
     open_filters(&browser);
     browser.fill("//input[@id='fee_max']", "2500");
     expect_total(&browser, "2 of 4 journals");
@@ -449,6 +441,94 @@ fn days_and_numbers_narrow_a_list() {
             "{typed}"
         );
     }
+    browser.expect_quiet_console(&[]);
+    drop(server);
+}
+
+#[test]
+fn typed_words_become_filters_that_can_be_removed() {
+    let conference = |id: u64, year: u64, due: &str| {
+        let record = json!({"id": id, "name": format!("Meeting {id}"), "year": year, "start_date": format!("{year}-06-01"), "start_date_status": "check",
+            "abstract_due_date": due, "abstract_due_date_status": "check", "late_breaking_due_date_status": "not_found"});
+        format!("{record}\n")
+    };
+    // A Saturday, a Monday and a Sunday.
+    let meetings = [
+        conference(1, 2096, "2096-03-03"),
+        conference(2, 2097, "2097-03-04"),
+        conference(3, 2098, "2098-03-09"),
+    ];
+    let journal = |id: u64, fee: u64, impact: f64| {
+        let record = json!({"id": id, "name": format!("Journal {id}"), "impact_factor": impact, "publishing": {"apc_usd": fee},
+            "timelines": {"online_submit_to_accept": {"min_weeks": 4, "max_weeks": 4 * id}}});
+        format!("{record}\n")
+    };
+    let journals = [
+        journal(1, 0, 7.5),
+        journal(2, 0, 2.0),
+        journal(4, 2500, 9.0),
+    ];
+    let Some((browser, _site, server, _)) = open(&meetings.concat(), &journals.concat()) else {
+        return;
+    };
+    for (view, words, total, chip) in [
+        (
+            "conferences",
+            "weekend",
+            "2 of 3",
+            "due on a Saturday or Sunday",
+        ),
+        ("conferences", "saturday", "1 of 3", "due on a Saturday"),
+        (
+            "conferences",
+            "meeting 2096 2098",
+            "2 of 3",
+            "“meeting”; 2096; 2098",
+        ),
+        ("conferences", "march 2097", "1 of 3", "“march 2097”"),
+        (
+            "journals",
+            "no fee impact >5",
+            "1 of 3",
+            "No fee; impact factor of at least 5",
+        ),
+        (
+            "journals",
+            "12 weeks",
+            "2 of 3",
+            "at most 12 weeks to acceptance",
+        ),
+    ] {
+        browser.view(&format!("#/{view}"));
+        browser.fill("//input[@id='words']", words);
+        expect_total(&browser, &format!("{total} {view}"));
+        assert_eq!(chips(&browser), chip, "{words}");
+        // The words stay in the field while the reader types, and go with their chips.
+        let typed = "return document.getElementById('words').value";
+        assert_eq!(browser.js(typed, &[]), words);
+        for _ in chip.split("; ") {
+            browser.click("//li/button[contains(@class, 'chip')]");
+        }
+        browser.wait_for_js(
+            "no words",
+            "return document.getElementById('words').value === ''",
+        );
+        assert_eq!(chips(&browser), "", "{words}");
+    }
+    // A text without a meaning says where words are looked for.
+    browser.fill("//input[@id='words']", "impact <5");
+    browser.wait_for(
+        "//p[contains(., 'No record has impact, 5') or contains(., 'Figures are typed as')]",
+    );
+    // The same filter without words.
+    browser.view("#/conferences");
+    open_filters(&browser);
+    browser.click("//select[@id='weekdays']/option[.='Sunday']");
+    expect_total(&browser, "1 of 3 conferences");
+    browser.wait_for_js(
+        "the address",
+        "return location.hash === '#/conferences?due_on=sunday'",
+    );
     browser.expect_quiet_console(&[]);
     drop(server);
 }

@@ -387,6 +387,27 @@ const TABLES: &[Shape] = &[
         says: &["\"Registration opens\",    # 1 date, such as `2025-09-01`", "\"Location\",    # 1 web address, such as `https://map.example/1`; not read as `city`"],
         stored: &[r#"{"start_date":"2026-03-12","city":null}"#],
     },
+    // Two columns of one name, the second with countries; dates with short years, in an order that only their days show.
+    Shape {
+        kind: "conferences",
+        content: "Event,Start,Location,Location,Deadline\nHeart Days,5/13/26,Vienna,Austria,Closed\n",
+        says: &["\"Location\" = \"city\"", "\"Location#2\" = \"country\"", "dates = \"mdy\""],
+        stored: &[r#"{"start_date":"2026-05-13","city":"Vienna","country":"Austria","abstract_due_date":null}"#],
+    },
+    // The events of a calendar.
+    Shape {
+        kind: "conferences",
+        content: "Subject,Start Date,Start Time,Location\nHeart Days,2026-05-13,09:00 AM,\"Vienna, Austria\"\n",
+        says: &["\"Subject\" = \"name\""],
+        stored: &[r#"{"name":"Heart Days","start_date":"2026-05-13","city":"Vienna"}"#],
+    },
+    // The results of a query, with addresses of things beside their names.
+    Shape {
+        kind: "journals",
+        content: "journal,journalLabel,issn,publisherLabel\nhttp://data.example/Q1,Heart A,0028-4793,Alpha Press\n",
+        says: &["\"journalLabel\" = \"name\"", "\"publisherLabel\" = \"publisher\""],
+        stored: &[r#"{"name":"Heart A","publisher":"Alpha Press"}"#],
+    },
     // Names in Japanese.
     Shape {
         kind: "organizations",

@@ -33,8 +33,15 @@ export function isDay(text) {
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 
-const WEEKDAYS = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat'];
+/** The days of the week, in words. */
+export const WEEKDAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
+/** The days of a weekend, as a question names them. */
+export const WEEKEND = 'saturday,sunday';
 const weekdayOf = day => WEEKDAYS[new Date(day).getUTCDay()];
+const shortDayOf = day => weekdayOf(day).slice(0, 3);
+
+/** Whether a date is on one of some days of the week, such as `saturday,sunday`. Every date is on no named day. */
+export const isOn = (date, weekdays) => !weekdays || weekdays.includes(weekdayOf(date).toLowerCase());
 
 /** A day, or a range of days, such as `Fri 29 May – Tue 2 Jun 2026`. */
 export function date(from, to) {
@@ -42,7 +49,7 @@ export function date(from, to) {
 	const [first, last] = [from, to ?? from].map(day => [+day.slice(8, 10), MONTHS[day.slice(5, 7) - 1], day.slice(0, 4)]);
 	// Parts that both days share appear once, at the end.
 	const shared = [2, 1, 0].find(part => first[part] !== last[part]) ?? -1;
-	return (shared < 0 ? '' : [weekdayOf(from), ...first.slice(0, shared + 1)].join(' ') + ' – ') + [weekdayOf(to ?? from), ...last].join(' ');
+	return (shared < 0 ? '' : [shortDayOf(from), ...first.slice(0, shared + 1)].join(' ') + ' – ') + [shortDayOf(to ?? from), ...last].join(' ');
 }
 
 /** A day so many days later, but no later than the last day. */
@@ -52,14 +59,14 @@ export const addDays = (day, days) => new Date(Math.min(Date.parse(day) + days *
 export const daysBetween = (from, to) => Math.round((Date.parse(to) - Date.parse(from)) / 86400000);
 
 /**
- * A record's deadlines of some kind or all, from a day to a day, of some confidences or all: [{record, kind, date, confidence}], the
+ * A record's deadlines of some kind or all, from a day to a day, on some days of the week or all, of some confidences or all: [{record, kind, date, confidence}], the
  * earliest first.
  */
-export function deadlinesOf(record, {from = '', to = '~', kind = '', confidences} = {}) {
+export function deadlinesOf(record, {from = '', to = '~', kind = '', weekdays = '', confidences} = {}) {
 	const found = [];
 	for (const [name, field, status] of FIELDS) {
 		const date = record[field];
-		if (date && date >= from && date <= to && (!kind || kind === name) && isOf(record[status], confidences)) found.push({record, kind: name, date, confidence: record[status]});
+		if (date && date >= from && date <= to && (!kind || kind === name) && isOn(date, weekdays) && isOf(record[status], confidences)) found.push({record, kind: name, date, confidence: record[status]});
 	}
 	return found.length > 1 && found[1].date < found[0].date ? found.reverse() : found;
 }
@@ -83,7 +90,7 @@ const isOf = (confidence, confidences) => !confidences || confidences.includes(c
 export function shownDeadline(record, day, period) {
 	const [next] = deadlinesOf(record, period);
 	if (next) return next;
-	const {kind, confidences} = period, passed = deadlinesOf(record, {kind, confidences, to: day}).at(-1);
+	const {kind, weekdays, confidences} = period, passed = deadlinesOf(record, {kind, weekdays, confidences, to: day}).at(-1);
 	if (passed || !confidences) return passed;
 	const undated = FIELDS.find(([name, field, status]) => !record[field] && (!kind || kind === name) && confidences.includes(record[status]));
 	return undated && {record, kind: undated[0], date: null, confidence: record[undated[2]]};

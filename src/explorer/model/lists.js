@@ -60,10 +60,13 @@ export const moved = (state, dataset, id, step) => change(state, state.current, 
 	return {...list, [dataset]: records};
 });
 
+/** Why no list can be added; '' if one can. */
+export const fullWords = state => !areEmpty(state) && state.lists.length >= MAX_LISTS ? `There are ${MAX_LISTS} lists, and no room for another one. Save one as a file, delete it, and try again.` : '';
+
 /** Adds a list, which becomes the current one. Another one of the same name gets a number. */
 export function added(state, given) {
 	const list = listOf(given, 'New list'), names = state.lists.map(({name}) => name), isFree = name => !names.includes(name);
-	if (!areEmpty(state) && state.lists.length >= MAX_LISTS) return state;
+	if (fullWords(state)) return state;
 	const name = isFree(list.name) || areEmpty(state) ? list.name : Array.from({length: MAX_LISTS}, (_, at) => `${list.name} ${at + 2}`).find(isFree);
 	const lists = areEmpty(state) && !isEmpty(list) ? [{...list, name}] : [...state.lists, {...list, name}];
 	return {lists, current: lists.length - 1};

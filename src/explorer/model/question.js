@@ -1,6 +1,6 @@
 // The question of a view, and its address. An address never holds a key.
 import {FACETS, NONE, fullWordOf, isOpen} from './facets.js';
-import {KINDS} from './deadlines.js';
+import {KINDS, WEEKDAYS} from './deadlines.js';
 import {COLUMNS, FIRST_COLUMN} from './order.js';
 import {RANGES, isValue} from './ranges.js';
 import {isComing} from './select.js';
@@ -18,11 +18,11 @@ const MAX_ASKED = 100;
 const MAX_TOLD = 40;
 
 /**
- * The question of a view at first. `ids`: only these records; null for all. `ranges` are {name: value} of `RANGES`; `unknown`: records
+ * The question of a view at first. `ids`: only these records; null for all. `weekdays`: the days of the week of deadlines, such as `saturday,sunday`; '' for all. `ranges` are {name: value} of `RANGES`; `unknown`: records
  * fit too if a value that is filtered by is not announced. `past` is `yes` with meetings that are over, `no` without, or empty for what
  * `isComing` says.
  */
-export const firstQuestion = dataset => ({dataset, words: '', ids: null, facets: {}, kind: '', within: null, ranges: {}, unknown: false, past: '',
+export const firstQuestion = dataset => ({dataset, words: '', ids: null, facets: {}, kind: '', weekdays: '', within: null, ranges: {}, unknown: false, past: '',
 	sort: FIRST_COLUMN[dataset], descending: false, mode: 'list'});
 
 /** Whether a text holds what looks like a key. */
@@ -39,11 +39,15 @@ const isId = text => /^[1-9]\d*$/.test(text) && Number.isSafeInteger(+text);
 export const readIds = text => [...new Set(text.split(',').filter(isId))].map(Number);
 const oneOf = (...values) => value => values.includes(value);
 
+const areWeekdays = text => text.split(',').every(day => WEEKDAYS.some(known => known.toLowerCase() === day));
+/** Days of the week in words: `due on a Saturday or Sunday`. */
+const weekdaysText = weekdays => `due on a ${weekdays.split(',').map(day => day[0].toUpperCase() + day.slice(1)).join(' or ')}`;
+
 /** The parameters with one value, besides the words: {name: isValid(value)}. */
 export const checksOf = dataset => ({
 	ids: text => text.split(',').every(isId), sort: value => Object.hasOwn(COLUMNS[dataset], value), order: oneOf('asc', 'desc'), unknown: oneOf('yes'),
 	...Object.fromEntries(RANGES[dataset].map(range => [range.name, text => isValue(range, text)])),
-	...dataset === 'conferences' && {view: oneOf('list', 'deadlines'), deadline: value => Object.hasOwn(KINDS, value), within: text => /^[1-9]\d{0,3}$/.test(text), past: oneOf('yes', 'no')},
+	...dataset === 'conferences' && {view: oneOf('list', 'deadlines'), deadline: value => Object.hasOwn(KINDS, value), due_on: areWeekdays, within: text => /^[1-9]\d{0,3}$/.test(text), past: oneOf('yes', 'no')},
 });
 
 /** The question of an address fragment such as `#/conferences?region=Europe&within=60`; null for another view. */
@@ -62,6 +66,7 @@ export function parse(hash) {
 		if (values.length) question.facets[name] = values;
 	}
 	question.kind = one('deadline') ?? '';
+	question.weekdays = one('due_on') ?? '';
 	question.within = one('within') && +one('within');
 	for (const {name} of RANGES[dataset]) if (one(name)) question.ranges[name] = one(name);
 	question.unknown = one('unknown') === 'yes';
@@ -86,13 +91,14 @@ export function unknownOf(hash) {
 
 /** The address fragment of a question. `parse` reads it. */
 export function format(question) {
-	const {dataset, words, ids, facets, kind, within, ranges, unknown, past, sort, descending, mode} = question, given = new URLSearchParams();
+	const {dataset, words, ids, facets, kind, weekdays, within, ranges, unknown, past, sort, descending, mode} = question, given = new URLSearchParams();
 	const put = (name, value) => value && given.append(name, value);
 	put('view', mode === 'list' ? '' : mode);
 	put('q', withoutKeys(words ?? ''));
 	if (ids) given.append('ids', ids.join());
 	for (const {name} of FACETS[dataset]) for (const value of facets?.[name] ?? []) value === NONE ? given.append(name, NONE) : put(name, hasKey(value) ? withoutKeys(value) : value);
 	put('deadline', kind);
+	put('due_on', weekdays);
 	put('within', within);
 	for (const {name} of RANGES[dataset]) put(name, ranges?.[name]);
 	put('unknown', unknown && 'yes');
@@ -121,11 +127,12 @@ export function toggleComing(question) {
 
 /** The filters of a question in words, each with the question without it: [{name, value, text, without}]. No text holds a key. */
 export function filtersOf(question) {
-	const {dataset, words, ids, facets, kind, within, ranges, unknown, past} = question, filters = [], put = (name, value, text, without) => filters.push({name, value, text, without: {...question, ...without}});
+	const {dataset, words, ids, facets, kind, weekdays, within, ranges, unknown, past} = question, filters = [], put = (name, value, text, without) => filters.push({name, value, text, without: {...question, ...without}});
 	if (words.trim()) put('q', words, withoutKeys(words) ? `“${withoutKeys(words)}”` : 'API key', {words: ''});
 	if (ids) put('ids', ids.join(), `${ids.length.toLocaleString('en')} starred`, {ids: null, isOwn: false});
 	for (const facet of FACETS[dataset]) for (const value of facets[facet.name] ?? []) put(facet.name, value, fullWordOf(facet, value), toggle(question, facet.name, value));
 	if (kind) put('deadline', kind, KINDS[kind], {kind: ''});
+	if (weekdays) put('due_on', weekdays, weekdaysText(weekdays), {weekdays: ''});
 	if (within) put('within', `${within}`, `due in the next ${within === 1 ? 'day' : `${within} days`}`, {within: null});
 	for (const {name, text} of RANGES[dataset]) if (ranges[name]) put(name, ranges[name], text(ranges[name]), {ranges: {...ranges, [name]: undefined}});
 	if (unknown && hasOpenFilter(question)) put('unknown', 'yes', 'or not announced', {unknown: false});
@@ -170,8 +177,8 @@ export function addressWith(hash, values) {
 export const addressWithout = (hash, {name, value}) => addressOf(parse(hash).dataset,
 	new URLSearchParams([...valuesIn(hash)].filter(([own, given]) => own !== 'cursor' && !(namesIn(name).includes(own) && given === value))));
 
-// Commas between ids may stay as they are.
-const addressOf = (dataset, given) => `#/${dataset}${String(given) && '?' + String(given).replace(/\bids=[^&]*/, ids => ids.replaceAll('%2C', ','))}`;
+// Commas of lists may stay as they are.
+const addressOf = (dataset, given) => `#/${dataset}${String(given) && '?' + String(given).replace(/\b(ids|due_on)=[^&]*/g, list => list.replaceAll('%2C', ','))}`;
 
 /** The name of a view, such as `Conferences: Oncology, Europe, due in the next 60 days`. */
 export function titleOf(question) {

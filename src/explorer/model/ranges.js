@@ -9,7 +9,6 @@ const inWeeks = number => `at most ${number} ${+number === 1 ? 'week' : 'weeks'}
 /**
  * The ranges of each dataset: {name, label, kind, isMoney, isLeast, keyOf(record), text(value)}. `name` is the parameter in an address, `kind`
  * the kind of its field. `isMoney`: it is an amount. `isLeast`: the value is the least that fits, not the most. A range without `keyOf` is one of deadlines.
- * `typed` is what means it among the words of a search, with the number; without one, it is 0.
  */
 export const RANGES = {
 	conferences: [
@@ -19,9 +18,9 @@ export const RANGES = {
 		{name: 'due_to', label: 'Deadline until', kind: 'date', text: day => `due until ${date(day)}`},
 	],
 	journals: [
-		{name: 'impact_min', label: 'Impact factor, at least', kind: 'number', isLeast: true, typed: /\b(?:impact(?: factor)?|if)\s*[>≥=]*\s*(\d[\d.,]*)\+?/i, keyOf: record => record.impact_factor, text: number => `impact factor of at least ${number}`},
-		{name: 'fee_max', label: 'Fee in US dollars, at most', kind: 'number', isMoney: true, typed: /\bno (?:fees?|apc)\b|\b(?:fees?|apc)\s*[<≤=]*\s*\$?(\d[\d.,]*k?)/i, keyOf: record => record.publishing?.apc_usd, text: amount => `fee of at most ${dollars(amount)}`},
-		{name: 'weeks_max', label: 'Weeks to acceptance, at most', kind: 'number', typed: /[<≤]?\s*(\d+)\s*(?:weeks?|wks?)\b/i, keyOf: weeks('online_submit_to_accept'), text: number => `${inWeeks(number)} to acceptance`},
+		{name: 'impact_min', label: 'Impact factor, at least', kind: 'number', isLeast: true, keyOf: record => record.impact_factor, text: number => `impact factor of at least ${number}`},
+		{name: 'fee_max', label: 'Fee in US dollars, at most', kind: 'number', isMoney: true, keyOf: record => record.publishing?.apc_usd, text: amount => `fee of at most ${dollars(amount)}`},
+		{name: 'weeks_max', label: 'Weeks to acceptance, at most', kind: 'number', keyOf: weeks('online_submit_to_accept'), text: number => `${inWeeks(number)} to acceptance`},
 		{name: 'decision_max', label: 'Weeks to first decision, at most', kind: 'number', keyOf: weeks('submit_to_first_decision'), text: number => `${inWeeks(number)} to a first decision`},
 	],
 };
@@ -40,20 +39,6 @@ export function typedValue(range, text) {
 	const given = bareOf(range.isMoney ? text.replace(/^[<>≤≥=\s]*(\$|USD)|(\$|USD)[\s+]*$/i, '') : text), bare = range.isMoney ? given.replace(/\.(?=\d{3}(\D|$))/g, '') : given;
 	const plain = range.kind === 'date' ? text : bare.trim().replace(/[,\s](?=\d{3}(\D|$))/g, '').replace(',', '.');
 	return isValue(range, plain) ? plain : '';
-}
-
-/** The filters that words such as `12 weeks`, `impact >5` or `no fee` may mean: {ranges, words, text}, with the other words. Null if there are none. */
-export function rangesIn(dataset, words) {
-	const ranges = {}, texts = [];
-	let rest = words;
-	for (const range of RANGES[dataset]) if (range.typed) rest = rest.replace(range.typed, (typed, number = '0') => {
-		const value = typedValue(range, number);
-		if (!value) return typed;
-		ranges[range.name] = value;
-		texts.push(range.text(value));
-		return '';
-	});
-	return texts.length ? {ranges, words: rest.replace(/\s+/g, ' ').trim(), text: texts.join(', ')} : null;
 }
 
 /** Whether the first day of a period is after its last one. */

@@ -3,13 +3,13 @@ import {deadlinesOf, untilOf} from './deadlines.js';
 import {namesOfCity} from './cities.js';
 import {spelledOut, wordsOf} from './fold.js';
 import {FACETS, FORMATS, NONE, namesOf, regionOf} from './facets.js';
-import {SMALL, isYear, monthsOf, statusesOf, termsOf, weekdaysOf} from './words.js';
+import {SMALL, monthsOf, statusesOf, termsOf} from './words.js';
 import {COLUMNS, Order} from './order.js';
 
 /** The texts in which words are found, and the links in whose names. */
 const TEXTS = {
 	conferences: record => [record.name, record.abbv, record.year, record.country, regionOf(record.country), ...namesOf(record.country),
-		record.city, ...namesOfCity(record.city), record.venue, ...monthsOf(record), ...weekdaysOf(record), ...statusesOf(record), record.late_breaking_due_date && 'late-breaking',
+		record.city, ...namesOfCity(record.city), record.venue, ...monthsOf(record), ...statusesOf(record), record.late_breaking_due_date && 'late-breaking',
 		...Object.keys(FORMATS).filter(format => record.formats?.[format]).map(format => FORMATS[format]), ...record.therapy_areas ?? [], ...record.organizations ?? [], ...record.tags ?? []],
 	journals: record => [record.name, record.abbv, record.publisher, record.publishing?.access, record.publishing?.content_license, record.issn_print, record.issn_online,
 		...record.organizations ?? [], ...record.tags ?? []],
@@ -119,23 +119,22 @@ export class Index {
 		return order.list(descending);
 	}
 
-	/** A test for slots whose record holds all words of a text, each as the beginning of a word, one of its years, and none of the words after a `-`. Null for a text without words. */
+	/** A test for slots whose record holds all words of a text, each as the beginning of a word, and none of those after a `-`. Null for a text without words. */
 	matcher(text) {
 		const terms = termsOf(text ?? '').slice(0, MAX_WORDS);
 		if (!terms.length) return null;
-		const firstYear = terms.findIndex(isYear), bits = terms.map((term, at) => 1 << (isYear(term) ? firstYear : at));
-		const found = new Uint32Array(this.vocabulary.length), wanted = terms.reduce((all, {isOut}, at) => isOut ? all : all | bits[at], 0), all = terms.some(({isOut}) => isOut) ? -1 : wanted;
+		const found = new Uint32Array(this.vocabulary.length), wanted = terms.reduce((bits, {isOut}, at) => isOut ? bits : bits | 1 << at, 0), all = terms.some(({isOut}) => isOut) ? -1 : wanted;
 		terms.forEach(({word, also}, at) => {
 			const isIn = UNSPACED.test(word) ? known => known.includes(word) : known => known.startsWith(word) || known === also;
 			this.vocabulary.forEach((known, number) => {
-				if (isIn(known)) found[number] |= bits[at];
+				if (isIn(known)) found[number] |= 1 << at;
 			});
 		});
 		const {data, ends} = this.words;
 		return slot => {
-			let met = 0;
-			for (let at = slot && ends[slot - 1]; at < ends[slot] && met !== all; at++) met |= found[data[at]];
-			return met === wanted;
+			let bits = 0;
+			for (let at = slot && ends[slot - 1]; at < ends[slot] && bits !== all; at++) bits |= found[data[at]];
+			return bits === wanted;
 		};
 	}
 

@@ -1,12 +1,12 @@
 // The answer to a question, from an index.
-import {addDays, deadlinesOf} from './deadlines.js';
+import {addDays, deadlinesOf, isOn} from './deadlines.js';
 import {NONE, isOpen, listValues} from './facets.js';
 import {Order} from './order.js';
 import {rangesTest} from './ranges.js';
 import {wantedOf} from './words.js';
 
 /** Whether a question asks for deadlines. */
-export const asksForDeadlines = ({mode, kind, within, ranges}) => Boolean(mode === 'deadlines' || kind || within || ranges.due_from || ranges.due_to);
+export const asksForDeadlines = ({mode, kind, weekdays, within, ranges}) => Boolean(mode === 'deadlines' || kind || weekdays || within || ranges.due_from || ranges.due_to);
 
 /**
  * Whether a question leaves out meetings that are over. It does so unless it asks for deadlines, years, days or single records, or says
@@ -20,10 +20,10 @@ const isDated = ({facets, ranges}) => Boolean(facets.year || ranges.start_date_f
 /** Whether a question asks for what is over. */
 export const showsPast = question => question.past ? question.past === 'yes' : isDated(question);
 
-/** The deadlines that fit a question, for `deadlinesOf`: those ahead or in its period, of its kind and confidences. */
-export function periodOf({kind, within, ranges: {due_from, due_to}, facets}, today) {
+/** The deadlines that fit a question, for `deadlinesOf`: those ahead or in its period, of its kind, days of the week and confidences. */
+export function periodOf({kind, weekdays, within, ranges: {due_from, due_to}, facets}, today) {
 	const [from, to] = within ? [today, addDays(today, within)] : [due_from ?? today, '~'];
-	return {kind, from: due_from > from ? due_from : from, to: due_to < to ? due_to : to, confidences: facets.confidence};
+	return {kind, weekdays, from: due_from > from ? due_from : from, to: due_to < to ? due_to : to, confidences: facets.confidence};
 }
 
 /**
@@ -116,8 +116,8 @@ function byFit(slots, fits) {
 }
 
 /** The deadlines of a list that are in a period. */
-function inPeriod(deadlines, {kind, from, to}) {
-	const isIn = ({kind: own, date}) => date >= from && date <= to && (!kind || kind === own);
+function inPeriod(deadlines, {kind, weekdays, from, to}) {
+	const isIn = ({kind: own, date}) => date >= from && date <= to && (!kind || kind === own) && isOn(date, weekdays);
 	return deadlines.every(isIn) ? deadlines : deadlines.filter(isIn);
 }
 

@@ -77,8 +77,8 @@ export function Changes({dataset, since}) {
 	useWindowTitle(`What changed: ${dataset}`);
 	if (isUnlicensed(kept.state)) return html`<${Datasets} at="changes" dataset=${dataset} /><${Unlicensed} dataset=${dataset} />`;
 	return html`<div class="toolbar"><${Datasets} at="changes" dataset=${dataset} />
-		<${Segments} label="Since" value=${!day ? '' : isDay(since) ? null : since} options=${[['', first], ...PERIODS.map(days => [`${days}`, `In the last ${days} days`])]} onChange=${go} />
-			<div class="row">			<label for="since">Since a date</label><input id="since" class="day" type="date" value=${isDay(since ?? '') ? since : ''} min=${FIRST_DAY} max=${today} onChange=${pick} /></div>
+		<${Segments} label="Since" value=${!day ? '' : isDay(since) ? null : since} options=${[['', first], ...PERIODS.map(days => [`${days}`, `${days} days`])]} onChange=${go} />
+			<div class="row"><label for="since">Since</label><input id="since" class="day" type="date" value=${isDay(since ?? '') ? since : ''} min=${FIRST_DAY} max=${today} onChange=${pick} /></div>
 			<${Choice} choice=${choice} areas=${areas} stars=${stars.length} onChange=${choose} />
 			<button class="quiet" disabled=${!changes.length} onClick=${() => save(`changes-${dataset}-${today}.csv`, new Blob([csv(changeRows(changes))], {type: 'text/csv'}))}>CSV</button><${Print} size=${count(Math.min(shown, changes.length), 'change')} /></div>
 		${isReady && html`<h2 class="results" aria-live="polite" translate="no">${count(changes.length, 'change')} ${day ? `since ${date(day)}` : log.visit ? `since your last visit, ${when(new Date(log.visit))}` : `since you opened this, ${when(new Date(log.opened))}`}</h2>

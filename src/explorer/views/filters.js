@@ -1,6 +1,6 @@
 // The filters beside a list, and the chosen ones above it.
 import {html, useState} from '../preact.js';
-import {FIRST_DAY, KINDS, LAST_DAY, STATUS} from '../model/deadlines.js';
+import {FIRST_DAY, KINDS, LAST_DAY, STATUS, WEEKDAYS, WEEKEND} from '../model/deadlines.js';
 import {FACETS, NONE} from '../model/facets.js';
 import {filtersOf, firstQuestion, toggle, toggleComing} from '../model/question.js';
 import {RANGES, typedValue} from '../model/ranges.js';
@@ -16,7 +16,7 @@ const SORTS = {conferences: {deadline: 'Next deadline', name: 'Name', start: 'Me
 const isUnsure = (name, values = []) => ['confidence', 'dates'].includes(name) && values.length === UNSURE.length && UNSURE.every(one => values.includes(one));
 
 /** The number of the chosen filters that the filters' panel holds. */
-export const chosenOf = ({facets, ranges, kind}) => Object.values(facets).flat().length + Object.values(ranges).filter(Boolean).length + (kind ? 1 : 0);
+export const chosenOf = ({facets, ranges, kind, weekdays}) => [...Object.values(facets).flat(), ...Object.values(ranges), kind, weekdays].filter(Boolean).length;
 
 function Facet({facet: {name, label, values}, chosen, onChoose, onChange}) {
 	const [all, setAll] = useState(false);
@@ -51,10 +51,16 @@ function RangeField({range, value = '', onChange, onLeave}) {
 const Ranges = ({question: {ranges, ...question}, onChange, onLeave}) => html`<div class="ranges">${RANGES[question.dataset].map(range => html`<${RangeField} key=${range.name} range=${range} value=${ranges[range.name]}
 	onChange=${value => onChange({...question, ranges: {...ranges, [range.name]: value || undefined}}, true)} onLeave=${onLeave} />`)}</div>`;
 
-/** The kind of the deadlines, and whether meetings that are over are left out. */
+/** The days of the week by which deadlines are chosen: those of a weekend, and each one. Others come from typed words. */
+const CHOICES = [[WEEKEND, 'Saturday or Sunday'], ...WEEKDAYS.map(day => [day.toLowerCase(), day])];
+
+/** The kind and the days of the week of the deadlines, and whether meetings that are over are left out. */
 const Deadlines = ({question, onChange}) => html`<label for="kind">Kind of deadline</label>
 	<select id="kind" value=${question.kind} onChange=${event => onChange({...question, kind: event.target.value})}>
 		<option value="">Any</option>${Object.entries(KINDS).map(([name, text]) => html`<option value=${name}>${text}</option>`)}</select>
+	<label for="weekdays">Deadline on a</label>
+	<select id="weekdays" value=${question.weekdays} onChange=${event => onChange({...question, weekdays: event.target.value})}>
+		<option value="">Any day</option>${CHOICES.map(([name, text]) => html`<option value=${name}>${text}</option>`)}</select>
 	${!asksForDeadlines(question) && html`<label class="check"><input type="checkbox" checked=${isComing(question)} onChange=${() => onChange(toggleComing(question))} /><span>Coming only</span></label>`}`;
 
 /** The order of the list, for cards, which have no heads of columns. */

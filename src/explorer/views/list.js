@@ -4,9 +4,10 @@ import {target} from '../api.js';
 import {date, shownDeadline, todayOf} from '../model/deadlines.js';
 import {describe, isElsewhere, isUnlicensed, usesCopy} from '../model/follower.js';
 import {firstQuestion, hasKey, isNarrowed, parse, placeOf, requestOf, titleOf, toggleComing, unknownOf} from '../model/question.js';
-import {isReversed, rangesIn} from '../model/ranges.js';
+import {isReversed} from '../model/ranges.js';
 import {periodOf, select} from '../model/select.js';
 import {meantBy} from '../model/suggest.js';
+import {understood} from '../model/typed.js';
 import {Curl, DATASETS, Legend, Segments, Table, Unlicensed, count, link, useWindowTitle} from '../parts.js';
 import {useCopy} from '../session.js';
 import {Asked} from './asked.js';
@@ -80,7 +81,7 @@ function useQuestion(dataset, at) {
 }
 
 function Answered({dataset, at, kept: {copy, index, log, version}}) {
-	const [question, change, write] = useQuestion(dataset, at);
+	const [typedQuestion, change, write] = useQuestion(dataset, at), question = useMemo(() => understood(typedQuestion), [typedQuestion]);
 	// Another question begins with few rows again. The history knows how many there were when the reader left.
 	const [seen, setSeen] = useState({question, shown: history.state?.shown ?? SHOWN});
 	const results = useRef(), rows = useRef(), more = useRef(0), isPrinting = usePrinting(), [isOpen, setOpen] = useState(false);
@@ -140,7 +141,7 @@ function Answered({dataset, at, kept: {copy, index, log, version}}) {
 		setOpen(false);
 	};
 	return html`<p class="paper">${title}${printed < total && `. The first ${count(printed, 'row')}; the CSV file has all`}</p>
-		<div class="toolbar"><${Search} question=${question} onChange=${change} onLeave=${write} onDone=${toResults} />
+		<div class="toolbar"><${Search} question=${typedQuestion} onChange=${change} onLeave=${write} onDone=${toResults} />
 			<button class="ghost" aria-expanded=${isOpen} aria-controls="filters" onClick=${() => setOpen(!isOpen)}>Filter${chosenOf(question) > 0 && html` <span class="count">${chosenOf(question)}</span>`}</button>
 			${dataset === 'conferences' && html`<${Segments} label="Show as" value=${question.mode} options=${[['list', 'Table'], ['deadlines', 'Months']]} onChange=${mode => change({...question, mode})} />`}
 			<${Files} question=${question} found=${found} day=${day} size=${count(printed, 'row')} undated=${undated} /></div>
@@ -171,6 +172,12 @@ const ForDevelopers = ({dataset, params}) => html`<details class="developers"><s
 	<${Curl} of=${{url: target(dataset, params), method: 'GET'}} />
 	<p><a href=${link(`developers/${dataset}`)}>Exports, change feed and sync token</a></p></details>`;
 
+/** Where words are looked for, and what else can be typed. */
+const LOOKED_IN = {
+	conferences: 'Words are looked for in names, places, areas, organizations, tags, months and years. Days of the week, such as “weekend”, are those of deadlines.',
+	journals: 'Words are looked for in names, publishers, access, licenses, ISSNs, organizations and tags. Figures are typed as “impact >5”, “fee <3000”, “12 weeks” or “no fee”, or set under Filter.',
+};
+
 /** What to do about an empty list: the next deadline after the period, a word as records spell it, or fewer filters. */
 function Nothing({index, question, day, onChange}) {
 	const later = {...question, within: null}, next = question.within && select(index, {...later, mode: 'deadlines'}, day).deadlines[0];
@@ -178,9 +185,7 @@ function Nothing({index, question, day, onChange}) {
 	const alone = useMemo(() => hasKey(question.words) ? [] : index.unknownWords(question.words), [index, question]);
 	if (!index.size) return html`<${Unlicensed} dataset=${question.dataset} />`;
 	if (isReversed(question.ranges)) return html`<p class="empty">The period ends before it begins. Change one of its days.</p>`;
-	const filter = hasKey(question.words) ? null : rangesIn(question.dataset, question.words);
-	if (filter && alone.length) return html`<p class="empty">The search looks in texts. Did you mean the filter <button class="plain" onClick=${() => onChange({...question, words: filter.words, ranges: {...question.ranges, ...filter.ranges}})}>${filter.text}</button>?</p>`;
-	if (!next) return html`<p class="empty">${meant ? html`Did you mean <button class="plain" onClick=${() => onChange({...question, words: meant})}>${meant}</button>?` : alone.length ? html`No record has <strong>${alone.join(', ')}</strong>. Remove ${alone.length === 1 ? 'this word' : 'these words'}.` : 'Nothing fits all of this. Remove a filter or a word.'}</p>`;
+	if (!next) return html`<p class="empty">${meant ? html`Did you mean <button class="plain" onClick=${() => onChange({...question, words: meant})}>${meant}</button>?` : alone.length ? html`No record has <strong>${alone.join(', ')}</strong>. Remove ${alone.length === 1 ? 'this word' : 'these words'}. ${LOOKED_IN[question.dataset]}` : 'Nothing fits all of this. Remove a filter or a word.'}</p>`;
 	return html`<p class="empty">Nothing is due in this period. The next deadline is on ${date(next.date)}. <button class="plain" onClick=${() => onChange(later)}>Show all that are ahead</button></p>`;
 }
 

@@ -3,7 +3,7 @@ import {html, useRef, useState} from '../preact.js';
 import {date, shownDeadline, todayOf} from '../model/deadlines.js';
 import {isUnlicensed} from '../model/follower.js';
 import {Failure} from '../model/load.js';
-import {DATASETS, MAX_FILE, added, fileOf, fromFile, fromLink, isEmpty, linkOf, listOf, moved, named, removed, withNote} from '../model/lists.js';
+import {DATASETS, MAX_FILE, added, fileOf, fullWords, fromFile, fromLink, isEmpty, linkOf, listOf, moved, named, removed, withNote} from '../model/lists.js';
 import {Copy, DATASETS as NAMES, Status, Title, count, link, save, useWindowTitle} from '../parts.js';
 import {useCopy} from '../session.js';
 import {allLists, setLists, setStars, starsOf} from '../shortlist.js';
@@ -44,17 +44,31 @@ function Part({list, dataset}) {
 		<p class="row"><a href=${link(dataset, {ids: list[dataset].map(({id}) => id).join()})}>Show them in the table</a></p></section>`;
 }
 
+/** Adds a list, if there is room for it. */
+function add(list) {
+	const full = fullWords(allLists());
+	if (full) throw new Failure(full);
+	setLists(added(allLists(), list));
+}
+
+/** Runs what may fail, and passes on why: '' if it did not. */
+async function attempt(act, onError) {
+	try {
+		await act();
+		onError('');
+	} catch (error) {
+		onError(error instanceof Failure ? error.message : 'This file cannot be read.');
+	}
+}
+
 /** A button that opens a file of a list. */
 function Open({onError}) {
 	const input = useRef();
 	const read = async ({target: {files: [file]}}) => {
-		try {
+		await attempt(async () => {
 			if (file?.size > MAX_FILE) throw new Failure('This file is too large for a list.');
-			if (file) setLists(added(allLists(), fromFile(await file.text())));
-			onError('');
-		} catch (error) {
-			onError(error instanceof Failure ? error.message : 'This file cannot be read.');
-		}
+			if (file) add(fromFile(await file.text()));
+		}, onError);
 		input.current.value = '';
 	};
 	return html`<button class="quiet" onClick=${() => input.current.click()}>Open a file</button><input ref=${input} type="file" accept=".json" hidden onChange=${read} />`;
@@ -70,7 +84,7 @@ export function Lists() {
 	const rename = names => setLists(named(allLists(), names));
 	return html`<div class="lists"><div class="toolbar"><label for="list">List</label><select id="list" value=${current} onChange=${({target}) => setLists({...allLists(), current: +target.value})}>
 			${lists.map(({name}, at) => html`<option value=${at}>${name}</option>`)}</select>
-			<button class="quiet" onClick=${() => setLists(added(allLists(), listOf({}, 'New list')))}>New list</button><${Open} onError=${setError} />
+			<button class="quiet" onClick=${() => attempt(() => add(listOf({}, 'New list')), setError)}>New list</button><${Open} onError=${setError} />
 			<button class="quiet" disabled=${isEmpty(list)} onClick=${() => save(fileName(list), new Blob([fileOf(list)], {type: 'application/json'}))}>Save as a file</button>
 			<${Copy} text=${new URL(link('list', linkOf(list)), location.href).href}>Copy link<//><${Print} />
 			<button class="quiet" onClick=${remove}>Delete this list</button></div>
@@ -90,10 +104,11 @@ function SharedPart({list, dataset}) {
 
 /** A list that somebody shared by a link. */
 export function Shared({params}) {
-	const list = fromLink(params), take = () => {
-		setLists(added(allLists(), list));
+	const list = fromLink(params), [error, setError] = useState(''), take = () => attempt(() => {
+		add(list);
 		location.hash = link('lists');
-	};
+	}, setError);
 	return html`<div class="head"><${Title}>${list.name}<//><div class="row own"><button onClick=${take} disabled=${isEmpty(list)}>Add to my lists</button></div></div>
+		${error && html`<p class="problem" role="alert">${error}</p>`}
 		<p class="lead">Somebody shared this list with you.</p>${DATASETS.map(dataset => html`<${SharedPart} key=${dataset} list=${list} dataset=${dataset} />`)}`;
 }

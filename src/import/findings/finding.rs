@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::model::message::{Remedy, message};
 use crate::model::{Id, Message};
@@ -52,9 +52,12 @@ pub struct Finding {
     pub value: Option<String>,
     /// The problem, and how to correct it.
     pub message: Message,
-    /// For a correction: the right value. `Some(None)` is null.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub to: Option<Option<String>>,
+    /// For a correction: the right value. An empty text is null.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "null_if_empty"
+    )]
+    pub to: Option<String>,
     /// The name of the rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<&'static str>,
@@ -64,6 +67,11 @@ pub struct Finding {
     /// For a row of the database, or with a new id: its id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<Id>,
+}
+
+fn null_if_empty<S: Serializer>(text: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
+    let text = text.as_ref().filter(|text| !text.is_empty());
+    text.serialize(serializer)
 }
 
 impl Finding {
@@ -98,12 +106,12 @@ impl Finding {
         position: &FilePosition,
         field: &str,
         value: &str,
-        to: Option<String>,
+        to: String,
     ) -> Finding {
-        let message = match &to {
+        let message = match &*to {
+            "" => "is left empty".into(),
             // Each value has its own correction.
-            Some(to) => message!("is corrected to `{to}`").with(Remedy::OfValue),
-            None => "is left empty".into(),
+            to => message!("is corrected to `{to}`").with(Remedy::OfValue),
         };
         Finding {
             to: Some(to),

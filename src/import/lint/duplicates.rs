@@ -8,6 +8,7 @@ use super::lintable::{Compared, Lintable};
 use super::rule::RowLocation;
 use crate::import::findings::Finding;
 use crate::model::Id;
+use crate::model::message::Message;
 
 /// A row that has a certain match key.
 #[derive(Debug)]
@@ -20,6 +21,21 @@ struct KeyHolder {
     identity: Option<Box<Identity>>,
     /// Whether the import brings this key to the row.
     is_brought: bool,
+}
+
+impl KeyHolder {
+    /// Whether a condition holds for this row and another one.
+    fn meets(&self, condition: fn(&Identity, &Identity) -> bool, other: &Identity) -> bool {
+        self.identity
+            .as_ref()
+            .is_none_or(|own| condition(other, own))
+    }
+
+    /// The finding about the key of this row.
+    fn finding(&self, rule: &'static str, message: Message) -> Finding {
+        self.location
+            .finding(rule, self.field, Some(&self.value), message)
+    }
 }
 
 /// The match keys seen so far, and their rows.
@@ -73,11 +89,9 @@ impl Duplicates {
         } in F::match_keys(row)
         {
             let is_known = || {
-                known
-                    .iter()
-                    .any(|known| known.rule == rule && known.key == key)
-                    && (also.is_none()
-                        || before.is_some_and(|before| F::identity(before) == *identity()))
+                let had_key = |known: &MatchKey| known.rule == rule && known.key == key;
+                let had_identity = |before| F::identity(before) == *identity();
+                known.iter().any(had_key) && (also.is_none() || before.is_some_and(had_identity))
             };
             let is_brought = is_imported && !is_unchanged && !is_known();
             if is_brought {
@@ -86,35 +100,19 @@ impl Duplicates {
             let key = (F::STEM, rule, key);
             let others = self.holders.get(&key).map_or(&[][..], Vec::as_slice);
             let is_duplicate = |other: &&KeyHolder| {
-                let holds = |condition: fn(&Identity, &Identity) -> bool| {
-                    other
-                        .identity
-                        .as_ref()
-                        .is_none_or(|other| condition(identity(), other))
-                };
-                (is_brought || other.is_brought) && also.is_none_or(holds)
+                (is_brought || other.is_brought)
+                    && also.is_none_or(|condition| other.meets(condition, identity()))
             };
             if found.is_none()
                 && let Some(other) = others.iter().find(is_duplicate)
             {
                 // Report the row to which the import brings the key, since the curator can correct it.
-                let finding = |at: &RowLocation, field, value: &str, twin: String| {
-                    at.finding(rule, field, Some(value), message(&twin))
-                };
                 found = Some(if is_brought {
-                    finding(
-                        location,
-                        field,
-                        &value,
-                        describe(F::STEM, other.id, &other.location),
-                    )
+                    let twin = describe(F::STEM, other.id, &other.location);
+                    location.finding(rule, field, Some(&value), message(&twin))
                 } else {
-                    finding(
-                        &other.location,
-                        other.field,
-                        &other.value,
-                        describe(F::STEM, id, location),
-                    )
+                    let twin = describe(F::STEM, id, location);
+                    other.finding(rule, message(&twin))
                 });
             }
             let max = if also.is_some() { MAX_COMPARED } else { 1 };

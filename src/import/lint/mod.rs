@@ -146,7 +146,8 @@ impl Lint {
         state: &Snapshot,
         is_imported: &dyn Fn(Id) -> bool,
     ) -> Result<(), StoreError> {
-        if !self.brought.contains(F::STEM) && !self.duplicates.brought.contains(F::STEM) {
+        let brings_key = self.duplicates.brought.contains(F::STEM);
+        if !self.brought.contains(F::STEM) && !brings_key {
             return Ok(());
         }
         state.for_each_part::<F, Compared<'static>>(|id, row| {
@@ -155,7 +156,10 @@ impl Lint {
                 spellings.add_stored((spellings.vocabulary.of_row)(&row), is_kept);
             }
             if is_kept {
-                self.compare_stored::<F>(id, &row);
+                // A stored row is a duplicate only of a row to which the import brings a key.
+                if brings_key {
+                    self.compare_stored::<F>(id, &row);
+                }
                 if let Some(day) = row.start_date {
                     self.days.entry(day).or_default().add_stored(true);
                 }
@@ -194,15 +198,13 @@ pub(in crate::import) fn comparable_word(field: &str, word: &str) -> Option<Stri
     Some((vocabulary.comparable)(word))
 }
 
-/// Returns the right value of a text, if there is exactly one. `None` is null.
-pub(in crate::import) fn fix_text(field: &str, text: &str) -> Option<Option<String>> {
+/// Returns the right value of a text, if there is exactly one. An empty text is null.
+pub(in crate::import) fn fix_text(field: &str, text: &str) -> Option<String> {
     // A right value may break another rule. Rules do not undo each other, but a hostile text has many faults.
     const MAX_STEPS: usize = 20;
-    let mut fixed: Option<Option<String>> = None;
+    let mut fixed = None;
     for _ in 0..MAX_STEPS {
-        let Some(now) = fixed.as_ref().map_or(Some(text), Option::as_deref) else {
-            break;
-        };
+        let now = fixed.as_deref().unwrap_or(text);
         let Some(right) = texts::RULES
             .iter()
             .find_map(|rule| (rule.find)(field, now)?.right)

@@ -42,6 +42,28 @@ pub(in crate::import) struct Vocabulary {
     pub of_scope: fn(&Scope) -> Option<&BTreeSet<String>>,
 }
 
+impl Vocabulary {
+    /// The words that are always right.
+    fn words(&self) -> impl Iterator<Item = &'static str> {
+        self.known.iter().copied().flatten().copied()
+    }
+
+    /// The comparable forms of the words that are always right: each with its usual spelling, and `true`.
+    fn spellings<'a>(&self) -> HashMap<String, (Candidate<'a>, bool)> {
+        let unseen = self.words().map(|word| {
+            let candidate = Candidate {
+                is_licensed: false,
+                is_stored: false,
+                total: 0,
+                is_known: true,
+                word,
+            };
+            ((self.comparable)(word), (candidate, true))
+        });
+        unseen.collect()
+    }
+}
+
 /// The maximum number of different words among which misspellings are sought. The time grows with its square.
 const MAX_WORDS: usize = 1_000;
 
@@ -80,6 +102,15 @@ impl Candidate<'_> {
     fn is_unseen(&self) -> bool {
         self.total == 0 && !self.is_licensed
     }
+
+    /// Whether this may be the right spelling of other words. A word that the import removes from all rows corrects no
+    /// other word, unless it is known to be right.
+    fn may_be_right(&self, vocabulary: &Vocabulary) -> bool {
+        let is_new_code = (vocabulary.is_code)(self.word) && !self.is_stored && !self.is_licensed;
+        let is_tidy = tidied(self.word) == self.word && !self.word.contains(['[', ']', '{', '}']);
+        let has_meaning = self.is_known || !self.is_unseen();
+        has_meaning && !is_new_code && (self.is_licensed || is_tidy)
+    }
 }
 
 impl Spellings {
@@ -105,9 +136,12 @@ impl Spellings {
 
     /// Adds the words of a record of the database. `is_kept` says that the import neither sets nor removes it.
     pub fn add_stored(&mut self, words: &[Cow<'_, str>], is_kept: bool) {
-        words
-            .iter()
-            .for_each(|word| self.uses(word).add_stored(is_kept));
+        for word in words {
+            match self.seen.get_mut(&**word) {
+                Some(uses) => uses.add_stored(is_kept),
+                None => self.uses(word).add_stored(is_kept),
+            }
+        }
     }
 
     fn uses(&mut self, word: &str) -> &mut Uses {
@@ -138,18 +172,11 @@ impl Spellings {
             let mut right = word.clone();
             let mut fault = checker.find_fault(word, uses);
             for _ in 0..max_steps {
-                let Some((
-                    _,
-                    Message {
-                        right: Some(Some(next)),
-                        ..
-                    },
-                )) = &fault
-                else {
+                let Some(next) = fault.as_ref().and_then(|(_, fault)| fault.right.clone()) else {
                     break;
                 };
-                right.clone_from(next);
-                fault = checker.find_fault(&right, uses);
+                fault = checker.find_fault(&next, uses);
+                right = next;
             }
             findings.extend(
                 fault.map(|(rule, message)| first.finding(rule, field, Some(&right), message)),
@@ -165,17 +192,20 @@ impl Spellings {
                 });
             }
         }
-        let count = self.seen.len();
-        if count > MAX_WORDS {
-            let message = message!(
-                "{count} different values are too many to look for misspellings; check that the column is the right one"
-            );
-            findings.push(Finding {
-                rule: Some("not_compared"),
-                ..Finding::about(Some(field), None, message)
-            });
-        }
+        findings.extend(self.too_many());
         findings
+    }
+
+    /// The finding about more words than are compared with each other.
+    fn too_many(&self) -> Option<Finding> {
+        let count = self.seen.len();
+        let message = message!(
+            "{count} different values are too many to look for misspellings; check that the column is the right one"
+        );
+        (count > MAX_WORDS).then(|| Finding {
+            rule: Some("not_compared"),
+            ..Finding::about(Some(self.vocabulary.field), None, message)
+        })
     }
 }
 
@@ -216,18 +246,7 @@ impl<'a> WordChecker<'a> {
                 licensed.entry(word).or_default().push(&license.name);
             }
         }
-        let known = || vocabulary.known.iter().copied().flatten().copied();
-        let unseen = known().map(|word| {
-            let candidate = Candidate {
-                is_licensed: false,
-                is_stored: false,
-                total: 0,
-                is_known: true,
-                word,
-            };
-            (comparable(word), (candidate, true))
-        });
-        let mut best: HashMap<String, (Candidate<'_>, bool)> = unseen.collect();
+        let mut best = vocabulary.spellings();
         let mut known_count = 0;
         let mut stored = HashSet::new();
         for word in seen
@@ -241,25 +260,17 @@ impl<'a> WordChecker<'a> {
             if is_stored {
                 stored.insert(form.clone());
             }
-            let is_licensed = licensed.contains_key(word);
-            let is_known = known().any(|known| known == word);
-            let total = uses.map_or(0, |uses| uses.total);
             known_count += usize::from(
                 uses.is_some() && best.get(&form).is_some_and(|(_, is_known)| *is_known),
             );
-            // A word that the import removes from all rows corrects no other word, unless it is known to be right.
-            let is_new_code = (vocabulary.is_code)(word) && !is_stored && !is_licensed;
-            let may_be_right = (total > 0 || is_licensed || is_known) && !is_new_code;
-            let is_right =
-                is_licensed || tidied(word) == word && !word.contains(['[', ']', '{', '}']);
-            if may_be_right && is_right {
-                let candidate = Candidate {
-                    is_licensed,
-                    is_stored,
-                    total,
-                    is_known,
-                    word,
-                };
+            let candidate = Candidate {
+                is_licensed: licensed.contains_key(word),
+                is_stored,
+                total: uses.map_or(0, |uses| uses.total),
+                is_known: vocabulary.words().any(|known| known == word),
+                word,
+            };
+            if candidate.may_be_right(vocabulary) {
                 let (best, _) = best.entry(form).or_insert((candidate, false));
                 *best = candidate.max(*best);
             }
@@ -279,90 +290,103 @@ impl<'a> WordChecker<'a> {
 
     /// Returns the rule that a word breaks, and the message.
     fn find_fault(&self, word: &str, uses: &Uses) -> Option<(&'static str, Message)> {
-        let Vocabulary {
-            kind,
-            remedy,
-            rules: [spelling, list, unknown],
-            comparable,
-            ..
-        } = self.vocabulary;
-        let form = comparable(word);
+        let [spelling, list, unknown] = self.vocabulary.rules;
+        let form = (self.vocabulary.comparable)(word);
         let best = self.best.get(&form);
         let is_licensed = self.licensed.contains_key(word);
         let is_known = is_licensed || best.is_some_and(|(_, is_known)| *is_known);
-        if let Some(parts) = self.parts(word, uses).filter(|_| !is_known) {
-            let message = message!(
-                "lists several in one text: {}{}{}; in CSV write `{}`, in JSON one text each",
-                parts
-                    .iter()
-                    .map(|part| format!("`{part}`"))
-                    .collect::<Vec<_>>()
-                    .join(", "),
-                rows(uses),
-                self.blind_licenses(&parts),
-                parts.join("; ")
-            );
-            return Some((list, message.with(Remedy::OfValue)));
+        if !is_known && let Some(parts) = self.parts(word, uses) {
+            return Some((list, self.several(&parts, uses)));
+        }
+        if let Some((best, _)) = best.filter(|(best, _)| best.word != word) {
+            return Some((spelling, self.other_spelling(word, best, uses)));
         }
         let tidied = tidied(word);
-        if let Some((best, _)) = best.filter(|(best, _)| best.word != word) {
-            let consequence = self.consequence(best.word);
-            let message = message!(
-                "is another spelling of `{0}`{1}{consequence}; write `{0}`",
-                best.word,
-                rows(uses)
-            );
-            let has_one_spelling = best.is_licensed || best.is_known;
-            let is_same = has_one_spelling || tidied.to_lowercase() == best.word.to_lowercase();
-            // Of two spellings in licenses, each means other records.
-            let licensed = self.licensed.keys();
-            let is_only = licensed.filter(|word| comparable(word) == form).count() < 2;
-            let right = (is_same && is_only).then(|| Some(best.word.to_owned()));
-            let message = Message { right, ..message };
-            return Some((spelling, message.with(Remedy::OfValue)));
-        }
         if tidied != word && !is_licensed {
             let message = message!(
                 "has unneeded blanks or punctuation{}; write `{tidied}`",
                 rows(uses)
             );
-            return Some((
-                spelling,
-                message.with(Remedy::OfValue).corrected_by(Some(tidied)),
-            ));
+            return Some((spelling, message.with(Remedy::OfValue).corrected_by(tidied)));
         }
         if is_known {
             return None;
         }
         if let Some(meant) = self.nearest(&form, best.map(|(best, _)| *best), uses) {
-            let count = match uses.total {
-                1 => rows(uses),
-                total => format!(" ({total} records)"),
-            };
-            let consequence = self.consequence(meant);
-            let message = message!(
-                "looks like a misspelling of `{meant}`{count}{consequence}; did you mean `{meant}`? If not, keep it"
-            );
-            return Some((spelling, message.with(Remedy::OfValue)));
+            return Some((spelling, self.misspelling(meant, uses)));
         }
-        // An empty database allows no comparison. Countries are compared with the known ones.
-        let is_unexpected = match self.vocabulary.separators {
-            [] => self.mostly_known,
-            _ => !self.stored.is_empty() && !self.stored.contains(&form),
+        self.unexpected(&form, uses)
+            .map(|message| (unknown, message))
+    }
+
+    /// The message about a text with several words.
+    fn several(&self, parts: &[String], uses: &Uses) -> Message {
+        let message = message!(
+            "lists several in one text: {}{}{}; in CSV write `{}`, in JSON one text each",
+            parts
+                .iter()
+                .map(|part| format!("`{part}`"))
+                .collect::<Vec<_>>()
+                .join(", "),
+            rows(uses),
+            self.blind_licenses(parts),
+            parts.join("; ")
+        );
+        message.with(Remedy::OfValue)
+    }
+
+    /// The message about a word of which `best` is the preferred spelling.
+    fn other_spelling(&self, word: &str, best: &Candidate<'_>, uses: &Uses) -> Message {
+        let consequence = self.consequence(best.word);
+        let message = message!(
+            "is another spelling of `{0}`{1}{consequence}; write `{0}`",
+            best.word,
+            rows(uses)
+        );
+        let has_one_spelling = best.is_licensed || best.is_known;
+        let is_same = has_one_spelling || tidied(word).to_lowercase() == best.word.to_lowercase();
+        // Of two spellings in licenses, each means other records.
+        let comparable = self.vocabulary.comparable;
+        let form = comparable(word);
+        let licensed = self.licensed.keys();
+        let is_only = licensed.filter(|word| comparable(word) == form).count() < 2;
+        let right = (is_same && is_only).then(|| best.word.to_owned());
+        Message { right, ..message }.with(Remedy::OfValue)
+    }
+
+    /// The question whether another word is meant.
+    fn misspelling(&self, meant: &str, uses: &Uses) -> Message {
+        let count = match uses.total {
+            1 => rows(uses),
+            total => format!(" ({total} records)"),
         };
-        if !is_unexpected {
-            return None;
-        }
+        let consequence = self.consequence(meant);
+        let message = message!(
+            "looks like a misspelling of `{meant}`{count}{consequence}; did you mean `{meant}`? If not, keep it"
+        );
+        message.with(Remedy::OfValue)
+    }
+
+    /// The message about a word that is not known, unless there is nothing to compare with: an empty database allows
+    /// no comparison. Countries are compared with the known ones.
+    fn unexpected(&self, form: &str, uses: &Uses) -> Option<Message> {
+        let Vocabulary {
+            kind,
+            remedy,
+            separators,
+            ..
+        } = self.vocabulary;
+        let is_unexpected = match separators {
+            [] => self.mostly_known,
+            _ => !self.stored.is_empty() && !self.stored.contains(form),
+        };
         let blind = match self.names(&self.restricted) {
             Some(names) => format!(
                 "; no license names it, so licenses with other ones ({names}) do not match it"
             ),
             None => String::new(),
         };
-        Some((
-            unknown,
-            message!("is not a known {kind}{}{blind}; {remedy}", rows(uses)),
-        ))
+        is_unexpected.then(|| message!("is not a known {kind}{}{blind}; {remedy}", rows(uses)))
     }
 
     /// Says what another spelling than `meant` causes.

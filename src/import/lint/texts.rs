@@ -58,6 +58,11 @@ fn is_lost_sign(letter: char) -> bool {
     mojibake::is_control(letter) || letter.is_control() && !letter.is_whitespace()
 }
 
+/// Returns true if all characters are printable ASCII.
+fn is_printable(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+}
+
 /// Returns the text with single blanks, without blanks at its ends, and without invisible characters.
 pub(super) fn tidy(text: &str) -> String {
     let words = text
@@ -70,7 +75,7 @@ pub(super) fn tidy(text: &str) -> String {
 }
 
 fn wrong_encoding(field: &str, text: &str) -> Option<Message> {
-    if text.is_ascii() && !text.contains('?') && !text.contains(is_lost_sign) {
+    if is_printable(text) && !text.contains('?') {
         return None;
     }
     if text.contains('\u{fffd}') {
@@ -83,7 +88,7 @@ fn wrong_encoding(field: &str, text: &str) -> Option<Message> {
     if let Some((meant, is_whole)) = mojibake::repair(text) {
         let message =
             message!("was read in the wrong encoding; write `{meant}`, and save the file as UTF-8");
-        let right = is_whole.then_some(Some(meant));
+        let right = is_whole.then_some(meant);
         return Some(Message { right, ..message });
     }
     if text.contains(is_lost_sign) {
@@ -122,7 +127,7 @@ fn html_escape(_field: &str, text: &str) -> Option<Message> {
         ));
     }
     let message = message!("contains `{escape}`, which is HTML; write `{meant}` instead");
-    Some(message.corrected_by(Some(decoded)))
+    Some(message.corrected_by(decoded))
 }
 
 /// Returns an HTML escape in the text, and its meaning.
@@ -167,10 +172,11 @@ fn is_filler(field: &str, text: &str) -> bool {
     if !field.starts_with("issn_") {
         return false;
     }
-    let digits: String = text.chars().filter(char::is_ascii_digit).collect();
-    ["0000000", "9999999"]
-        .iter()
-        .any(|filler| digits.starts_with(filler))
+    let digits = text.bytes().filter(u8::is_ascii_digit);
+    [b'0', b'9'].iter().any(|filler| {
+        let fillers = digits.clone().take_while(|digit| digit == filler);
+        fillers.count() >= 7
+    })
 }
 
 /// Returns true for words of absence that are values of this field: abbreviations, the cities Na, Nan, Nil and None, and
@@ -216,7 +222,11 @@ pub(in crate::import) fn is_placeholder(field: &str, text: &str) -> bool {
     ];
     // No word has a digit or more letters. Other texts need not be folded.
     const MOST_LETTERS: usize = "tobedetermined".len();
-    let letters = text.chars().filter(|sign| sign.is_alphanumeric()).count();
+    if text.starts_with(|sign: char| sign.is_ascii_digit()) {
+        return is_filler(field, text);
+    }
+    let letters = text.chars().filter(|sign| sign.is_alphanumeric());
+    let letters = letters.take(MOST_LETTERS + 1).count();
     let is_error = || text.contains('#') && ERRORS.contains(&&*fold(text.trim()));
     let may_be_word = || {
         letters <= MOST_LETTERS
@@ -241,7 +251,7 @@ fn placeholder(field: &str, text: &str) -> Option<Message> {
         _ => Message::from(
             "is a placeholder; leave the cell empty (in JSON: null) until the value is known",
         )
-        .corrected_by(None),
+        .corrected_by(String::new()),
     })
 }
 
@@ -250,7 +260,7 @@ fn blanks(field: &str, text: &str) -> Option<Message> {
     let is_plain = text.trim() == text
         // In other fields double blanks are harmless and frequent.
         && (field != "name" || !pairs.any(|(one, next)| one.is_whitespace() && next.is_whitespace()))
-        && !text.chars().any(is_invisible);
+        && (is_printable(text) || !text.contains(is_invisible));
     // The spelling rules report these fields.
     if is_plain || matches!(field, "therapy_areas" | "country") || is_placeholder(field, text) {
         return None;
@@ -258,7 +268,7 @@ fn blanks(field: &str, text: &str) -> Option<Message> {
     let tidied = tidy(text);
     let message =
         message!("has blanks at an end, double blanks or invisible characters; write `{tidied}`");
-    Some(message.corrected_by(Some(tidied)))
+    Some(message.corrected_by(tidied))
 }
 
 fn formula(field: &str, text: &str) -> Option<Message> {
@@ -320,11 +330,12 @@ fn is_issn_field(field: &str, text: &str) -> bool {
 
 /// Returns the eight characters of an ISSN without hyphens and blanks. The last one may be `X`, for ten.
 pub(super) fn normalized(text: &str) -> Option<String> {
-    let bare: String = text
-        .chars()
-        .filter(|sign| !sign.is_whitespace() && !matches!(sign, '-' | '‐' | '‑' | '–' | '—'))
-        .collect();
-    let bare = bare.to_ascii_uppercase();
+    let is_sign =
+        |sign: &char| !sign.is_whitespace() && !matches!(sign, '-' | '‐' | '‑' | '–' | '—');
+    let mut bare = String::with_capacity(8);
+    for sign in text.chars().filter(is_sign).take(9) {
+        bare.push(sign.to_ascii_uppercase());
+    }
     let (digits, last) = bare.split_at_checked(7)?;
     let is_one = digits.bytes().all(|digit| digit.is_ascii_digit())
         && matches!(last.as_bytes(), [last] if last.is_ascii_digit() || *last == b'X');
@@ -377,7 +388,10 @@ fn issn_form(field: &str, text: &str) -> Option<Message> {
 }
 
 fn issn_check_digit(field: &str, text: &str) -> Option<Message> {
-    let signs = normalized(text).filter(|_| is_issn_field(field, text))?;
+    if !is_issn_field(field, text) {
+        return None;
+    }
+    let signs = normalized(text)?;
     let (digits, last) = signs.split_at(7);
     let expected = check_digit_of(digits);
     (!last.starts_with(expected)).then(|| {

@@ -1096,11 +1096,10 @@ fn values_with_one_right_value_are_corrected() {
         )
         .unwrap();
         let shown = |fix: &Finding| {
-            let to = fix
-                .to
-                .clone()
-                .unwrap()
-                .map_or("null".to_owned(), |to| format!("`{to}`"));
+            let to = match fix.to.as_deref().unwrap() {
+                "" => "null".to_owned(),
+                to => format!("`{to}`"),
+            };
             format!(
                 "{} {} `{}` -> {to}",
                 fix.line.unwrap(),
@@ -1183,7 +1182,7 @@ fn only_the_word_of_a_license_is_written_for_another_spelling() {
             .fixes
             .kept()
             .iter()
-            .filter_map(|fix| fix.to.clone().flatten())
+            .filter_map(|fix| fix.to.clone().filter(|to| !to.is_empty()))
             .collect();
         assert_eq!(written, expected, "{rows}");
         assert_eq!(merged.warnings.is_empty(), !expected.is_empty(), "{rows}");

@@ -196,8 +196,7 @@ fn is_damaged_copy(field: &Field, old: &dyn FieldValue, new: &dyn FieldValue) ->
     let texts = old.texts().first().zip(new.texts().first());
     texts.is_some_and(|(old, new)| {
         fix_text(&field.name, new)
-            .flatten()
-            .is_some_and(|right| match_form(&right) == match_form(old))
+            .is_some_and(|right| !right.is_empty() && match_form(&right) == match_form(old))
     })
 }
 

@@ -315,11 +315,11 @@ fn fix_words(
                 .zip(fields.values_mut())
             {
                 value.replace_texts(&mut |text| {
-                    (one.name == field && text == word).then(|| Some(right.clone()))
+                    (one.name == field && text == word).then(|| right.clone())
                 });
             }
             if let Ok(record) = Curated::new(id, fields) {
-                fixes.add(Finding::fixed(position, field, &word, Some(right.clone())));
+                fixes.add(Finding::fixed(position, field, &word, right.clone()));
                 records.rows.insert(id, Some(record));
             }
         }

@@ -107,16 +107,18 @@ pub(in crate::import) fn normalize_issn(field: &str, cell: &str) -> Option<(Stri
 pub(in crate::import) fn parse_flag(cell: &str) -> Option<bool> {
     #[rustfmt::skip]
     const YES: &[&str] = &[
-        "1", "true", "yes", "y", "x", "\u{2713}", "\u{2714}", "ja", "j", "oui", "si", "sim", "tak", "ano", "igen", "kylla",
+        "1", "yes", "y", "x", "\u{2713}", "\u{2714}", "ja", "j", "oui", "si", "sim", "tak", "ano", "igen", "kylla",
         "evet", "да", "wahr", "vrai", "vero", "verdadero", "verdadeiro", "waar", "prawda", "sand", "sant", "sann", "tosi",
         "pravda", "igaz", "dogru", "истина",
     ];
     #[rustfmt::skip]
     const NO: &[&str] = &[
-        "0", "false", "no", "n", "nein", "non", "nao", "nie", "ne", "nem", "ei", "nej", "nee", "nei", "hayir", "нет", "falsch",
+        "0", "no", "n", "nein", "non", "nao", "nie", "ne", "nem", "ei", "nej", "nee", "nei", "hayir", "нет", "falsch",
         "faux", "falso", "onwaar", "falsz", "falsk", "falskt", "usann", "epatosi", "nepravda", "hamis", "yanlis", "ложь",
     ];
     let flag_of = |word: &str| match word {
+        "true" => Some(true),
+        "false" => Some(false),
         yes if YES.contains(&yes) => Some(true),
         no if NO.contains(&no) => Some(false),
         _ => None,

@@ -125,7 +125,11 @@ fn find_separator(beginning: &[u8], table: &FieldTable, options: &ReadOptions) -
     {
         let line = String::from_utf8_lossy(&line[..line.len().min(1 << 14)]);
         for separator in SEPARATORS {
-            let known = line.split(char::from(separator)).filter(is_known).count();
+            let cells = line.split(char::from(separator));
+            if cells.clone().count() <= best.0 {
+                continue;
+            }
+            let known = cells.filter(is_known).count();
             if known > best.0 {
                 best = (known, separator);
             }

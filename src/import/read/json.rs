@@ -26,9 +26,12 @@ pub(in crate::import) fn leaves(
             format!("{path}.{key}")
         };
         match value {
-            value if is_whole(&path) => found.push((path, value)),
-            Value::Object(inner) => found.extend(leaves(&path, inner, is_whole)),
-            Value::Array(items) if !items.is_empty() && items.iter().all(Value::is_object) => {
+            Value::Object(inner) if !is_whole(&path) => {
+                found.extend(leaves(&path, inner, is_whole));
+            }
+            Value::Array(items)
+                if !items.is_empty() && items.iter().all(Value::is_object) && !is_whole(&path) =>
+            {
                 let mut lists = Map::new();
                 for item in items {
                     let Value::Object(inner) = item else { continue };

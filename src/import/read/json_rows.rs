@@ -308,7 +308,13 @@ fn list_within<'t>(document: &'t str, objects: &mut impl RowSink) -> Option<&'t 
     if lists.is_empty() && !is_row {
         lists = lists_with(']');
     }
+    let mut inner = members.iter().filter(|(_, value)| has_list(value.get()));
     match *lists {
+        [] if !is_row && inner.clone().count() == 1 => {
+            let (name, inner) = inner.next_back()?;
+            objects.warn(message!("only the list within `{name}` is read"));
+            list_within(inner.get(), objects)
+        }
         [] => Some(document),
         [(name, list)] => {
             let others = members
@@ -333,6 +339,15 @@ fn list_within<'t>(document: &'t str, objects: &mut impl RowSink) -> Option<&'t 
             None
         }
     }
+}
+
+/// Returns true if an object contains a list of objects, at any depth.
+fn has_list(object: &str) -> bool {
+    object.starts_with('{')
+        && members(object).iter().any(|(_, value)| {
+            let items = value.get().strip_prefix('[');
+            items.is_some_and(|items| items.trim_start().starts_with('{')) || has_list(value.get())
+        })
 }
 
 fn line_ends(text: &[u8]) -> u64 {
@@ -1002,6 +1017,10 @@ mod tests {
                 r#"{"count":1,"next":null,"data":[{"id":1}],"none":[]}"#,
                 "1 \n\nf: only the list `data` is read; ignored next to it: `count`, `next`, `none`",
             ),
+            (
+                r#"{"head":{"vars":["id"]},"results":{"bindings":[{"id":1}]}}"#,
+                "1 \n\nf: only the list within `results` is read",
+            ),
             ("{\"id\":1}\n{\"id\":2}\n", "1 \n2 \n"),
             ("{\n\"id\":\n1}\n", "1 \n"),
             (
@@ -1061,7 +1080,7 @@ mod tests {
             ),
             (
                 r#"{"data":{"items":[{"id":1}]}}"#,
-                "f:1: data.items.id: unknown field",
+                "1 \n\nf: only the list within `data` is read",
             ),
         ];
         for (text, expected) in cases {

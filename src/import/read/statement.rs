@@ -181,15 +181,16 @@ impl<F: Fields> Statement<F> {
             tags,
             ..
         } = self;
-        read(
-            fields.values_mut()[index],
-            &mut FieldReader {
-                name,
-                organizations,
-                tags,
-                faults,
-            },
-        );
+        let mut reader = FieldReader {
+            name,
+            organizations,
+            tags,
+            faults,
+        };
+        let mut at = index;
+        if let Some(value) = fields.value_mut(&mut at) {
+            read(value, &mut reader);
+        }
         self.is_set[index] = faults.total() == before;
     }
 

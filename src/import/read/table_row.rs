@@ -74,12 +74,20 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
         for (meaning, at_columns) in &columns.sources {
             if let ColumnMeaning::Fields(fields) = meaning {
                 let is_given = columns.pass_filters(Some(fields[0]), cells);
-                let mut found: Vec<&TableCell<'_>> = filled_cells(cells, at_columns).collect();
-                if !is_given {
-                    self.count_unmet(fields[0], &found);
-                    found.clear();
+                let several: Vec<&TableCell<'_>>;
+                let one = at_columns.first().and_then(|at| cells.get(*at));
+                let found = if at_columns.len() == 1 {
+                    one.as_slice()
+                } else {
+                    several = filled_cells(cells, at_columns).collect();
+                    &several
+                };
+                if is_given {
+                    self.read_cells(fields, found);
+                } else {
+                    self.count_unmet(fields[0], found);
+                    self.read_cells(fields, &[]);
                 }
-                self.read_cells(fields, &found);
             }
         }
         self.set_open_year();

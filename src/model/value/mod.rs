@@ -119,8 +119,8 @@ pub trait FieldValue: Send + Sync {
         &[]
     }
 
-    /// Replaces texts. `replacement` returns `None` for a text that stays, and `Some(None)` for one that goes.
-    fn replace_texts(&mut self, _replacement: &mut dyn FnMut(&str) -> Option<Option<String>>) {}
+    /// Replaces texts. `replacement` returns `None` for a text that stays, and an empty text for one that goes.
+    fn replace_texts(&mut self, _replacement: &mut dyn FnMut(&str) -> Option<String>) {}
 
     /// Adds texts to a list of texts.
     fn add_texts(&mut self, _texts: Vec<String>) {}

@@ -18,9 +18,9 @@ impl FieldValue for Option<String> {
         self.as_slice()
     }
 
-    fn replace_texts(&mut self, replacement: &mut dyn FnMut(&str) -> Option<Option<String>>) {
+    fn replace_texts(&mut self, replacement: &mut dyn FnMut(&str) -> Option<String>) {
         if let Some(replaced) = self.as_deref().and_then(replacement) {
-            *self = replaced;
+            *self = Some(replaced).filter(|text| !text.is_empty());
         }
     }
 
@@ -68,11 +68,13 @@ impl FieldValue for Vec<String> {
         self.extend(texts);
     }
 
-    fn replace_texts(&mut self, replacement: &mut dyn FnMut(&str) -> Option<Option<String>>) {
-        *self = std::mem::take(self)
-            .into_iter()
-            .filter_map(|text| replacement(&text).unwrap_or(Some(text)))
-            .collect();
+    fn replace_texts(&mut self, replacement: &mut dyn FnMut(&str) -> Option<String>) {
+        for text in self.iter_mut() {
+            if let Some(replaced) = replacement(text) {
+                *text = replaced;
+            }
+        }
+        self.retain(|text| !text.is_empty());
     }
 
     fn write_json(&self, out: &mut Vec<u8>, _links: &dyn LinkTexts) {

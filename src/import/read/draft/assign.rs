@@ -7,11 +7,13 @@ use super::content::{
 };
 use super::currency::{currency_column, is_dollar, names_other_currency};
 use super::names::{KnownName, known_name, price_name, year_of};
+use crate::import::lint::is_area;
 use crate::import::read::dates::DateOrder;
 use crate::import::read::options::{ISSN_COLUMNS, field_named};
 use crate::import::read::row_kind::RowKind;
 use crate::import::read::shared_cells::split_at_signs;
 use crate::import::read::table_cell::Notation;
+use crate::model::country::is_country;
 
 /// Fields that a column may contain.
 #[derive(Debug)]
@@ -142,7 +144,16 @@ fn refined(mut candidates: Vec<Candidate>, columns: &[DraftColumn]) -> Vec<Candi
                 ISSN_COLUMNS.to_vec()
             }
             ["city"] if column.are_mostly(is_place) => vec!["city", "country"],
+            ["city", "country"] if column.are_mostly(is_country) => vec!["country"],
             ["city", "country"] if column.count(is_place) == 0 => vec!["city"],
+            // Calendars call their events so.
+            ["therapy_areas"]
+                if column.header == "Subject"
+                    && !has_other("name")
+                    && !column.are_mostly(is_area) =>
+            {
+                vec!["name"]
+            }
             ["start_date"] if column.texts().any(has_two_days) && !has_other("end_date") => {
                 vec!["start_date", "end_date"]
             }

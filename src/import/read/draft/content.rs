@@ -115,7 +115,7 @@ pub(super) fn is_word_for_none(text: &str) -> bool {
         "ka", "keineangabe", "keineangaben", "nichtverfugbar", "folgt", "offen", "nochoffen", "aufanfrage", "nc", "nd", "ndp", "aconfirmer",
         "adefinir", "nondisponible", "surdemande", "pordefinir", "porconfirmar", "sindatos", "sindato", "nodisponible", "aconsultar",
         "dadefinire", "daconfermare", "nondisponibile", "brak", "brakdanych", "notlisted", "notyetannounced", "notannounced", "announcedlater",
-        "notyetknown", "notyet", "onrequest", "uponrequest", "contactus", "seewebsite", "seejournal", "several", "varies", "various", "variable",
+        "closed", "passed", "expired", "ongoing", "rolling", "abgelaufen", "geschlossen", "notyetknown", "notyet", "onrequest", "uponrequest", "contactus", "seewebsite", "seejournal", "several", "varies", "various", "variable",
         "未定", "なし", "无", "暂无", "待定", "미정",
     ];
     let letters: String = comparable(text)
@@ -141,7 +141,9 @@ fn is_taken(field: &Field, cell: &TableCell<'_>, notation: &Notation) -> bool {
     match field.kind {
         ValueKind::Text => !is_data(cell),
         // `Type: Name`, or members of JSON objects.
-        ValueKind::Links(ReferenceKind::Tag) => cell.items.is_some() || cell.text.contains(": "),
+        ValueKind::Links(ReferenceKind::Tag) => {
+            cell.text.contains(": ") || cell.items.is_some() && cell.text.contains(':')
+        }
         ValueKind::Texts | ValueKind::Links(_) => !is_data(cell),
         ValueKind::Number => [None, Some(DecimalSign::Point), Some(DecimalSign::Comma)]
             .into_iter()

@@ -16,7 +16,7 @@ const SHARED: &[Names] = &[
               abkurzung|kurztitel|kurzname|kurzform|sigle|sigla|siglas|acronimo|acronyme|akronym|skrot|lyhenne|forkortelse|abreviatura|\
               abbreviazione|略称|略語|简称|缩写|약칭"),
     ("url", "website|web site|website url|homepage|home page|official website|official site|web address|web page|webpage|url link|weblink|web link|web|\
-             www|link|links|internet|internetseite|webseite|site web|sitio web|sito web|sito|pagina web|pagina|strona internetowa|strona www|hemsida|\
+             homepage url|landing page|www|link|links|internet|internetseite|webseite|site web|sitio web|sito web|sito|pagina web|pagina|strona internetowa|strona www|hemsida|\
              verkkosivu|hjemmeside|enlace|lien|site|ウェブサイト|ホームページ|网址|官网|网站|홈페이지"),
     ("organizations", "organization|organisation|organisations|organizer|organiser|organizers|organisers|organized by|organised by|society|societies|\
              affiliated society|host society|host|hosts|hosted by|association|veranstalter|fachgesellschaft|gesellschaft|organisateur|organizador|\
@@ -26,7 +26,7 @@ const SHARED: &[Names] = &[
 #[rustfmt::skip]
 const CONFERENCES: &[Names] = &[
     ("name", "full name|full title|name conference|name meeting|name event|title meeting|title event|conference name|conference title|event name|event title|meeting name|meeting title|conference|congress|event|meeting|\
-              title|summary|symposium|kongress|konferenz|tagung|veranstaltung|congreso|congres|congresso|convegno|evento|evenement|manifestation|\
+              title|display name|summary|symposium|kongress|konferenz|tagung|veranstaltung|congreso|congres|congresso|convegno|evento|evenement|manifestation|\
               reunion|konferencja|konferens|kokous|titel|titulo|titre|titolo|tytul|nombre|nom|nome|nazwa|naam|nimi|navn|namn|\
               大会名|学会名|会議名|会议名称|名称|행사명"),
     ("abbv", "series|short"),
@@ -49,8 +49,8 @@ const CONFERENCES: &[Names] = &[
               lba deadline|lba due|lba"),
     ("start_date_status", "start status|date status|dates status"),
     ("abstract_due_date_status", "abstract status|abstract deadline status|deadline status"),
-    ("country", "host country|country name|location country|venue country|nation|country code|land|staat|pays|pais|paese|kraj|maa|国名|開催国|国家|国|국가"),
-    ("city", "host city|city name|town|location city|venue city|stadt|ville|ciudad|citta|cidade|miasto|kaupunki|by|stad|都市|開催都市|城市|도시|conf city"),
+    ("country", "host country|country name|location country|venue country|address country|nation|country code|land|staat|pays|pais|paese|kraj|maa|国名|開催国|国家|国|국가"),
+    ("city", "host city|city name|town|location city|venue city|address locality|stadt|ville|ciudad|citta|cidade|miasto|kaupunki|by|stad|都市|開催都市|城市|도시|conf city"),
     ("city+country", "location|place|where|city country|city and country|conf loc|loc|ort|tagungsort|veranstaltungsort|lieu|lugar|luogo|local|localizacion|\
               miejsce|plaats|plats|paikka|sted|sede|開催地|地点|会议地点|장소"),
     ("venue", "venue name|location name|conference venue|congress center|congress centre|convention center|hotel|veranstaltungsstatte|会場|会场"),
@@ -66,7 +66,7 @@ const CONFERENCES: &[Names] = &[
 
 #[rustfmt::skip]
 const JOURNALS: &[Names] = &[
-    ("name", "full title|full name|full journal title|title journal|name journal|journal title|journal name|journal|title|source title|publication title|publication name|serial title|\
+    ("name", "full title|full name|display name|full journal title|title journal|name journal|journal title|journal name|journal|title|source title|publication title|publication name|serial title|\
               periodical|publication|zeitschrift|zeitschriftentitel|titel|original title|original tittel|titulo|titulo revista|nombre|titre|titre revue|\
               revue|revista|rivista|titolo|tytul|tytul czasopisma|czasopismo|nazwa|tidskrift|tidsskrift|lehti|lehden nimi|tijdschrift|nom|nome|\
               雑誌名|誌名|期刊名称|刊名|期刊|저널명|학술지명"),
@@ -75,8 +75,8 @@ const JOURNALS: &[Names] = &[
               issn stampa|issn cartaceo|issn gedruckt|issn druck|issn druk|issn|issns|issn number|issn numbers|issn no|issn nr"),
     ("issn_online", "online issn|issn online|eissn|e issn|issn e|issn online version|eissn online version|electronic issn|issn electronic|issn web|issn internet|issn digital|\
               issn elektronisch|issn en ligne|issn electronique|issn electronico|issn eletronico|issn en linea|issn elettronico|issn elektroniczny"),
-    ("publisher", "publisher name|publishing house|publishing company|verlag|editorial|editeur|editore|editora|wydawca|wydawnictwo|kustantaja|julkaisija|\
-              forlag|uitgever|出版社|出版者|발행처"),
+    ("publisher", "publisher name|host organization name|publishing house|publishing company|verlag|editorial|editeur|editore|editora|wydawca|wydawnictwo|kustantaja|julkaisija|\
+              forlag|utgiver|udgiver|utgivare|uitgever|出版社|出版者|발행처"),
     ("impact_factor", "jif|impact factor|journal impact factor|jcr impact factor|if|jcr if|impactfactor|impaktfaktor|impact faktor|impakt faktor|\
               facteur impact|factor impacto|fator impacto|fattore impatto|wskaznik impact factor|インパクトファクター|影响因子|影響因子"),
     ("impact_factor_year", "jcr year|jif year|if year|impact factor year|year jif"),
@@ -123,6 +123,9 @@ const NOUNS: &[&str] = &[
     "journal",
     "kongress",
     "tagung",
+    "properties",
+    "attributes",
+    "fields",
 ];
 
 /// Words of a header above others, such as `When` above `From` and `To`.
@@ -135,7 +138,10 @@ const GROUPS: &[&str] = &[
     "deadlines",
     "place",
     "location",
+    "address",
     "metrics",
+    "summary",
+    "stats",
     "identifiers",
     "apc",
     "fees",
@@ -208,6 +214,10 @@ pub(super) fn known_name(kind: RowKind, header: &str) -> Option<KnownName> {
         .or_else(|| name_in(kind, own, &words))
         .or_else(|| name_in(kind, SHARED, &words))
         .or_else(|| match &*words {
+            // Results of SPARQL: `placeLabel`, `place.value`.
+            [rest @ .., last] if ["label", "value"].contains(&last.as_str()) => {
+                known_name(kind, &rest.join(" "))
+            }
             [first, rest @ ..] if NOUNS.contains(&first.as_str()) && !rest.is_empty() => {
                 known_name(kind, &rest.join(" "))
             }
@@ -291,6 +301,10 @@ mod tests {
             (Journals, "URL in DOAJ", ""),
             (Journals, "Journal type", "publishing_access"),
             (Journals, "date", ""),
+            (Journals, "journalLabel.value", "name"),
+            (Journals, "summary_stats.h_index", "h_index"),
+            (Conferences, "properties.name", "name"),
+            (Conferences, "location.address.addressLocality", "city"),
             (Conferences, "cfpEndDate", "abstract_due_date"),
             (Conferences, "conf_start", "start_date"),
             (Conferences, "conf_loc", "city+country"),

@@ -86,7 +86,7 @@ pub(super) fn date_order(columns: &[DraftColumn]) -> Reading {
     let mut open = Vec::new();
     let mut days_first = 0;
     let mut months_first = 0;
-    let mut needs_any = 0;
+    let mut is_order_needed = false;
     let dates = columns
         .iter()
         .filter(|column| kind_of(column) == Some(ValueKind::Date));
@@ -94,16 +94,16 @@ pub(super) fn date_order(columns: &[DraftColumn]) -> Reading {
         let dmy = days_in(text, Some(DateOrder::Dmy));
         let mdy = days_in(text, Some(DateOrder::Mdy));
         let is_needed = days_in(text, None).is_none();
+        is_order_needed |= is_needed && dmy.or(mdy).is_some();
         match (dmy, mdy) {
             (Some(_), None) => days_first += 1,
             (None, Some(_)) => months_first += 1,
-            (Some(one), Some(other)) if is_needed && one == other => needs_any += 1,
-            (Some(_), Some(_)) if is_needed => open.push(text.to_owned()),
+            (Some(one), Some(other)) if is_needed && one != other => open.push(text.to_owned()),
             _ => {}
         }
     }
     match (days_first, months_first) {
-        _ if open.is_empty() && needs_any == 0 => Reading::NotNeeded,
+        _ if !is_order_needed => Reading::NotNeeded,
         (0, 1..) => Reading::One("mdy"),
         (1.., 0) => Reading::One("dmy"),
         (0, 0) if open.is_empty() => Reading::One("dmy"),
@@ -260,6 +260,7 @@ mod tests {
             ("3/4/2026~5/4/2026", Reading::Open(2, "3/4/2026".to_owned())),
             ("15/4/2026~16/4/2026", Reading::NotNeeded),
             ("15-Mar-26", Reading::One("dmy")),
+            ("5/13/26~5/14/26", Reading::One("mdy")),
             (
                 "3/4/2026~13/4/2026~4/13/2026",
                 Reading::Open(1, "3/4/2026".to_owned()),
