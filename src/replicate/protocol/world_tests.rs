@@ -1,11 +1,11 @@
 //! The world that the search drives: two publishers and a replica, as the protocol decides for them.
 //!
-//! It has a bucket, an origin, and perhaps a copy of it, with or without the files next to the database, or a replica
-//! that was promoted. A step
-//! is one request, or one event. After each step that reaches a new world, the faults stop: all publishers start again,
-//! commit, and publish. Then at most one is left, and the log can be followed to its last commit. A publisher that
-//! acknowledged a commit has it still, or has ended with a refusal. The replica shows commits of one history in their
-//! order, and no entry of a freed slot; in the end it shows the last commit.
+//! It has a bucket, an origin, and perhaps a second publisher: a copy of the origin, with or without the files next to
+//! the database, or a replica that was promoted. A step is one request, or one event. After each step that reaches a new
+//! world, the faults stop: all publishers start again, commit, and publish. Then at most one is left, and the log can be
+//! followed to its last commit. A publisher that acknowledged a commit has it still, or has ended with a refusal. The
+//! replica shows commits of one history in their order, never an older one than before, and no entry of a freed slot; in
+//! the end it shows the last commit.
 
 mod end_tests;
 mod replica_tests;
