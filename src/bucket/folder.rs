@@ -26,14 +26,14 @@ const DRAFT_AGE_S: i64 = 86_400;
 const TRIES: usize = 10;
 
 #[derive(Debug)]
-pub(super) struct Folder {
+pub struct Folder {
     root: PathBuf,
     /// The folder's inode when it was first seen. If the disk is not mounted, the path leads to another folder.
     inode: OnceLock<u64>,
 }
 
 impl Folder {
-    pub(super) fn new(root: &Path) -> Folder {
+    pub fn new(root: &Path) -> Folder {
         Folder {
             root: root.to_owned(),
             inode: OnceLock::new(),

@@ -33,7 +33,7 @@ const NEVER: &str = "86400 seconds";
 
 /// A bucket in an object store.
 #[derive(Debug)]
-pub(super) struct Remote {
+pub struct Remote {
     store: Box<dyn ObjectStore>,
     /// `None` only while this is dropped.
     runtime: Option<Runtime>,
@@ -42,7 +42,7 @@ pub(super) struct Remote {
 }
 
 impl Remote {
-    pub(super) fn open(
+    pub fn open(
         url: &BucketUrl,
         kind: StoreKind,
         bucket: &str,

@@ -21,7 +21,7 @@ const MAX_VALUE_CHARS: usize = 100;
 
 /// The changes of a batch.
 #[derive(Debug, Default)]
-pub(in crate::cli) struct Changes {
+pub struct Changes {
     /// Organizations, tags, conferences, journals; each by id.
     pub changes: Vec<RowChange>,
     /// By license and dataset.
@@ -29,7 +29,7 @@ pub(in crate::cli) struct Changes {
 }
 
 #[derive(Debug, Serialize)]
-pub(in crate::cli) struct RowChange {
+pub struct RowChange {
     dataset: &'static str,
     id: Id,
     name: String,
@@ -56,14 +56,14 @@ struct FieldChange {
 
 /// A record by id and name.
 #[derive(Clone, Debug, Serialize)]
-pub(in crate::cli) struct NamedRecord {
+pub struct NamedRecord {
     pub id: Id,
     pub name: String,
 }
 
 /// The records of a dataset that enter a license, change in it, or leave it.
 #[derive(Debug, Serialize)]
-pub(in crate::cli) struct RecordsOfLicense {
+pub struct RecordsOfLicense {
     license: String,
     dataset: Dataset,
     entering: Vec<NamedRecord>,
@@ -316,7 +316,7 @@ fn push_more(text: &mut String, count: usize) {
 }
 
 /// A field's value in the JSON of the API.
-pub(in crate::cli) fn value_of(value: &dyn FieldValue, links: &dyn LinkTexts) -> Value {
+pub fn value_of(value: &dyn FieldValue, links: &dyn LinkTexts) -> Value {
     let mut json = Vec::new();
     value.write_json(&mut json, links);
     // Valid JSON was just written.
@@ -324,7 +324,7 @@ pub(in crate::cli) fn value_of(value: &dyn FieldValue, links: &dyn LinkTexts) ->
 }
 
 /// A value as text; `None` if it is empty. Links are named as in CSV.
-pub(in crate::cli) fn text_of(value: &Value) -> Option<String> {
+pub fn text_of(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
         Value::String(text) => Some(text.clone()),

@@ -41,7 +41,7 @@ impl SheetColumn {
 }
 
 /// Writes a workbook.
-pub(in crate::cli) struct WorkbookWriter {
+pub struct WorkbookWriter {
     workbook: Workbook,
     date: Format,
     header: Format,
@@ -108,7 +108,7 @@ impl WorkbookWriter {
 }
 
 /// Fills one sheet.
-pub(in crate::cli) struct SheetWriter<'a> {
+pub struct SheetWriter<'a> {
     sheet: &'a mut Worksheet,
     columns: Vec<SheetColumn>,
     date: &'a Format,

@@ -16,7 +16,7 @@ use crate::query::export::{push_header, push_record};
 use crate::query::feed::tombstone;
 use crate::query::page::JsonPage;
 use crate::query::reference::{envelope, item, therapy_area};
-use crate::store::format::rows::hash;
+use crate::store::hash;
 use crate::token::{Cursor, Sealer, SyncToken};
 
 /// Example rows: a conference, a journal, and the rows that they link to.

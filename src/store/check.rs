@@ -14,7 +14,6 @@ use crate::model::{
     ConferenceFields, Dataset, FeedId, Id, JournalFields, KeyRecord, License, RecordFields,
     ReferenceKind, References, json,
 };
-use crate::store::StoreError;
 use crate::store::file::open::{OpenOptions, ReadFile, Writer};
 use crate::store::format::feed::{FeedEntry, FeedSum};
 use crate::store::format::meta::{find_mark, read_secret, stored_digest};
@@ -25,6 +24,7 @@ use crate::store::format::rows::{
 };
 use crate::store::format::tables::{self, TOMBSTONE};
 use crate::store::panics::{self, guard};
+use crate::store::{Result, StoreError};
 
 /// The maximum number of listed findings. All are counted.
 const MAX_LISTED: usize = 100;
@@ -117,14 +117,14 @@ impl CheckReport {
     fn step<T>(
         &mut self,
         table: &'static str,
-        check: impl FnOnce(&mut CheckReport) -> Result<T, StoreError>,
+        check: impl FnOnce(&mut CheckReport) -> Result<T>,
     ) -> Option<T> {
         let checked = guard(|| check(self));
         self.note(table, checked)
     }
 
     /// Turns an error into a finding.
-    fn note<T>(&mut self, table: &'static str, read: Result<T, StoreError>) -> Option<T> {
+    fn note<T>(&mut self, table: &'static str, read: Result<T>) -> Option<T> {
         let checked = read.map_err(|error| match error {
             StoreError::Damaged { table, detail } => self.add(table, detail),
             error => self.add(table, error.to_string()),
@@ -134,7 +134,7 @@ impl CheckReport {
 }
 
 /// Checks the whole file. Damage is in the report. The writer's lock is held, so nothing changes.
-pub fn check(writer: &mut Writer) -> Result<CheckReport, StoreError> {
+pub fn check(writer: &mut Writer) -> Result<CheckReport> {
     let mut report = CheckReport::default();
     let panics_before = panics::caught_count();
     report.step("(pages)", |report| {
@@ -159,7 +159,7 @@ pub fn check(writer: &mut Writer) -> Result<CheckReport, StoreError> {
 }
 
 /// Checks all rows of a file that this process cannot write to. The checksums of its pages are not compared.
-pub fn check_unwritable(path: &Path) -> Result<CheckReport, StoreError> {
+pub fn check_unwritable(path: &Path) -> Result<CheckReport> {
     let file = ReadFile::open(path, OpenOptions::ANY_CURRENT)?;
     let mut report = CheckReport::default();
     report.step("(pages)", |report| check_rows(&file.begin_read()?, report));
@@ -170,7 +170,7 @@ pub fn check_unwritable(path: &Path) -> Result<CheckReport, StoreError> {
     Ok(report)
 }
 
-fn check_rows(transaction: &ReadTransaction, report: &mut CheckReport) -> Result<(), StoreError> {
+fn check_rows(transaction: &ReadTransaction, report: &mut CheckReport) -> Result<()> {
     let references = report.step("organizations", |_| {
         load_references(
             &transaction.open_table(tables::ORGANIZATIONS)?,
@@ -250,7 +250,7 @@ fn check_dataset<F: RecordFields>(
 }
 
 /// Compares all rows with the digest that published databases and replicas store.
-fn check_digest(transaction: &ReadTransaction, report: &mut CheckReport) -> Result<(), StoreError> {
+fn check_digest(transaction: &ReadTransaction, report: &mut CheckReport) -> Result<()> {
     let kept = stored_digest(&transaction.open_table(tables::META)?)?;
     let expected = [
         ("meta", kept),
@@ -269,7 +269,7 @@ fn check_digest(transaction: &ReadTransaction, report: &mut CheckReport) -> Resu
 }
 
 /// Compares the changes in the outbox with their hashes.
-fn check_outbox(transaction: &ReadTransaction, report: &mut CheckReport) -> Result<(), StoreError> {
+fn check_outbox(transaction: &ReadTransaction, report: &mut CheckReport) -> Result<()> {
     let Some(outbox) = optional_table(transaction.open_table(tables::OUTBOX))? else {
         return Ok(());
     };
@@ -301,7 +301,7 @@ fn check_commits(
     transaction: &ReadTransaction,
     last: &mut StoredCommit,
     report: &mut CheckReport,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     for entry in transaction.open_table(tables::COMMITS)?.iter()? {
         let (seq, bytes) = entry?;
         let seq = seq.value();
@@ -329,7 +329,7 @@ fn check_counts(
     transaction: &ReadTransaction,
     counted: &TableCounts,
     report: &mut CheckReport,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let found = [
         (
             "organizations",
@@ -375,7 +375,7 @@ fn check_records<F: RecordFields>(
     links: &mut BTreeSet<LinkRow>,
     rows: &mut BTreeMap<u64, RecordRow<F>>,
     report: &mut CheckReport,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let dataset = F::DATASET;
     let code = dataset.code();
     let log = transaction.open_table(tables::LOG)?;
@@ -428,7 +428,7 @@ fn check_links(
     transaction: &ReadTransaction,
     expected: &BTreeSet<LinkRow>,
     report: &mut CheckReport,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let mut stored = BTreeSet::new();
     for entry in transaction.open_table(tables::LINKS)?.iter()? {
         stored.insert(entry?.0.value());
@@ -457,7 +457,7 @@ fn check_feeds<F: RecordFields>(
     rows: &BTreeMap<u64, RecordRow<F>>,
     last_seq: u64,
     report: &mut CheckReport,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let dataset = F::DATASET;
     let mut shared: BTreeMap<FeedId, (&License, EntriesById)> = BTreeMap::new();
     for license in licenses {
@@ -580,7 +580,7 @@ fn read_feed(
     dataset: Dataset,
     last_seq: u64,
     report: &mut CheckReport,
-) -> Result<EntriesById, StoreError> {
+) -> Result<EntriesById> {
     let number = feed.0;
     let mut sum = FeedSum::empty(feed, dataset);
     let mut entries = EntriesById::new();
@@ -632,7 +632,7 @@ fn check_owners(
     transaction: &ReadTransaction,
     licenses: &[License],
     report: &mut CheckReport,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let subscriptions = licenses
         .iter()
         .flat_map(|license| license.subscriptions.values().flatten());

@@ -9,6 +9,9 @@ use crate::model::printable::Printable;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// The result of a function of the store.
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+
 /// An error of the store.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages explain the variants")]

@@ -23,7 +23,7 @@ use crate::store::{Edit, StoreError};
 
 /// The subcommands of `medfeed key`.
 #[derive(Debug, Subcommand)]
-pub(in crate::cli) enum KeyCommand {
+pub enum KeyCommand {
     /// Create a key for a license; it is shown once
     Create(CreateArgs),
     /// List all keys with their status and last use
@@ -44,7 +44,7 @@ pub(in crate::cli) enum KeyCommand {
 }
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct CreateArgs {
+pub struct CreateArgs {
     /// The license that the key gives access to
     #[arg(long, value_name = "NAME")]
     license: String,
@@ -112,7 +112,7 @@ fn usage(used: &KeyUse, lag_s: impl Fn(Dataset, &FeedSeen) -> Option<u64>) -> (V
     (json, text)
 }
 
-pub(in crate::cli) fn run(common: &Common, command: KeyCommand) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, command: KeyCommand) -> anyhow::Result<ExitCode> {
     if !matches!(command, KeyCommand::List) {
         common.confirm_clock()?;
     }

@@ -22,7 +22,7 @@ use crate::store::{Snapshot, StoreError};
 
 /// The subcommands of `medfeed license`.
 #[derive(Debug, Subcommand)]
-pub(in crate::cli) enum LicenseCommand {
+pub enum LicenseCommand {
     /// Create a license, or replace its whole scope
     Set(SetArgs),
     /// List all licenses
@@ -49,7 +49,7 @@ pub(in crate::cli) enum LicenseCommand {
 }
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct SetArgs {
+pub struct SetArgs {
     /// The name of the license
     #[arg(value_parser = parse_text)]
     name: String,
@@ -102,7 +102,7 @@ fn license_json(license: &License) -> Value {
     json
 }
 
-pub(in crate::cli) fn run(common: &Common, command: LicenseCommand) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, command: LicenseCommand) -> anyhow::Result<ExitCode> {
     match command {
         LicenseCommand::Set(args) => {
             common.require_db(args.create, args.dry_run)?;
@@ -338,10 +338,7 @@ fn list(common: &Common) -> anyhow::Result<ExitCode> {
 }
 
 /// Finds a license by its name. The error suggests a similar name.
-pub(in crate::cli) fn find_license<'s>(
-    snapshot: &'s Snapshot,
-    name: &str,
-) -> anyhow::Result<&'s License> {
+pub fn find_license<'s>(snapshot: &'s Snapshot, name: &str) -> anyhow::Result<&'s License> {
     if let Some(license) = snapshot.find_license_named(name) {
         return Ok(license);
     }
@@ -441,7 +438,7 @@ fn missing_dataset<F: RecordFields>(scope: &Scope) -> Option<String> {
 }
 
 /// Why a license does not show a record; nothing if it does.
-pub(in crate::cli) fn why_hidden<F: RecordFields>(scope: &Scope, fields: &F) -> Vec<String> {
+pub fn why_hidden<F: RecordFields>(scope: &Scope, fields: &F) -> Vec<String> {
     let mut reasons: Vec<String> = missing_dataset::<F>(scope).into_iter().collect();
     reasons.extend(
         fields

@@ -31,7 +31,7 @@ const MAX_NAMED: usize = 3;
 
 /// Arguments of `medfeed log`.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct CommitLogArgs {
+pub struct CommitLogArgs {
     /// Show only commits of one record of this dataset, given by ID: its last change, and when it entered or left
     /// licenses
     #[arg(requires = "id")]
@@ -91,7 +91,7 @@ struct CommitRecords {
 /// A commit, and its records in each dataset that has some.
 type LoggedCommit = (StoredCommit, Vec<CommitRecords>);
 
-pub(in crate::cli) fn run(common: &Common, args: &CommitLogArgs) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, args: &CommitLogArgs) -> anyhow::Result<ExitCode> {
     let reader = common.open_reader()?;
     let snapshot = reader.newest();
     let of_record = match (args.dataset, args.id) {
@@ -249,7 +249,7 @@ fn describe(commits: &[LoggedCommit]) -> String {
 }
 
 /// Shows one record, when it changed, and which licenses show it. Without an id, finds it by its name.
-pub(in crate::cli) fn show(
+pub fn show(
     common: &Common,
     dataset: Dataset,
     id: Option<Id>,

@@ -25,7 +25,7 @@ use crate::pull::{
 
 /// Arguments of `medfeed pull`.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct PullArgs {
+pub struct PullArgs {
     /// The address of the service: scheme and host, such as `https://feed.example.org`
     #[arg(value_name = "URL")]
     server: ServerUrl,
@@ -62,7 +62,7 @@ pub(in crate::cli) struct PullArgs {
     reload: bool,
 }
 
-pub(in crate::cli) fn run(common: &Common, args: PullArgs) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, args: PullArgs) -> anyhow::Result<ExitCode> {
     let (place, client) =
         match CopyLocation::of(&args.to).and_then(|place| Ok((place, client(&args)?))) {
             Ok(both) => both,

@@ -38,11 +38,11 @@ use crate::store::StoreError;
 use crate::store::replication::read_replica;
 
 /// The default address of a server.
-pub(in crate::cli) const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
+pub const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
 
 /// Arguments of `medfeed serve`.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct ServeArgs {
+pub struct ServeArgs {
     /// The address to listen on. A port alone means 127.0.0.1, port 0 picks a free port. A socket passed by systemd
     /// takes precedence [default: 127.0.0.1:8080]
     #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_listen)]
@@ -184,7 +184,7 @@ impl FollowArgs {
 
 /// Options for monitoring.
 #[derive(Debug, Default, Args)]
-pub(in crate::cli) struct AdminArgs {
+pub struct AdminArgs {
     /// Serve /metrics, /livez and /readyz on this address; `serve` also has a page for operators there. With port 0,
     /// the log names the chosen port [default: nowhere]
     #[arg(long, env = "MEDFEED_ADMIN_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_listen)]
@@ -218,7 +218,7 @@ impl AdminArgs {
 
 /// Options of the log.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct LogArgs {
+pub struct LogArgs {
     /// The format of log lines
     #[arg(
         long,
@@ -242,7 +242,7 @@ enum LogFormat {
 
 impl LogArgs {
     /// Starts logging to standard error, panics included. Logging ends when the log is dropped.
-    pub(in crate::cli) fn start(&self, default: &str) -> anyhow::Result<Log> {
+    pub fn start(&self, default: &str) -> anyhow::Result<Log> {
         let filter = EnvFilter::try_new(self.log.as_deref().unwrap_or(default))
             .context("--log is not a filter")?;
         let (writer, log) = Log::to_stderr().context("standard error cannot be written to")?;
@@ -265,11 +265,7 @@ impl LogArgs {
     }
 }
 
-pub(in crate::cli) fn run(
-    common: &Common,
-    args: ServeArgs,
-    limits: Limits,
-) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, args: ServeArgs, limits: Limits) -> anyhow::Result<ExitCode> {
     let log = args.log.start("info")?;
     let limits = Limits {
         drain: args.drain_timeout,
@@ -420,7 +416,7 @@ const HEALTH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Arguments of `medfeed health`. They are named as those of `serve`.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct HealthArgs {
+pub struct HealthArgs {
     /// The address of the server; 0.0.0.0 means this machine
     #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN,
           value_parser = parse_listen)]
@@ -433,7 +429,7 @@ pub(in crate::cli) struct HealthArgs {
     tls_cert: Option<PathBuf>,
 }
 
-pub(in crate::cli) fn health(common: &Common, args: HealthArgs) -> anyhow::Result<ExitCode> {
+pub fn health(common: &Common, args: HealthArgs) -> anyhow::Result<ExitCode> {
     let probe = match args.admin_listen {
         Some(address) => Probe {
             address,
@@ -456,10 +452,10 @@ pub(in crate::cli) fn health(common: &Common, args: HealthArgs) -> anyhow::Resul
 }
 
 /// The context of a failure to start the runtime.
-pub(in crate::cli) const NO_RUNTIME: &str = "the runtime could not be started";
+pub const NO_RUNTIME: &str = "the runtime could not be started";
 
 /// The error for an address that cannot be listened on, with a hint.
-pub(in crate::cli) fn cannot_listen(address: SocketAddr, error: std::io::Error) -> anyhow::Error {
+pub fn cannot_listen(address: SocketAddr, error: std::io::Error) -> anyhow::Error {
     match error.kind() {
         ErrorKind::AddrInUse => anyhow!(
             "{address} is in use: another program listens there; stop it, or choose another port, such as {}. Servers share a port \

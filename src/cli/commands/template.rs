@@ -19,7 +19,7 @@ use crate::store::Writer;
 
 /// Arguments of `medfeed template`.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct TemplateArgs {
+pub struct TemplateArgs {
     /// The kind of the rows: conferences, journals, organizations or tags. Or the name of a workbook to write, ending
     /// .xlsx, with a sheet for each kind
     #[arg(value_name = "KIND_OR_FILE")]
@@ -37,7 +37,7 @@ pub(in crate::cli) struct TemplateArgs {
     sheet: Option<String>,
 }
 
-pub(in crate::cli) fn run(common: &Common, args: &TemplateArgs) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, args: &TemplateArgs) -> anyhow::Result<ExitCode> {
     let given = args.what.to_string_lossy();
     let kind: Option<RowKind> = given.parse().ok();
     let is_workbook = args

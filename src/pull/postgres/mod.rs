@@ -14,7 +14,7 @@ use postgres::types::{Format, IsNull, ToSql, Type as SqlType};
 use serde_json::json;
 
 use super::columns::{Cell, columns};
-use super::error::PullError;
+use super::error::{PullError, Result};
 use super::sql::SqlCopy;
 use super::sql::database::Database;
 use super::sql::rows::{list, listed};
@@ -158,7 +158,7 @@ impl Database for Session {
         }
     }
 
-    fn open(address: &PostgresAddress) -> Result<Session, PullError> {
+    fn open(address: &PostgresAddress) -> Result<Session> {
         let mut session = Session::connect(address)?;
         let name = &*address.schema;
         // All objects in a schema depend on it, and so do default privileges, which readers need before the first run.
@@ -210,12 +210,12 @@ impl Database for Session {
         self.shown.clone()
     }
 
-    fn batch(&mut self, sql: &str) -> Result<(), PullError> {
+    fn batch(&mut self, sql: &str) -> Result<()> {
         let done = self.client.batch_execute(sql);
         done.map_err(|error| self.fail(&error))
     }
 
-    fn query(&mut self, sql: &str, params: &[Cell]) -> Result<Vec<Row>, PullError> {
+    fn query(&mut self, sql: &str, params: &[Cell]) -> Result<Vec<Row>> {
         let statement = self.statement(sql)?;
         let params: Vec<&(dyn ToSql + Sync)> = params
             .iter()
@@ -229,7 +229,7 @@ impl Database for Session {
             .collect())
     }
 
-    fn write_rows(&mut self, table: &SqlTable, rows: Vec<Row>) -> Result<(), PullError> {
+    fn write_rows(&mut self, table: &SqlTable, rows: Vec<Row>) -> Result<()> {
         if !rows.is_empty() {
             self.query(&upsert(table), &[json_of(table, &rows)])?;
         }
@@ -242,7 +242,7 @@ impl Database for Session {
         tables: &DatasetTables,
         records: Records,
         _updates_search: bool,
-    ) -> Result<(), PullError> {
+    ) -> Result<()> {
         let removed: Vec<i64> = records
             .iter()
             .filter(|(_, row)| row.is_none())

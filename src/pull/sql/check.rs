@@ -8,13 +8,10 @@ use super::database::{Database, Reader};
 use super::rows::{FoundLinks, add_links, key_of, list, pairs_of, row_of};
 use super::tables::{DatasetTables, LinkTable, Row};
 use crate::pull::columns::Cell;
-use crate::pull::error::PullError;
+use crate::pull::error::Result;
 
 /// Returns the first fault in the tables that are derived from a dataset's records.
-pub fn find_fault<D: Database>(
-    database: &mut D,
-    tables: &DatasetTables,
-) -> Result<Option<String>, PullError> {
+pub fn find_fault<D: Database>(database: &mut D, tables: &DatasetTables) -> Result<Option<String>> {
     database.check_storage()?;
     let mut expected = vec![FoundLinks::default(); tables.links.len()];
     if let Some(fault) = find_in_records(database, tables, &mut expected)? {
@@ -33,7 +30,7 @@ fn find_in_records<D: Database>(
     database: &mut D,
     tables: &DatasetTables,
     expected: &mut [FoundLinks],
-) -> Result<Option<String>, PullError> {
+) -> Result<Option<String>> {
     let columns: Vec<String> = tables
         .records
         .columns
@@ -100,7 +97,7 @@ fn find_in_linked<D: Database>(
     tables: &DatasetTables,
     links: &LinkTable,
     mut expected: BTreeMap<String, Row>,
-) -> Result<Option<String>, PullError> {
+) -> Result<Option<String>> {
     let pairs = &links.pairs.name;
     let table = &links.kind.rows.name;
     let id = links.pairs.columns[0].0;

@@ -320,7 +320,7 @@ impl Publisher {
     }
 }
 
-pub(super) fn describe_takeover(header: &EntryHeader) -> String {
+pub fn describe_takeover(header: &EntryHeader) -> String {
     format!(
         "{} published slot {} at {}",
         user_part(&header.who),

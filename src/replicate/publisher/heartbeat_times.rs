@@ -7,7 +7,7 @@ use crate::model::time::now;
 
 /// The times and counts of a publisher's heartbeats.
 #[derive(Debug, Default)]
-pub(super) struct HeartbeatTimes {
+pub struct HeartbeatTimes {
     /// When another publisher was last looked for.
     pub checked_at: Option<Instant>,
     /// When the last heartbeat was due.

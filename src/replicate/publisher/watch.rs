@@ -24,7 +24,7 @@ use crate::replicate::replica::ReplicaError;
 const LIST_EVERY: u32 = 30;
 
 /// Whether `every` has passed since `at`.
-pub(super) fn is_due(at: Option<Instant>, every: Duration) -> bool {
+pub fn is_due(at: Option<Instant>, every: Duration) -> bool {
     at.is_none_or(|at| at.elapsed() >= every)
 }
 
