@@ -1,5 +1,6 @@
 //! Mapping errors of the `object_store` crate to [`BucketError`].
 
+use crate::model::message::Joined;
 use object_store::Error;
 
 use super::object::BucketError;
@@ -260,8 +261,7 @@ impl Failure {
         };
         let text: String = text
             .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ")
+            .joined(" ")
             .chars()
             .take(300)
             .collect();

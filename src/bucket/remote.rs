@@ -20,6 +20,7 @@ use super::fault::{Action, ErrorMapper};
 use super::object::{BucketError, BucketObject, Created, ListedObject, OBJECT_BYTES, Store};
 use super::url::{BucketUrl, StoreKind};
 use crate::model::Timestamp;
+use crate::model::message::Joined;
 use crate::transport::tls;
 
 /// The time limit of a request with its retries, without the time for its bytes.
@@ -89,10 +90,7 @@ impl Remote {
 
     fn listed(&self, found: &ObjectMeta) -> Option<ListedObject> {
         let parts = found.location.prefix_match(&self.prefix)?;
-        let name = parts
-            .map(|part| part.as_ref().to_owned())
-            .collect::<Vec<_>>()
-            .join("/");
+        let name = parts.map(|part| part.as_ref().to_owned()).joined("/");
         Some(ListedObject {
             name,
             bytes: found.size,

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::import::findings::cut;
-use crate::model::message::Count;
+use crate::model::message::{Count, Joined};
 use crate::model::printable::Printable;
 use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::value::{FieldValue, LinkTexts};
@@ -329,13 +329,7 @@ pub fn text_of(value: &Value) -> Option<String> {
         Value::Null => None,
         Value::String(text) => Some(text.clone()),
         Value::Array(items) if items.is_empty() => None,
-        Value::Array(items) => Some(
-            items
-                .iter()
-                .filter_map(text_of)
-                .collect::<Vec<_>>()
-                .join("; "),
-        ),
+        Value::Array(items) => Some(items.iter().filter_map(text_of).joined("; ")),
         // An organization or a tag. A tag has a category, and is shown with its type.
         Value::Object(members) => {
             let text = |key: &str| members.get(key).and_then(Value::as_str).unwrap_or_default();

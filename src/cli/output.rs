@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::disk;
 use crate::import::{Finding, FindingGroup, Findings};
-use crate::model::message::Count;
+use crate::model::message::{Count, Joined};
 use crate::model::printable::{Printable, printable_json};
 
 /// Prints why the command failed.
@@ -81,8 +81,7 @@ pub fn list_findings(findings: &Findings, all: bool) -> Vec<String> {
 fn harmless(text: &str) -> String {
     text.split('\n')
         .map(|line| Printable(line).to_string())
-        .collect::<Vec<_>>()
-        .join("\n")
+        .joined("\n")
 }
 
 /// Whether a question can be asked: standard input is a terminal, and nothing waits in it. Pasted lines are commands,
@@ -139,12 +138,12 @@ pub fn table<const N: usize>(header: [&str; N], rows: &[[String; N]]) -> String 
     let widths: Vec<usize> = (0..N).map(width).collect();
     let mut text = String::new();
     for line in &lines {
-        let cells: Vec<String> = line
+        let cells = line
             .iter()
             .zip(&widths)
             .map(|(cell, width)| format!("{cell:<width$}"))
-            .collect();
-        text.push_str(cells.join("  ").trim_end());
+            .joined("  ");
+        text.push_str(cells.trim_end());
         text.push('\n');
     }
     text

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::Code;
+use crate::model::message::Joined;
 use crate::model::time::{parse_date, parse_time};
 use crate::model::value::ValueKind;
 use crate::model::{Dataset, ExportFormat, Id, Number, Timestamp};
@@ -193,8 +194,7 @@ impl ParameterForm {
             values
                 .iter()
                 .map(|value| format!("`{value}`"))
-                .collect::<Vec<_>>()
-                .join(between)
+                .joined(between)
         };
         match self {
             ParameterForm::Id => format!("a whole number from {} to {}", Id::MIN, Id::MAX),

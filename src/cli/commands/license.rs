@@ -12,11 +12,12 @@ use crate::cli::arguments::{parse_note, parse_plain_text, parse_text, parse_year
 use crate::cli::common::{AccessChange, Common};
 use crate::cli::output::{confirm, counted, table};
 use crate::model::country::same_country;
+use crate::model::dataset::with_fields;
 use crate::model::fold::nearest;
 use crate::model::license::{Rule, RuleSet};
-use crate::model::message::first_of;
+use crate::model::message::{Joined, first_of};
 use crate::model::printable::Printable;
-use crate::model::{ConferenceFields, Dataset, Id, JournalFields, License, RecordFields, Scope};
+use crate::model::{ConferenceFields, Dataset, Id, License, RecordFields, Scope};
 use crate::store::write::licensing::LicenseChange;
 use crate::store::{Snapshot, StoreError};
 
@@ -128,10 +129,6 @@ pub fn run(common: &Common, command: LicenseCommand) -> anyhow::Result<ExitCode>
     }
 }
 
-fn joined<T: ToString>(set: &BTreeSet<T>) -> String {
-    set.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
-}
-
 /// The parts of a scope as text; `None` if a part restricts nothing.
 fn sets(scope: &Scope) -> [(String, Option<String>); 4] {
     let [areas, countries, years] = Rule::ALL.map(|rule| {
@@ -142,7 +139,10 @@ fn sets(scope: &Scope) -> [(String, Option<String>); 4] {
         (rule.to_string(), words)
     });
     [
-        ("datasets".to_owned(), Some(joined(&scope.datasets))),
+        (
+            "datasets".to_owned(),
+            Some(scope.datasets.iter().joined(", ")),
+        ),
         areas,
         countries,
         years,
@@ -165,7 +165,7 @@ fn in_ranges(years: &BTreeSet<u16>) -> String {
             format!("{first}..{last}")
         }
     });
-    texts.collect::<Vec<_>>().join(", ")
+    texts.joined(", ")
 }
 
 fn given<T: Ord>(values: Vec<T>) -> Option<BTreeSet<T>> {
@@ -234,7 +234,7 @@ fn scope_in_words(scope: &Scope) -> String {
     let sets = sets(scope)
         .into_iter()
         .filter_map(|(name, set)| Some(format!("{name} {}", set?)));
-    sets.collect::<Vec<_>>().join("; ")
+    sets.joined("; ")
 }
 
 /// Refuses to drop a restriction without `--widen`, since it was probably forgotten on the command line.
@@ -391,10 +391,7 @@ fn explain(common: &Common, name: &str, dataset: Dataset, id: Id) -> anyhow::Res
     let reader = common.open_reader()?;
     let snapshot = reader.newest();
     let scope = &find_license(snapshot, name)?.scope;
-    let (exists, reasons) = match dataset {
-        Dataset::Conferences => reasons::<ConferenceFields>(snapshot, id, scope)?,
-        Dataset::Journals => reasons::<JournalFields>(snapshot, id, scope)?,
-    };
+    let (exists, reasons) = with_fields!(dataset, F => reasons::<F>(snapshot, id, scope)?);
     let visible = reasons.is_empty();
     let shown = Printable(name);
     let mut text = if visible {

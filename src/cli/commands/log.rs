@@ -16,14 +16,13 @@ use crate::cli::commands::license::why_hidden;
 use crate::cli::common::Common;
 use crate::cli::output::table;
 use crate::import::findings::cut;
+use crate::model::dataset::with_fields;
 use crate::model::field::Field;
 use crate::model::fold::{match_form, nearest};
-use crate::model::message::first_of;
+use crate::model::message::{Joined, first_of};
 use crate::model::printable::Printable;
 use crate::model::time::parse_time;
-use crate::model::{
-    ConferenceFields, Dataset, Id, JournalFields, RecordFields, Timestamp, json as record_json,
-};
+use crate::model::{Dataset, Id, RecordFields, Timestamp, json as record_json};
 use crate::store::{ImportCounts, RowCounts, Snapshot, StoreError, StoredCommit};
 
 /// The most records of a commit that the text names.
@@ -121,14 +120,10 @@ pub fn run(common: &Common, args: &CommitLogArgs) -> anyhow::Result<ExitCode> {
     {
         let mut records = Vec::new();
         for dataset in Dataset::ALL {
-            let touched = match dataset {
-                Dataset::Conferences => touched::<ConferenceFields>(snapshot, &commit, most)?,
-                Dataset::Journals => touched::<JournalFields>(snapshot, &commit, most)?,
-            };
-            records.extend(
-                Some(touched)
-                    .filter(|touched| !(touched.changed.is_empty() && touched.removed.is_empty())),
-            );
+            let touched = with_fields!(dataset, F => touched::<F>(snapshot, &commit, most)?);
+            if touched.changed_count > 0 || !touched.removed.is_empty() {
+                records.push(touched);
+            }
         }
         commits.push((commit, records));
     }
@@ -147,10 +142,7 @@ pub fn run(common: &Common, args: &CommitLogArgs) -> anyhow::Result<ExitCode> {
 
 /// The seqs of a record: its last change, and its entries in feeds.
 fn seqs_of(snapshot: &Snapshot, dataset: Dataset, id: Id) -> Result<BTreeSet<u64>, StoreError> {
-    let last_change = match dataset {
-        Dataset::Conferences => snapshot.changed_at_seq::<ConferenceFields>(id)?,
-        Dataset::Journals => snapshot.changed_at_seq::<JournalFields>(id)?,
-    };
+    let last_change = with_fields!(dataset, F => snapshot.changed_at_seq::<F>(id)?);
     let entries = snapshot.feed_entries_of(dataset, id)?;
     Ok(entries
         .into_iter()
@@ -258,12 +250,10 @@ pub fn show(
     let reader = common.open_reader()?;
     let snapshot = reader.newest();
     let name = name.unwrap_or_default();
-    match (dataset, id) {
-        (Dataset::Conferences, Some(id)) => show_record::<ConferenceFields>(common, snapshot, id),
-        (Dataset::Journals, Some(id)) => show_record::<JournalFields>(common, snapshot, id),
-        (Dataset::Conferences, None) => show_named::<ConferenceFields>(common, snapshot, &name),
-        (Dataset::Journals, None) => show_named::<JournalFields>(common, snapshot, &name),
-    }
+    with_fields!(dataset, F => match id {
+        Some(id) => show_record::<F>(common, snapshot, id),
+        None => show_named::<F>(common, snapshot, &name),
+    })
 }
 
 /// Shows the record with a name or an abbreviation, or lists those that have it.
@@ -306,7 +296,7 @@ fn show_named<F: RecordFields>(
             let lines = several
                 .iter()
                 .map(|record| format!("{} {}: {}", F::DATASET, record.id, Printable(&record.name)));
-            let text = lines.collect::<Vec<_>>().join("\n");
+            let text = lines.joined("\n");
             common.result(&json!({ "dataset": F::DATASET, "records": several }), text)
         }
     }

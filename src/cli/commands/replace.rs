@@ -12,6 +12,7 @@ use crate::bucket::BucketUrl;
 use crate::cli::arguments::{parse_note, path_parser};
 use crate::cli::common::{AccessChange, Common, open_log, require_folder, warn_of_pause};
 use crate::cli::output::{can_ask, confirm, note, warn};
+use crate::model::message::Joined;
 use crate::model::printable::Printable;
 use crate::model::time::{now, parse_time};
 use crate::model::{PerDataset, Timestamp};
@@ -70,13 +71,13 @@ pub fn backup(common: &Common, args: &BackupArgs) -> anyhow::Result<ExitCode> {
         }
     };
     let file = args.file.display().to_string();
-    let counts: Vec<String> = records
+    let counts = records
         .iter()
         .map(|(dataset, count)| format!("{count} {dataset}"))
-        .collect();
+        .joined(", ");
     let text = format!(
         "{file}: {}, as of {}; {bytes} bytes, checked.",
-        counts.join(", "),
+        counts,
         last_commit_at.as_deref().unwrap_or("the beginning")
     );
     common.result(&json!({ "file": file, "records": records, "last_commit_at": last_commit_at, "bytes": bytes }), text)

@@ -14,6 +14,7 @@ use crate::cli::output::{at, counted, list_findings};
 use crate::cli::sheets::WorkbookWriter;
 use crate::import::{self, FileFormat, MergeOptions, Refusal, RowKind, Source, SourceOptions};
 use crate::model::flat;
+use crate::model::message::Joined;
 use crate::model::printable::Printable;
 use crate::store::Writer;
 
@@ -130,13 +131,13 @@ fn run_recipe(recipe: &str, sources: &[Source]) -> anyhow::Result<Vec<String>> {
     let mut lines = Vec::new();
     for of_kind in rows.filled_fields() {
         let filled = of_kind.fields.iter().filter(|(_, count)| *count > 0);
-        let filled: Vec<String> = filled
+        let filled = filled
             .map(|(field, count)| format!("{field} {count}"))
-            .collect();
+            .joined(", ");
         lines.push(format!(
             "The whole file has {}. Filled: {}.",
             counted(of_kind.rows, "row"),
-            filled.join(", ")
+            filled
         ));
     }
     let empty = Writer::of_copy(Path::new(""))?;

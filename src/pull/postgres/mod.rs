@@ -21,6 +21,7 @@ use super::sql::rows::{list, listed};
 use super::sql::schema::{FORMAT, create, value_of};
 use super::sql::tables::{DatasetTables, Records, Row, SqlTable, Type, searched};
 use crate::model::Dataset;
+use crate::model::message::Joined;
 use crate::model::time::parse_time;
 use address::PostgresAddress;
 use session::Session;
@@ -97,11 +98,11 @@ impl Database for Session {
     // The layout's digest includes the whitespace here and in `comment`, so it must not change.
     fn search(dataset: Dataset) -> (String, String) {
         // Words are found with and without their accents, and by plain apostrophes and dashes.
-        let texts: Vec<String> = searched(dataset)
+        let texts = searched(dataset)
             .iter()
             .map(|name| format!("coalesce({name}, '')"))
-            .collect();
-        let text = format!("left({}, {SEARCHED_LENGTH})", texts.join(" || ' ' || "));
+            .joined(" || ' ' || ");
+        let text = format!("left({}, {SEARCHED_LENGTH})", texts);
         let column = format!(
             ", search tsvector GENERATED ALWAYS AS (to_tsvector('simple', {text} || ' ' || \
              translate(regexp_replace(normalize({text}, NFKD), '[\\u0300-\\u036f]', '', 'g'), \
@@ -324,7 +325,7 @@ fn upsert(table: &SqlTable) -> String {
         let spelled = columns
             .iter()
             .map(|(name, kind)| spell(name, Session::type_name(*kind)));
-        spelled.collect::<Vec<String>>().join(", ")
+        spelled.joined(", ")
     };
     // A record's JSON is a string within the JSON, to keep its bytes.
     let read =

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::database::{Database, Reader};
 use super::rows::{FoundLinks, add_links, key_of, list, pairs_of, row_of};
 use super::tables::{DatasetTables, LinkTable, Row};
+use crate::model::message::Joined;
 use crate::pull::columns::Cell;
 use crate::pull::error::Result;
 
@@ -31,13 +32,13 @@ fn find_in_records<D: Database>(
     tables: &DatasetTables,
     expected: &mut [FoundLinks],
 ) -> Result<Option<String>> {
-    let columns: Vec<String> = tables
+    let columns = tables
         .records
         .columns
         .iter()
         .map(|(name, kind)| D::read(name, *kind))
-        .collect();
-    let mut reader = Reader::new(&columns.join(", "), &tables.records.name, i64::MIN);
+        .joined(", ");
+    let mut reader = Reader::new(&columns, &tables.records.name, i64::MIN);
     loop {
         let rows = reader.some(database)?;
         if rows.is_empty() {

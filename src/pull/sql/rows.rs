@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::database::Database;
 use super::tables::{DatasetTables, LinkTable, LinkedKind, Records, Row, Type, linked};
+use crate::model::message::Joined;
 use crate::pull::columns::{Cell, cell_of};
 use crate::pull::error::{PullError, Result};
 
@@ -94,12 +95,8 @@ pub fn key_of(cell: &Cell) -> String {
 pub fn listed<D: Database>(parameter: &str, types: &[Type]) -> String {
     let column =
         |(at, kind): (usize, &Type)| format!("CAST(value ->> {at} AS {})", D::type_name(*kind));
-    let columns: Vec<String> = types.iter().enumerate().map(column).collect();
-    format!(
-        "SELECT {} FROM {}({parameter})",
-        columns.join(", "),
-        D::JSON_ITEMS
-    )
+    let columns = types.iter().enumerate().map(column).joined(", ");
+    format!("SELECT {} FROM {}({parameter})", columns, D::JSON_ITEMS)
 }
 
 /// The parameter of [`listed`] for rows with one column.

@@ -7,6 +7,7 @@ use super::database::{Database, Reader};
 use super::rows::RecordWriter;
 use super::tables::{DatasetTables, LinkTable, LinkedKind, SqlTable, Type, link_table, linked};
 use crate::model::Dataset;
+use crate::model::message::Joined;
 use crate::pull::columns::Cell;
 use crate::pull::entry::MAX_ID;
 use crate::pull::error::Result;
@@ -185,17 +186,13 @@ fn create_table<D: Database>(table: &SqlTable, more: &str) -> String {
         };
         format!("{name} {}{constraint}", D::type_name(*kind))
     };
-    let columns: Vec<String> = table.columns.iter().map(column).collect();
+    let columns = table.columns.iter().map(column).joined(", ");
     let end = if key_type == Type::Integer {
         ""
     } else {
         D::BY_KEY
     };
-    format!(
-        "CREATE TABLE {} ({}{more}){end};",
-        table.name,
-        columns.join(", ")
-    )
+    format!("CREATE TABLE {} ({}{more}){end};", table.name, columns)
 }
 
 // The layout's digest includes the whitespace, so it must not change.

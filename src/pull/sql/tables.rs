@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
+use crate::model::message::Joined;
 use crate::model::reference::ReferenceFields;
 use crate::model::value::{JsonType, ReferenceKind, ValueKind};
 use crate::model::{Dataset, OrganizationFields, TagFields};
@@ -60,8 +61,8 @@ pub struct SqlTable {
 impl SqlTable {
     /// The names of its columns, separated by commas.
     pub fn names(&self) -> String {
-        let names: Vec<&str> = self.columns.iter().map(|(name, _)| *name).collect();
-        names.join(", ")
+        let names = self.columns.iter().map(|(name, _)| *name).joined(", ");
+        names
     }
 
     /// The columns besides the key.

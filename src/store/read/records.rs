@@ -13,12 +13,11 @@ use std::sync::Arc;
 use memchr::memmem::Finder;
 use redb::{ReadOnlyTable, ReadableTable};
 
+use crate::model::dataset::with_fields;
 use crate::model::filter::{FieldCondition, Filter};
 use crate::model::fold::fold;
 use crate::model::value::{JsonType, ValueKind};
-use crate::model::{
-    ConferenceFields, Curated, Dataset, Id, JournalFields, RecordFields, ReferenceKind, Timestamp,
-};
+use crate::model::{Curated, Dataset, Id, RecordFields, ReferenceKind, Timestamp};
 use crate::store::format::rows::{RecordRow, ShortHash, read_id};
 use crate::store::format::tables::LogValue;
 use crate::store::read::columns::{Column, FieldNames, put};
@@ -182,10 +181,10 @@ impl Records {
             .map_or(self.ids.len(), |slot| *slot as usize);
         let number = Slot::try_from(slot).unwrap_or(Slot::MAX);
         self.damaged.remove(&number);
-        let read = seq.map_or(Ok(None), |seq| match self.dataset {
-            Dataset::Conferences => self.read::<ConferenceFields>(log, id, seq, slot).map(Some),
-            Dataset::Journals => self.read::<JournalFields>(log, id, seq, slot).map(Some),
-        });
+        let read = seq.map_or(
+            Ok(None),
+            |seq| with_fields!(self.dataset, F => self.read::<F>(log, id, seq, slot).map(Some)),
+        );
         let row = match read {
             // Requests that need it report it.
             Err(StoreError::Damaged { detail, .. }) => {

@@ -6,11 +6,12 @@ use std::num::NonZeroU64;
 use ipnet::IpNet;
 use serde::Serialize;
 
+use crate::model::dataset::with_fields;
 use crate::model::key::{KeyStatus, new_key_id};
 use crate::model::license::DEFAULT_RATE_LIMIT;
 use crate::model::{
-    ApiKey, ConferenceFields, Dataset, FeedId, Id, JournalFields, KeyHash, KeyRecord, License,
-    LicenseId, PerDataset, RecordFields, Scope, Subscription, Timestamp,
+    ApiKey, Dataset, FeedId, Id, KeyHash, KeyRecord, License, LicenseId, PerDataset, RecordFields,
+    Scope, Subscription, Timestamp,
 };
 use crate::store::format::feed::FeedEntry;
 use crate::store::format::rows::{
@@ -85,12 +86,8 @@ impl Edit<'_> {
             for dataset in Dataset::ALL {
                 let concerned =
                     license.scope.datasets.contains(&dataset) || scope.datasets.contains(&dataset);
-                let (effect, of) = match dataset {
-                    Dataset::Conferences => {
-                        self.rescope::<ConferenceFields>(&mut license, &scope)?
-                    }
-                    Dataset::Journals => self.rescope::<JournalFields>(&mut license, &scope)?,
-                };
+                let (effect, of) =
+                    with_fields!(dataset, F => self.rescope::<F>(&mut license, &scope)?);
                 let leaving = effect.leaving;
                 let is_large = leaving > 10 && leaving.saturating_mul(10) > of;
                 if is_large || leaving > 0 && leaving == of {

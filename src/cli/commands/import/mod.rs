@@ -28,7 +28,7 @@ use crate::import::{
     Refusal, Source, SourceRows,
 };
 use crate::model::Head;
-use crate::model::message::message;
+use crate::model::message::{Joined, message};
 use crate::store::Writer;
 use crate::store::write::edit::BatchOutcome;
 
@@ -302,10 +302,10 @@ impl ImportArgs {
     /// The description for the history.
     fn describe(&self, sources: &[Source]) -> String {
         let read = sources.iter().filter(|source| !source.is_skipped);
-        let names: Vec<&str> = read.map(|source| &*source.name).collect();
+        let names = read.map(|source| &*source.name).joined(" ");
         format!(
             "import {}{}",
-            names.join(" "),
+            names,
             if self.replace { " --replace" } else { "" }
         )
     }
