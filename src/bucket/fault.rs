@@ -1,6 +1,6 @@
 //! Mapping errors of the `object_store` crate to [`BucketError`].
 
-use crate::model::message::Joined;
+use crate::model::Joined;
 use object_store::Error;
 
 use super::object::BucketError;

@@ -13,8 +13,7 @@ use tempfile::NamedTempFile;
 
 use super::object::{BucketError, BucketObject, Created, ListedObject, OBJECT_BYTES, Store};
 use crate::disk::{self, DiskEvent, describe_at};
-use crate::model::Timestamp;
-use crate::model::time::now;
+use crate::model::{Timestamp, now};
 
 /// The prefix of drafts: files in the root folder that have no object name yet.
 const DRAFT: &str = ".draft-";

@@ -19,8 +19,7 @@ use tokio::runtime::Runtime;
 use super::fault::{Action, ErrorMapper};
 use super::object::{BucketError, BucketObject, Created, ListedObject, OBJECT_BYTES, Store};
 use super::url::{BucketUrl, StoreKind};
-use crate::model::Timestamp;
-use crate::model::message::Joined;
+use crate::model::{Joined, Timestamp};
 use crate::transport::tls;
 
 /// The time limit of a request with its retries, without the time for its bytes.

@@ -9,10 +9,8 @@ use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
 use strum::ParseError;
 use tracing_subscriber::EnvFilter;
 
-use crate::model::Timestamp;
-use crate::model::printable::steers;
-use crate::model::time::{DAY_S, now, parse_date, parse_time};
 use crate::model::value::scalar::Scalar;
+use crate::model::{DAY_S, Timestamp, now, parse_date, parse_time, steers};
 
 /// The longest duration, in days: a thousand years. Added to a time, a longer one could be beyond the clock's range.
 const MAX_DAYS: u64 = 365_250;

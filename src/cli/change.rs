@@ -7,11 +7,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::import::findings::cut;
-use crate::model::message::{Count, Joined};
-use crate::model::printable::Printable;
-use crate::model::reference::{ReferenceFields, Referenced};
-use crate::model::value::{FieldValue, LinkTexts};
-use crate::model::{Curated, Dataset, Fields, Id, License, RecordFields, References};
+use crate::model::{
+    Count, Curated, Dataset, FieldValue, Fields, Id, Joined, License, LinkTexts, Printable,
+    RecordFields, ReferenceFields, Referenced, References,
+};
 use crate::store::{Batch, Edit, Snapshot, StoreError};
 
 /// The most rows of a list that are printed as text.

@@ -8,8 +8,7 @@ use serde_json::json;
 
 use crate::disk;
 use crate::import::{Finding, FindingGroup, Findings};
-use crate::model::message::{Count, Joined};
-use crate::model::printable::{Printable, printable_json};
+use crate::model::{Count, Joined, Printable, printable_json};
 
 /// Prints why the command failed.
 pub fn print_error(json: bool, message: &str) {

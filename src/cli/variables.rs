@@ -9,7 +9,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, Command};
 
 use crate::cli::output::warn;
-use crate::model::fold::nearest;
+use crate::model::nearest;
 
 /// Lets commas separate the values in the variable of a list option. On the command line, the option is repeated.
 pub fn split_lists(program: Command, arguments: &[OsString]) -> Command {

@@ -6,11 +6,11 @@ use jiff::civil::date;
 use serde_json::Value;
 
 use crate::contract::{CodeInfo, Contract, DatasetBody, ProblemBody, Query, Resource, StatusBody};
-use crate::model::reference::{ReferenceFields, Referenced, References};
-use crate::model::time::parse_time;
+use crate::model::reference::References;
 use crate::model::{
     Access, Conference, ConferenceFields, Curated, Dataset, DateStatus, Fields, Id, Journal,
-    JournalFields, LicenseId, OrganizationFields, PerDataset, TagFields, Timestamp, Witness, json,
+    JournalFields, LicenseId, OrganizationFields, PerDataset, ReferenceFields, Referenced,
+    TagFields, Timestamp, Witness, json, parse_time,
 };
 use crate::query::export::{push_header, push_record};
 use crate::query::feed::tombstone;

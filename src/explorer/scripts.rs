@@ -10,9 +10,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use crate::model::message::Joined;
-use crate::model::value::ValueKind;
-use crate::model::{Dataset, country};
+use crate::model::{Dataset, Joined, ValueKind, country};
 
 /// The scripts, in the order in which they are joined: a script imports only earlier ones. Those without a text are
 /// generated.

@@ -18,8 +18,8 @@ use super::export::{Announced, ContentDigest, Export};
 use super::server_url::ServerUrl;
 use crate::contract::Code;
 use crate::disk::describe_at;
-use crate::model::Dataset;
-use crate::model::time::{now, parse_http_date};
+use crate::model::time::parse_http_date;
+use crate::model::{Dataset, now};
 use crate::transport::http::{self as transport, RequestBuilder, Response};
 use crate::transport::{root_cause, tls};
 

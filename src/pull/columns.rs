@@ -5,10 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use crate::model::field::Field as Column;
-use crate::model::message::Joined;
-use crate::model::time::parse_date;
-use crate::model::value::ValueKind;
-use crate::model::{Dataset, ReferenceKind};
+use crate::model::{Dataset, Joined, ReferenceKind, ValueKind, parse_date};
 
 /// The separator of list items within a cell, as in the CSV export.
 const ITEM_SEPARATOR: &str = "; ";

@@ -25,8 +25,7 @@ use super::files::{lock, make_draft, make_folder, open_file};
 use super::server_url::ServerUrl;
 use super::target::{Changes, Events, Position, PullTarget, tombstone};
 use crate::disk::describe_at;
-use crate::model::time::{now, parse_time};
-use crate::model::{Dataset, Number, flat};
+use crate::model::{Dataset, Number, flat, now, parse_time};
 
 const STATE_FILE: &str = "medfeed-copy.json";
 

@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 use super::catch_up::{Done, Pull, Verdict};
 use super::client::LONGEST_WAIT_S;
 use super::error::{PullError, Result};
-use crate::model::Dataset;
-use crate::model::time::now;
+use crate::model::{Dataset, now};
 
 /// The most attempts of a single round that make no progress.
 const MAX_ATTEMPTS: u32 = 5;

@@ -8,10 +8,9 @@ use std::path::Path;
 use redb::{ReadTransaction, ReadableTable};
 use serde::Serialize;
 
-use crate::model::time::now;
 use crate::model::{
     ConferenceFields, Dataset, FeedId, JournalFields, KeyRecord, License, RecordFields,
-    ReferenceKind, References, Subscription, json,
+    ReferenceKind, References, Subscription, json, now,
 };
 use crate::store::file::open::{OpenOptions, ReadFile, Writer};
 use crate::store::format::feed::{FeedEntry, FeedSum};

@@ -4,8 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::disk::{describe, describe_at};
-use crate::model::Timestamp;
-use crate::model::printable::Printable;
+use crate::model::{Printable, Timestamp};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 

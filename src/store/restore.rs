@@ -11,8 +11,7 @@ use std::time::Duration;
 use redb::{ReadTransaction, ReadableTable};
 use serde::Serialize;
 
-use crate::model::time::now;
-use crate::model::{DatabaseId, Dataset, Head, KeyHash, KeyRecord, License, Timestamp};
+use crate::model::{DatabaseId, Dataset, Head, KeyHash, KeyRecord, License, Timestamp, now};
 use crate::store::file::draft::Draft;
 use crate::store::file::metadata::{FileIdentity, refuse_other_names, resolve};
 use crate::store::file::notes::PublishedNote;

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::bucket::BucketUrl;
 use crate::cli::common::{Common, open_log};
 use crate::cli::output::counted;
-use crate::model::printable::Printable;
+use crate::model::Printable;
 use crate::replicate::replica::audit::audit;
 use crate::store::check::{CheckReport, check, check_unwritable};
 use crate::store::{StoreError, Writer, panics};

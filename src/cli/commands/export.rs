@@ -19,8 +19,10 @@ use crate::cli::output::at;
 use crate::cli::sheets::WorkbookWriter;
 use crate::import::read::source::WORKBOOK_STEM;
 use crate::import::{FileFormat, RowKind, Source};
-use crate::model::reference::{ReferenceFields, Referenced};
-use crate::model::{ConferenceFields, Id, JournalFields, RecordFields, References, flat, json};
+use crate::model::{
+    ConferenceFields, Id, JournalFields, RecordFields, ReferenceFields, Referenced, References,
+    flat, json,
+};
 use crate::store::Snapshot;
 use crate::store::file::draft::{self, Draft};
 

@@ -12,11 +12,9 @@ use crate::cli::arguments::{parse_duration, parse_end, parse_plain_text};
 use crate::cli::commands::license::find_license;
 use crate::cli::common::{AccessChange, Common};
 use crate::cli::output::{note, table};
-use crate::model::fold::nearest;
-use crate::model::key::{KeyStatus, parse_network};
-use crate::model::printable::Printable;
-use crate::model::time::now;
-use crate::model::{ApiKey, Dataset, KeyRecord, Timestamp};
+use crate::model::{
+    ApiKey, Dataset, KeyRecord, KeyStatus, Printable, Timestamp, nearest, now, parse_network,
+};
 use crate::serve::operators::usage::{FeedSeen, KeyUse, Refusal, read_all};
 use crate::store::write::licensing::KeySettings;
 use crate::store::{Edit, StoreError};

@@ -12,12 +12,11 @@ use crate::cli::arguments::{parse_note, parse_plain_text, parse_text, parse_year
 use crate::cli::common::{AccessChange, Common};
 use crate::cli::output::{confirm, counted, table};
 use crate::model::country::same_country;
-use crate::model::dataset::with_fields;
-use crate::model::fold::nearest;
-use crate::model::license::{Rule, RuleSet};
-use crate::model::message::{Joined, first_of};
-use crate::model::printable::Printable;
-use crate::model::{ConferenceFields, Dataset, Id, License, RecordFields, Scope};
+use crate::model::license::RuleSet;
+use crate::model::{
+    ConferenceFields, Dataset, Id, Joined, License, Printable, RecordFields, Rule, Scope, first_of,
+    nearest, with_fields,
+};
 use crate::store::write::licensing::LicenseChange;
 use crate::store::{Snapshot, StoreError};
 

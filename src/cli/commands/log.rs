@@ -16,13 +16,11 @@ use crate::cli::commands::license::why_hidden;
 use crate::cli::common::Common;
 use crate::cli::output::table;
 use crate::import::findings::cut;
-use crate::model::dataset::with_fields;
-use crate::model::field::Field;
-use crate::model::fold::{match_form, nearest};
-use crate::model::message::{Joined, first_of};
-use crate::model::printable::Printable;
-use crate::model::time::parse_time;
-use crate::model::{Dataset, Id, RecordFields, Timestamp, json as record_json};
+use crate::model::fold::match_form;
+use crate::model::{
+    Dataset, Field, Id, Joined, Printable, RecordFields, Timestamp, first_of, json as record_json,
+    nearest, parse_time, with_fields,
+};
 use crate::store::{ImportCounts, RowCounts, Snapshot, StoreError, StoredCommit};
 
 /// The most records of a commit that the text names.

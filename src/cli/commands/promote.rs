@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::bucket::BucketUrl;
 use crate::cli::common::{Common, open_log, warn_of_pause};
 use crate::cli::output::confirm;
-use crate::model::printable::ShellWord;
+use crate::model::ShellWord;
 use crate::replicate::publisher::lock::{PublisherLock, publisher_name};
 use crate::replicate::publisher::{PublishSettings, Publisher};
 use crate::replicate::replica::promote::Promoted;

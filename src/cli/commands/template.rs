@@ -13,9 +13,7 @@ use crate::cli::common::Common;
 use crate::cli::output::{at, counted, list_findings};
 use crate::cli::sheets::WorkbookWriter;
 use crate::import::{self, FileFormat, MergeOptions, Refusal, RowKind, Source, SourceOptions};
-use crate::model::flat;
-use crate::model::message::Joined;
-use crate::model::printable::Printable;
+use crate::model::{Joined, Printable, flat};
 use crate::store::Writer;
 
 /// Arguments of `medfeed template`.

@@ -7,8 +7,7 @@ use super::schemas::{component, object};
 use crate::contract::codes::{ALLOWED_METHODS, Code, INVALID_TOKEN_CHALLENGE};
 use crate::contract::{CodeInfo, Contract, Resource};
 use crate::docs::samples::{Samples, problem_example};
-use crate::model::Dataset;
-use crate::model::message::Joined;
+use crate::model::{Dataset, Joined};
 
 /// The headers of every response. Their component names are their own names.
 const EVERY: [&str; 4] = [

@@ -20,9 +20,7 @@ use super::sql::database::Database;
 use super::sql::rows::{list, listed};
 use super::sql::schema::{FORMAT, create, value_of};
 use super::sql::tables::{DatasetTables, Records, Row, SqlTable, Type, searched};
-use crate::model::Dataset;
-use crate::model::message::Joined;
-use crate::model::time::parse_time;
+use crate::model::{Dataset, Joined, parse_time};
 use address::PostgresAddress;
 use session::Session;
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::database::{Database, Reader};
 use super::rows::{FoundLinks, add_links, key_of, list, pairs_of, row_of};
 use super::tables::{DatasetTables, LinkTable, Row};
-use crate::model::message::Joined;
+use crate::model::Joined;
 use crate::pull::columns::Cell;
 use crate::pull::error::Result;
 

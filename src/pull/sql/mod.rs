@@ -10,8 +10,7 @@ use std::collections::BTreeSet;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::model::time::{now, parse_time};
-use crate::model::{Dataset, PerDataset};
+use crate::model::{Dataset, PerDataset, now, parse_time};
 use crate::pull::columns::Cell;
 use crate::pull::entry::{Entry, FeedPage};
 use crate::pull::error::{PullError, Result};

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::database::Database;
 use super::tables::{DatasetTables, LinkTable, LinkedKind, Records, Row, Type, linked};
-use crate::model::message::Joined;
+use crate::model::Joined;
 use crate::pull::columns::{Cell, cell_of};
 use crate::pull::error::{PullError, Result};
 

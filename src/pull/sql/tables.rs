@@ -8,10 +8,10 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use crate::model::message::Joined;
-use crate::model::reference::ReferenceFields;
-use crate::model::value::{JsonType, ReferenceKind, ValueKind};
-use crate::model::{Dataset, OrganizationFields, TagFields};
+use crate::model::value::ReferenceKind;
+use crate::model::{
+    Dataset, Joined, JsonType, OrganizationFields, ReferenceFields, TagFields, ValueKind,
+};
 use crate::pull::columns::{Cell, Column, columns, value_of};
 
 /// A row of a table or of a query's result.

@@ -9,8 +9,7 @@ use std::time::Instant;
 
 use super::publish_error::PublishError;
 use super::{ONCE_TIMEOUT, Publisher};
-use crate::model::printable::Printable;
-use crate::model::time::now;
+use crate::model::{Printable, now};
 use crate::replicate::entry::{self, EntryHeader};
 use crate::replicate::frame::Hash;
 use crate::replicate::layout;

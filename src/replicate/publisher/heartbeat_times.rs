@@ -2,8 +2,7 @@
 
 use std::time::Instant;
 
-use crate::model::Timestamp;
-use crate::model::time::now;
+use crate::model::{Timestamp, now};
 
 /// The times and counts of a publisher's heartbeats.
 #[derive(Debug, Default)]

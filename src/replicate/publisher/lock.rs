@@ -12,7 +12,7 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-use crate::model::time::now;
+use crate::model::now;
 use crate::replicate::layout;
 use crate::replicate::publisher::publish_error::PublishError;
 use crate::store::file::metadata::{copy_access, resolve};

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use crate::bucket::BucketError;
 use crate::disk::describe_at;
-use crate::model::DatabaseId;
-use crate::model::printable::Printable;
+use crate::model::{DatabaseId, Printable};
 use crate::replicate::frame::MalformedObject;
 use crate::replicate::replica::ReplicaError;
 use crate::store::StoreError;

@@ -19,8 +19,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use crate::bucket::{Bucket, ListedObject};
-use crate::model::Timestamp;
-use crate::model::time::now;
+use crate::model::{Timestamp, now};
 use crate::replicate::layout;
 use crate::replicate::publisher::Publisher;
 use crate::replicate::publisher::end::NewestState;

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use crate::bucket::BucketError;
-use crate::model::printable::{Printable, ShellWord};
-use crate::model::{DatabaseId, Timestamp};
+use crate::model::{DatabaseId, Printable, ShellWord, Timestamp};
 use crate::replicate::frame::MalformedObject;
 use crate::replicate::layout;
 use crate::store::StoreError;

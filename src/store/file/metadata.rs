@@ -10,7 +10,7 @@ use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use crate::model::time::now;
+use crate::model::now;
 use crate::store::{Result, StoreError};
 
 /// A file's device and inode, which a rename does not change.

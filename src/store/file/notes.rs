@@ -16,9 +16,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::disk::user_name;
-use crate::model::printable::Printable;
-use crate::model::time::now;
-use crate::model::{DatabaseId, Head, Timestamp};
+use crate::model::{DatabaseId, Head, Printable, Timestamp, now};
 use crate::store::file::draft::Draft;
 use crate::store::file::metadata::{FileIdentity, copy_access, resolve};
 use crate::store::{Result, StoreError};

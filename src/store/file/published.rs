@@ -5,8 +5,7 @@ use std::path::Path;
 
 use redb::ReadableTableMetadata;
 
-use crate::model::time::now;
-use crate::model::{DatabaseId, Head, RowDigest, Timestamp};
+use crate::model::{DatabaseId, Head, RowDigest, Timestamp, now};
 use crate::store::file::notes::{PublishedNote, current_user, published_note_path};
 use crate::store::file::open::Writer;
 use crate::store::format::meta::{database_id, stored_digest};

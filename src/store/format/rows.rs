@@ -8,10 +8,9 @@ use redb::{ReadableTable, TableError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{
     CommitInfo, Curated, Dataset, Fields, Head, Id, KeyHash, KeyRecord, PerDataset, RecordFields,
-    ReferenceKind, References, RowDigest, Timestamp, json,
+    ReferenceFields, ReferenceKind, Referenced, References, RowDigest, Timestamp, json,
 };
 use crate::store::format::tables::{HASH_LEN, LogValue};
 use crate::store::{Result, StoreError};

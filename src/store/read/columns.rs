@@ -7,9 +7,8 @@ use std::sync::Arc;
 
 use indexmap::IndexSet;
 
-use crate::model::Dataset;
-use crate::model::field::{Compare, Field};
-use crate::model::value::{FieldValue, ValueKind};
+use crate::model::field::Compare;
+use crate::model::{Dataset, Field, FieldValue, ValueKind};
 
 /// The place of a record in memory.
 pub type Slot = u32;

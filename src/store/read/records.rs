@@ -13,11 +13,11 @@ use std::sync::Arc;
 use memchr::memmem::Finder;
 use redb::{ReadOnlyTable, ReadableTable};
 
-use crate::model::dataset::with_fields;
 use crate::model::filter::{FieldCondition, Filter};
-use crate::model::fold::fold;
-use crate::model::value::{JsonType, ValueKind};
-use crate::model::{Curated, Dataset, Id, RecordFields, ReferenceKind, Timestamp};
+use crate::model::{
+    Curated, Dataset, Id, JsonType, RecordFields, ReferenceKind, Timestamp, ValueKind, fold,
+    with_fields,
+};
 use crate::store::format::rows::{RecordRow, ShortHash, read_id};
 use crate::store::format::tables::LogValue;
 use crate::store::read::columns::{Column, FieldNames, put};

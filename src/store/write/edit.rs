@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use redb::{ReadableTable, ReadableTableMetadata};
 
-use crate::model::time::now;
 use crate::model::{
     Conference, Curated, Dataset, Id, Journal, License, Organization, RecordFields, ReferenceKind,
-    References, Tag, Timestamp,
+    References, Tag, Timestamp, now,
 };
 use crate::store::Result;
 use crate::store::error::opaque_debug;

@@ -6,12 +6,11 @@ use std::num::NonZeroU64;
 use ipnet::IpNet;
 use serde::Serialize;
 
-use crate::model::dataset::with_fields;
-use crate::model::key::{KeyStatus, new_key_id};
+use crate::model::key::new_key_id;
 use crate::model::license::DEFAULT_RATE_LIMIT;
 use crate::model::{
-    ApiKey, Dataset, FeedId, Id, KeyHash, KeyRecord, License, LicenseId, PerDataset, RecordFields,
-    Scope, Subscription, Timestamp,
+    ApiKey, Dataset, FeedId, Id, KeyHash, KeyRecord, KeyStatus, License, LicenseId, PerDataset,
+    RecordFields, Scope, Subscription, Timestamp, with_fields,
 };
 use crate::store::format::feed::FeedEntry;
 use crate::store::format::rows::{

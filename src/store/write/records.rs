@@ -6,10 +6,9 @@ use std::ops::Bound;
 
 use redb::{ReadableTable, ReadableTableMetadata, TableDefinition};
 
-use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{
-    ConferenceFields, Curated, FeedId, Id, JournalFields, PerDataset, RecordFields, ReferenceKind,
-    References, Timestamp, json,
+    ConferenceFields, Curated, FeedId, Id, JournalFields, PerDataset, RecordFields,
+    ReferenceFields, ReferenceKind, Referenced, References, Timestamp, json,
 };
 use crate::store::Result;
 use crate::store::format::feed::FeedEntry;

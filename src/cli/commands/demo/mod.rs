@@ -18,7 +18,7 @@ use crate::cli::commands::serve::{LogArgs, NO_RUNTIME, cannot_listen};
 use crate::cli::common::Common;
 use crate::cli::output::print_line;
 use crate::explorer::Demo;
-use crate::model::printable::ShellWord;
+use crate::model::ShellWord;
 use crate::serve::connection::address::TrustedProxies;
 use crate::serve::{Limits, Setup, StopSignals, Watcher, run_to_end, serve};
 

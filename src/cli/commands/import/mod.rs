@@ -27,8 +27,8 @@ use crate::import::{
     self, BadRows, Finding, Findings, ImportRows, InputError, MergeOptions, Merged, ReadOptions,
     Refusal, Source, SourceRows,
 };
-use crate::model::Head;
-use crate::model::message::{Joined, message};
+use crate::model::message::message;
+use crate::model::{Head, Joined};
 use crate::store::Writer;
 use crate::store::write::edit::BatchOutcome;
 

@@ -8,8 +8,7 @@ use super::{ImportArgs, Written};
 use crate::cli::change::Changes;
 use crate::cli::output::{counted, list_findings};
 use crate::import::{FilledFields, Findings, ListCounts, Merged};
-use crate::model::message::Joined;
-use crate::model::printable::Printable;
+use crate::model::{Joined, Printable};
 use crate::store::RowCounts;
 use crate::store::write::edit::{BatchOutcome, LicenseEffect};
 
