@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::publish_error::PublishError;
+use super::publish_error::Result;
 use super::retry::Retry;
 use crate::bucket::{Bucket, ListedObject};
 use crate::model::Timestamp;
@@ -211,11 +211,7 @@ impl NewestState {
     }
 
     /// Lists the parts; returns a missing one.
-    pub fn lost_part(
-        &self,
-        bucket: &Bucket,
-        retry: &mut Retry,
-    ) -> Result<Option<String>, PublishError> {
+    pub fn lost_part(&self, bucket: &Bucket, retry: &mut Retry) -> Result<Option<String>> {
         Ok(self.lost_of(&self.list_parts(bucket, retry)?))
     }
 

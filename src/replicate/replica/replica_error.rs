@@ -11,6 +11,9 @@ use crate::store::replication::ApplyError;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// The result of a replica's step.
+pub type Result<T, E = ReplicaError> = std::result::Result<T, E>;
+
 /// An error of a replica. The message says what to do.
 #[allow(missing_docs, reason = "the messages explain variants and fields")]
 #[derive(Debug, thiserror::Error)]
