@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::model::{
     Dataset, FeedId, Filter, Id, License, ReferenceKind, References, Timestamp, Witness,
 };
-use crate::store::format::feed::FeedEntry;
+use crate::store::FeedEntry;
 use crate::store::read::feed_index::{FeedIndex, LicenseEntries};
 use crate::store::read::records::{Records, StoredRecord};
 use crate::store::{CommitPoint, Snapshot, StoreError};

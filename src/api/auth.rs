@@ -9,8 +9,8 @@ use http::header::AUTHORIZATION;
 
 use super::answers::Answer;
 use super::problem::{Code, Problem};
-use crate::model::key::{ApiKey, KeyStatus};
-use crate::model::{Dataset, KeyHash, KeyRecord, License, Timestamp, Witness};
+use crate::model::key::ApiKey;
+use crate::model::{Dataset, KeyHash, KeyRecord, KeyStatus, License, Timestamp, Witness};
 use crate::store::Snapshot;
 use crate::token::Sealer;
 use crate::view::View;

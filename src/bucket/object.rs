@@ -38,6 +38,9 @@ pub enum Created {
     Exists,
 }
 
+/// The result of a request to a bucket.
+pub type Result<T, E = BucketError> = std::result::Result<T, E>;
+
 /// An error of a bucket. The message begins in lower case and says what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BucketError {
@@ -67,15 +70,15 @@ impl BucketError {
 
 /// A store of objects. The names of the methods, their arguments and errors are those of [`Bucket`](super::Bucket).
 pub(super) trait Store: Debug + Send + Sync {
-    fn prepare(&self) -> Result<(), BucketError> {
+    fn prepare(&self) -> Result<()> {
         Ok(())
     }
 
-    fn get(&self, name: &str) -> Result<Option<BucketObject>, BucketError>;
-    fn contains(&self, name: &str) -> Result<bool, BucketError>;
-    fn create(&self, name: &str, bytes: Vec<u8>) -> Result<Created, BucketError>;
-    fn put(&self, name: &str, bytes: Vec<u8>) -> Result<(), BucketError>;
+    fn get(&self, name: &str) -> Result<Option<BucketObject>>;
+    fn contains(&self, name: &str) -> Result<bool>;
+    fn create(&self, name: &str, bytes: Vec<u8>) -> Result<Created>;
+    fn put(&self, name: &str, bytes: Vec<u8>) -> Result<()>;
     /// May also list names that are not after `after`.
-    fn list(&self, folder: &str, after: Option<&str>) -> Result<Vec<ListedObject>, BucketError>;
-    fn delete(&self, name: &str) -> Result<(), BucketError>;
+    fn list(&self, folder: &str, after: Option<&str>) -> Result<Vec<ListedObject>>;
+    fn delete(&self, name: &str) -> Result<()>;
 }

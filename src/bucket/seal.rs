@@ -13,7 +13,7 @@ use aes_siv::KeyInit;
 use aes_siv::siv::Aes256Siv;
 use data_encoding::{BASE64, BASE64_NOPAD, HEXLOWER_PERMISSIVE};
 
-use super::object::BucketError;
+use super::object::{BucketError, Result};
 
 use crate::disk::describe_at;
 
@@ -101,11 +101,7 @@ impl SealKey {
 }
 
 /// Returns the bytes to store for an object.
-pub(super) fn seal(
-    key: Option<&SealKey>,
-    name: &str,
-    bytes: &[u8],
-) -> Result<Vec<u8>, BucketError> {
+pub(super) fn seal(key: Option<&SealKey>, name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
     let Some(SealKey(key)) = key else {
         return Ok(bytes.to_vec());
     };
@@ -122,11 +118,7 @@ pub(super) fn seal(
 }
 
 /// Returns an object's bytes from the stored ones.
-pub(super) fn unseal(
-    key: Option<&SealKey>,
-    name: &str,
-    stored: Vec<u8>,
-) -> Result<Vec<u8>, BucketError> {
+pub(super) fn unseal(key: Option<&SealKey>, name: &str, stored: Vec<u8>) -> Result<Vec<u8>> {
     let damaged = |detail: &str| BucketError::Damaged {
         name: name.to_owned(),
         detail: detail.to_owned(),

@@ -13,18 +13,16 @@ use serde::Serialize;
 use crate::bucket::{Bucket, BucketUrl, SealKey};
 use crate::cli::arguments::{parse_duration, parse_switch, path_parser};
 use crate::cli::output::{can_ask, confirm, counted, note, print_json, print_text, warn};
-use crate::model::Head;
-use crate::model::printable::{Printable, ShellWord};
-use crate::model::time::{DAY_S, now};
+use crate::model::{DAY_S, Head, Printable, ShellWord, now};
 use crate::replicate::replica::LogReader;
 use crate::store::file::metadata::resolve;
 use crate::store::replication::PublishedNote;
 use crate::store::{CLOCK_TOLERANCE_S, CommitPoint, Edit, Reader, StoreError, Writer};
 
 /// The exit code of a command that succeeded, but whose change is not published yet.
-pub(in crate::cli) const NOT_PUBLISHED: u8 = 3;
+pub const NOT_PUBLISHED: u8 = 3;
 /// The exit code of a command whose database another publisher took over.
-pub(in crate::cli) const EXIT_FENCED: u8 = 4;
+pub const EXIT_FENCED: u8 = 4;
 
 /// The time for which a command that revokes keys waits for replicas by default.
 const REVOKE_PUBLISH_WAIT: Duration = Duration::from_secs(30);
@@ -38,7 +36,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The global options.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
-pub(in crate::cli) struct Common {
+pub struct Common {
     /// The database file
     #[arg(long, global = true, env = "MEDFEED_DB", value_name = "PATH", default_value = "medfeed.redb",
           value_parser = path_parser())]
@@ -62,7 +60,7 @@ pub(in crate::cli) struct Common {
 
 /// The effect of a commit on access, which decides how long its command waits for replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cli) enum AccessChange {
+pub enum AccessChange {
     /// Nobody loses access.
     None,
     /// A license shows fewer records. An unpublished commit is reported, unless the options say not to wait.
@@ -72,13 +70,13 @@ pub(in crate::cli) enum AccessChange {
 }
 
 /// Whether a command line asks for JSON, also if it is wrong.
-pub(in crate::cli) fn asks_for_json(arguments: &[OsString]) -> bool {
+pub fn asks_for_json(arguments: &[OsString]) -> bool {
     arguments.iter().any(|argument| argument == "--json")
         || std::env::var("MEDFEED_JSON").is_ok_and(|value| parse_switch(&value) == Ok(true))
 }
 
 /// Returns an error if the folder of a file does not exist.
-pub(in crate::cli) fn require_folder(file: &Path) -> anyhow::Result<()> {
+pub fn require_folder(file: &Path) -> anyhow::Result<()> {
     let folder = file
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
@@ -94,10 +92,7 @@ pub(in crate::cli) fn require_folder(file: &Path) -> anyhow::Result<()> {
 }
 
 /// A reader of the log in a bucket.
-pub(in crate::cli) fn open_log(
-    url: &BucketUrl,
-    seal_key: Option<&Path>,
-) -> anyhow::Result<LogReader> {
+pub fn open_log(url: &BucketUrl, seal_key: Option<&Path>) -> anyhow::Result<LogReader> {
     let seal = seal_key
         .map(SealKey::load)
         .transpose()
@@ -119,7 +114,7 @@ fn describe_pause(last: CommitPoint, min_days: i64) -> Option<String> {
 }
 
 /// Warns of a commit after an unusual pause.
-pub(in crate::cli) fn warn_of_pause(last: CommitPoint) {
+pub fn warn_of_pause(last: CommitPoint) {
     describe_pause(last, 30)
         .iter()
         .for_each(|pause| warn(pause));

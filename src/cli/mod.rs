@@ -28,8 +28,7 @@ use self::commands::{
 };
 use self::common::{Common, EXIT_FENCED, asks_for_json};
 use self::output::{describe_error, is_dumb_terminal, note, print_error};
-use crate::model::printable::steers;
-use crate::model::{Dataset, Id};
+use crate::model::{Dataset, Id, steers};
 use crate::serve::Limits;
 use crate::store::StoreError;
 use crate::store::file::notes::name_command;

@@ -7,10 +7,8 @@ use rust_xlsxwriter::{
     ColNum, DataValidation, ExcelDateTime, Format, FormatAlign, Note, RowNum, Workbook, Worksheet,
 };
 
-use crate::model::Number;
 use crate::model::field::FieldTable;
-use crate::model::time::parse_date;
-use crate::model::value::ValueKind;
+use crate::model::{Number, ValueKind, parse_date};
 
 /// The most UTF-16 units of a cell.
 const MAX_CELL_UNITS: usize = 32_767;
@@ -41,7 +39,7 @@ impl SheetColumn {
 }
 
 /// Writes a workbook.
-pub(in crate::cli) struct WorkbookWriter {
+pub struct WorkbookWriter {
     workbook: Workbook,
     date: Format,
     header: Format,
@@ -108,7 +106,7 @@ impl WorkbookWriter {
 }
 
 /// Fills one sheet.
-pub(in crate::cli) struct SheetWriter<'a> {
+pub struct SheetWriter<'a> {
     sheet: &'a mut Worksheet,
     columns: Vec<SheetColumn>,
     date: &'a Format,

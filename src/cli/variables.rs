@@ -9,10 +9,10 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, Command};
 
 use crate::cli::output::warn;
-use crate::model::fold::nearest;
+use crate::model::nearest;
 
 /// Lets commas separate the values in the variable of a list option. On the command line, the option is repeated.
-pub(in crate::cli) fn split_lists(program: Command, arguments: &[OsString]) -> Command {
+pub fn split_lists(program: Command, arguments: &[OsString]) -> Command {
     change_arguments(program, &|argument| {
         let option = format!("--{}", argument.get_long().unwrap_or_default());
         let is_given = arguments
@@ -27,7 +27,7 @@ pub(in crate::cli) fn split_lists(program: Command, arguments: &[OsString]) -> C
 }
 
 /// Names the variable that an error comes from: the one without which the error would be about another argument.
-pub(in crate::cli) fn name_variable(
+pub fn name_variable(
     mut error: clap::Error,
     program: &Command,
     arguments: &[OsString],
@@ -90,7 +90,7 @@ fn variables(command: &Command) -> BTreeSet<String> {
 }
 
 /// Warns of each variable that belongs to no option.
-pub(in crate::cli) fn warn_of_unknown_variables(program: &Command) {
+pub fn warn_of_unknown_variables(program: &Command) {
     unknown(program, std::env::vars_os().map(|(name, _)| name))
         .iter()
         .for_each(|warning| warn(warning));

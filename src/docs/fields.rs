@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::model::value::{JsonType, ValueKind};
-use crate::model::{DateStatus, Fields, Id, ReferenceKind};
+use crate::model::{DateStatus, Fields, Id, JsonType, ReferenceKind, ValueKind};
 
 /// The documentation of a field.
 #[derive(Clone, Debug)]

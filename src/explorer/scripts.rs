@@ -10,8 +10,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use crate::model::value::ValueKind;
-use crate::model::{Dataset, country};
+use crate::model::{Dataset, Joined, ValueKind, country};
 
 /// The scripts, in the order in which they are joined: a script imports only earlier ones. Those without a text are
 /// generated.
@@ -176,12 +175,12 @@ fn compact(script: &str) -> String {
 fn filters() -> String {
     let boxes = |dataset: Dataset| -> Vec<Value> {
         let table = dataset.table();
-        let searched: Vec<&str> = table
+        let searched = table
             .fields
             .iter()
             .filter_map(|field| field.uses.searched)
-            .collect();
-        let q = json!({"name": "q", "label": label(&searched.join(" or ")), "example": "oncol"});
+            .joined(" or ");
+        let q = json!({"name": "q", "label": label(&searched), "example": "oncol"});
         let filters = table.filters.iter().map(|filter| {
             let field = &table.fields[filter.field];
             let example = if field.kind == ValueKind::Date { "2026-01-01" } else { "" };
@@ -204,14 +203,11 @@ fn regions() -> String {
         let is_listed =
             |alias: &&str| alias.len() <= MAX_ALIAS && !country.to_lowercase().starts_with(*alias);
         let aliases = country::aliases(country).iter().copied().filter(is_listed);
-        std::iter::once(*country)
-            .chain(aliases)
-            .collect::<Vec<_>>()
-            .join(",")
+        std::iter::once(*country).chain(aliases).joined(",")
     };
     let regions = country::REGIONS.into_iter().map(|(region, countries)| {
-        let countries: Vec<String> = countries.iter().map(words).collect();
-        (region, countries.join("|"))
+        let countries = countries.iter().map(words).joined("|");
+        (region, countries)
     });
     format!("export const REGIONS = {};\n", regions.collect::<Value>())
 }

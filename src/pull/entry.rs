@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::body::too_long;
-use super::error::PullError;
+use super::error::{PullError, Result};
 use crate::model::Id;
 
 /// The largest id.
@@ -40,7 +40,7 @@ pub struct FeedPage {
 
 impl Entry {
     /// Parses a record or tombstone. Rejects JSON of several lines.
-    pub fn parse(json: &str) -> Result<Entry, PullError> {
+    pub fn parse(json: &str) -> Result<Entry> {
         #[derive(Deserialize)]
         struct EntryHead {
             id: i64,
@@ -75,7 +75,7 @@ impl Entry {
 
 impl FeedPage {
     /// Parses the body of a feed response. Rejects entries of more than `record_bytes`.
-    pub fn parse(body: &[u8], record_bytes: usize) -> Result<FeedPage, PullError> {
+    pub fn parse(body: &[u8], record_bytes: usize) -> Result<FeedPage> {
         #[derive(Deserialize)]
         struct Envelope<'a> {
             #[serde(borrow)]
@@ -113,7 +113,7 @@ impl FeedPage {
 }
 
 /// Returns the token if it is visible ASCII of a valid length.
-pub fn checked_token(token: String) -> Result<String, PullError> {
+pub fn checked_token(token: String) -> Result<String> {
     if (1..=MAX_TOKEN_BYTES).contains(&token.len())
         && token.bytes().all(|byte| byte.is_ascii_graphic())
     {
@@ -149,7 +149,7 @@ mod tests {
         assert!(page.has_more && page.token == "t");
     }
 
-    fn page_of(data: &str, token: &str) -> Result<FeedPage, PullError> {
+    fn page_of(data: &str, token: &str) -> Result<FeedPage> {
         let body = format!("{{\"data\":[{data}],\"has_more\":false,\"next_sync_token\":{token}}}");
         FeedPage::parse(body.as_bytes(), RECORD_BYTES)
     }

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::body::{ReadLimits, bounded, read_line};
 use super::entry::{Entry, checked_token};
-use super::error::PullError;
+use super::error::{PullError, Result};
 
 /// A digest of content. Equal content has equal digests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ pub struct Announced {
 
 impl Announced {
     /// Parses the headers; `None` if they are not those of an export.
-    pub fn read(headers: &HeaderMap) -> Result<Option<Announced>, PullError> {
+    pub fn read(headers: &HeaderMap) -> Result<Option<Announced>> {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let records = text("x-record-count").and_then(|count| count.parse().ok());
         let (Some(token), Some(records)) = (text("x-sync-token"), records) else {
@@ -110,7 +110,7 @@ impl<'a> Export<'a> {
         announced: Announced,
         bytes: impl Read + 'a,
         limits: &ReadLimits,
-    ) -> Result<Export<'a>, PullError> {
+    ) -> Result<Export<'a>> {
         const WHAT: &str = "the export";
         let records = announced.records;
         if records > limits.export_records {
@@ -154,7 +154,7 @@ impl fmt::Debug for Export<'_> {
 
 impl Export<'_> {
     /// The next record, in the order of ids; `None` at the end. Checks order, count and digest against the headers.
-    pub fn next_record(&mut self) -> Result<Option<Entry>, PullError> {
+    pub fn next_record(&mut self) -> Result<Option<Entry>> {
         let read = read_line(
             &mut self.lines,
             &mut self.line,

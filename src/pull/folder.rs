@@ -19,14 +19,13 @@ use sha2::{Digest as _, Sha256};
 use super::body::{ReadLimits, read_line};
 use super::columns::{Cell, cell_of, columns};
 use super::entry::{Entry, FeedPage};
-use super::error::PullError;
+use super::error::{PullError, Result};
 use super::export::{ContentDigest, Export, Hasher};
 use super::files::{lock, make_draft, make_folder, open_file};
 use super::server_url::ServerUrl;
 use super::target::{Changes, Events, Position, PullTarget, tombstone};
 use crate::disk::describe_at;
-use crate::model::time::{now, parse_time};
-use crate::model::{Dataset, Number, flat};
+use crate::model::{Dataset, Number, flat, now, parse_time};
 
 const STATE_FILE: &str = "medfeed-copy.json";
 
@@ -79,7 +78,7 @@ pub struct FolderCopy {
 impl FolderCopy {
     /// Opens the copy of a service's content, or creates one in a new or empty folder. With `reload`, everything is
     /// loaded again, and the copy may be that of another service.
-    pub fn open(folder: &Path, server: &ServerUrl, reload: bool) -> Result<FolderCopy, PullError> {
+    pub fn open(folder: &Path, server: &ServerUrl, reload: bool) -> Result<FolderCopy> {
         let fail = |error: io::Error| failure(folder, &error);
         let shown = folder.display();
         make_folder(folder).map_err(fail)?;
@@ -159,7 +158,7 @@ impl FolderCopy {
     }
 
     /// The records in a dataset's file; none if there is no file.
-    fn lines(&self, dataset: Dataset) -> Result<RecordLines, PullError> {
+    fn lines(&self, dataset: Dataset) -> Result<RecordLines> {
         let path = self.file(dataset, "jsonl");
         let reader = match open_file(&path) {
             Ok(file) => Some(BufReader::new(file)),
@@ -176,7 +175,7 @@ impl FolderCopy {
 
     /// The ids in a dataset's file, with the SHA-256 of their JSON. Skips unreadable lines, because other programs may
     /// have edited the file.
-    fn held(&self, dataset: Dataset) -> Result<BTreeMap<i64, [u8; 32]>, PullError> {
+    fn held(&self, dataset: Dataset) -> Result<BTreeMap<i64, [u8; 32]>> {
         let mut lines = self.lines(dataset)?;
         let mut held = BTreeMap::new();
         loop {
@@ -199,7 +198,7 @@ impl FolderCopy {
         page: &FeedPage,
         old: &mut RecordLines,
         events: &dyn Events,
-    ) -> Result<(), PullError> {
+    ) -> Result<()> {
         // The last entry of a record wins.
         let mut changes: BTreeMap<i64, &Entry> =
             page.entries.iter().map(|entry| (entry.id, entry)).collect();
@@ -245,8 +244,8 @@ impl FolderCopy {
         dataset: Dataset,
         token: &str,
         verified_at: Option<String>,
-        next: &mut dyn FnMut() -> Result<Option<Entry>, PullError>,
-    ) -> Result<(), PullError> {
+        next: &mut dyn FnMut() -> Result<Option<Entry>>,
+    ) -> Result<()> {
         let folder = self.folder.clone();
         let fail = |error: io::Error| failure(&folder, &error);
         let jsonl = self.file(dataset, "jsonl");
@@ -321,7 +320,7 @@ impl FolderCopy {
 }
 
 impl PullTarget for FolderCopy {
-    fn position(&mut self, dataset: Dataset) -> Result<Option<Position>, PullError> {
+    fn position(&mut self, dataset: Dataset) -> Result<Option<Position>> {
         let state = self
             .state
             .datasets
@@ -343,7 +342,7 @@ impl PullTarget for FolderCopy {
         }))
     }
 
-    fn records(&mut self, dataset: Dataset) -> Result<Option<u64>, PullError> {
+    fn records(&mut self, dataset: Dataset) -> Result<Option<u64>> {
         Ok(self
             .state
             .datasets
@@ -351,12 +350,7 @@ impl PullTarget for FolderCopy {
             .map(|state| state.records))
     }
 
-    fn apply(
-        &mut self,
-        dataset: Dataset,
-        page: &FeedPage,
-        events: &dyn Events,
-    ) -> Result<(), PullError> {
+    fn apply(&mut self, dataset: Dataset, page: &FeedPage, events: &dyn Events) -> Result<()> {
         let is_same = self
             .state
             .datasets
@@ -378,7 +372,7 @@ impl PullTarget for FolderCopy {
         dataset: Dataset,
         export: &mut Export<'_>,
         events: &dyn Events,
-    ) -> Result<(), PullError> {
+    ) -> Result<()> {
         let mut held = if events.takes_changes() {
             self.held(dataset)?
         } else {
@@ -409,7 +403,7 @@ impl PullTarget for FolderCopy {
         })
     }
 
-    fn clear(&mut self, dataset: Dataset, events: &dyn Events) -> Result<u64, PullError> {
+    fn clear(&mut self, dataset: Dataset, events: &dyn Events) -> Result<u64> {
         let held = self.held(dataset)?;
         held.keys()
             .try_for_each(|id| events.change(dataset, &tombstone(*id)))?;
@@ -423,7 +417,7 @@ impl PullTarget for FolderCopy {
             .map(|()| held.len() as u64)
     }
 
-    fn digest(&mut self, dataset: Dataset) -> Result<ContentDigest, PullError> {
+    fn digest(&mut self, dataset: Dataset) -> Result<ContentDigest> {
         let path = self.file(dataset, "jsonl");
         let digest = match open_file(&path) {
             // A removed file has no records. So a comparison finds the difference, and loads the export.
@@ -435,14 +429,14 @@ impl PullTarget for FolderCopy {
         digest.map_err(|error| failure(&path, &error))
     }
 
-    fn find_fault(&mut self, dataset: Dataset) -> Result<Option<String>, PullError> {
+    fn find_fault(&mut self, dataset: Dataset) -> Result<Option<String>> {
         let fits = self
             .fits(dataset)
             .map_err(|error| failure(&self.folder, &error))?;
         Ok((!fits).then(|| "a file does not match the state file".to_owned()))
     }
 
-    fn set_verified(&mut self, dataset: Dataset) -> Result<(), PullError> {
+    fn set_verified(&mut self, dataset: Dataset) -> Result<()> {
         self.state.server.clone_from(&self.server);
         if let Some(state) = self.state.datasets.get_mut(dataset.as_str()) {
             state.verified_at = Some(now().to_string());
@@ -450,7 +444,7 @@ impl PullTarget for FolderCopy {
         self.save().map_err(|error| failure(&self.folder, &error))
     }
 
-    fn check_location(&self) -> Result<(), PullError> {
+    fn check_location(&self) -> Result<()> {
         let identity = |found: fs::Metadata| (found.dev(), found.ino());
         let lock = fs::metadata(self.folder.join(LOCK_FILE)).map(identity);
         if lock.is_ok_and(|lock| {
@@ -477,7 +471,7 @@ fn is_foreign(entry: io::Result<fs::DirEntry>) -> bool {
     })
 }
 
-fn read_state(folder: &Path, json: &[u8]) -> Result<CopyState, PullError> {
+fn read_state(folder: &Path, json: &[u8]) -> Result<CopyState> {
     let path = folder.join(STATE_FILE);
     let state: Value = serde_json::from_slice(json).unwrap_or_default();
     match state["format"].as_u64() {
@@ -626,7 +620,7 @@ struct RecordLines {
 }
 
 impl RecordLines {
-    fn next(&mut self) -> Result<Option<Entry>, PullError> {
+    fn next(&mut self) -> Result<Option<Entry>> {
         let Some(reader) = &mut self.reader else {
             return Ok(None);
         };

@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::catch_up::{Done, Pull, Verdict};
 use super::client::LONGEST_WAIT_S;
-use super::error::PullError;
-use crate::model::Dataset;
-use crate::model::time::now;
+use super::error::{PullError, Result};
+use crate::model::{Dataset, now};
 
 /// The most attempts of a single round that make no progress.
 const MAX_ATTEMPTS: u32 = 5;
@@ -94,7 +93,7 @@ impl Pull<'_> {
     /// Brings all datasets up to date, with a few retries. Skips a dataset that the license does not have. That is an
     /// error if the user named the dataset, the license has none of the datasets, or the copy held it: then its records
     /// are removed. Such an error, and the first failure of a request, come after all other datasets are done.
-    pub fn once(&mut self, plan: &Plan, report: &mut dyn FnMut(Report)) -> Result<(), PullError> {
+    pub fn once(&mut self, plan: &Plan, report: &mut dyn FnMut(Report)) -> Result<()> {
         let mut missing = Vec::new();
         let mut lost = None;
         let mut failed = None;
@@ -131,7 +130,7 @@ impl Pull<'_> {
         plan: &Plan,
         every: Duration,
         report: &mut dyn FnMut(Report),
-    ) -> Result<std::convert::Infallible, PullError> {
+    ) -> Result<std::convert::Infallible> {
         let mut to_verify: BTreeSet<Dataset> = plan
             .datasets
             .iter()
@@ -235,7 +234,7 @@ impl Pull<'_> {
         verifies: bool,
         wait_s: u64,
         done: &mut Done,
-    ) -> Result<Report, PullError> {
+    ) -> Result<Report> {
         self.follow_move()?;
         for _ in 0..2 {
             match self.update(dataset, verifies, wait_s, done) {
@@ -256,7 +255,7 @@ impl Pull<'_> {
         verifies: bool,
         wait_s: u64,
         done: &mut Done,
-    ) -> Result<Report, PullError> {
+    ) -> Result<Report> {
         let verdict = if verifies {
             Some(self.verify(dataset, done)?)
         } else {
@@ -276,7 +275,7 @@ impl Pull<'_> {
     }
 
     /// Whether a day has passed since the copy was compared with the service.
-    fn is_due(&mut self, dataset: Dataset) -> Result<bool, PullError> {
+    fn is_due(&mut self, dataset: Dataset) -> Result<bool> {
         let held = self.copy.position(dataset)?;
         // The clock may have been ahead at the last comparison.
         let age_s = held.map(|held| now().unix_s().saturating_sub(held.verified_at));
@@ -285,12 +284,7 @@ impl Pull<'_> {
 
     /// Brings a dataset up to date. Gives up after `attempts` consecutive failures without progress. Does not wait for
     /// disk space; following does.
-    fn retry(
-        &mut self,
-        dataset: Dataset,
-        verifies: bool,
-        attempts: u32,
-    ) -> Result<Report, PullError> {
+    fn retry(&mut self, dataset: Dataset, verifies: bool, attempts: u32) -> Result<Report> {
         let mut done = Done::default();
         let mut failures = 0;
         loop {

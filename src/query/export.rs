@@ -2,10 +2,9 @@
 
 use bytes::Bytes;
 
-use crate::model::value::LinkTexts;
 use crate::model::{
-    ConferenceFields, Curated, Dataset, ExportFormat, Filter, JournalFields, RecordFields,
-    Timestamp, flat,
+    ConferenceFields, Curated, Dataset, ExportFormat, Filter, JournalFields, LinkTexts,
+    RecordFields, Timestamp, flat,
 };
 use crate::query::segments::{
     ContentHasher, GzipMember, SegmentCache, SegmentFormat, in_memory, segment_ranges,

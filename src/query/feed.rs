@@ -3,7 +3,7 @@
 use crate::model::json::{push_display, push_json};
 use crate::model::{Id, Timestamp};
 use crate::query::page::JsonPage;
-use crate::store::format::rows::hash;
+use crate::store::hash;
 use crate::store::{CommitPoint, StoreError};
 use crate::token::SyncToken;
 use crate::view::View;

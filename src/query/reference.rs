@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::fold::fold;
 use crate::model::json::{push_display, push_json};
-use crate::model::reference::{ReferenceFields, Referenced};
-use crate::model::{Fields, Id, OrganizationFields, TagFields};
+use crate::model::{Fields, Id, OrganizationFields, ReferenceFields, Referenced, TagFields, fold};
 use crate::store::StoreError;
 use crate::view::View;
 

@@ -26,7 +26,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::model::FeedId;
 use crate::store::StoreError;
-use crate::store::format::rows::{ShortHash, hash};
+use crate::store::{ShortHash, hash};
 
 /// A segment ends after a record whose first hash byte is a multiple of this.
 const END_ONE_IN: u8 = 64;

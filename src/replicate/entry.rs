@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::frame::{self, Hash, MalformedObject, PAYLOAD_BYTES};
-use crate::model::time::now;
-use crate::model::{CommitInfo, DatabaseId, Head, RowDigest, Timestamp};
+use crate::model::{CommitInfo, DatabaseId, Head, RowDigest, Timestamp, now};
 use crate::store::replication::SCHEMA;
 
 const FORMAT: &str = "medfeed log 2";

@@ -8,7 +8,7 @@ use std::backtrace::Backtrace;
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook};
 
-use crate::store::StoreError;
+use crate::store::{Result, StoreError};
 
 thread_local! {
     static CAUGHT: Cell<u64> = const { Cell::new(0) };
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn a_panic_of_the_engine_returns_damage() {
         let before = caught_count();
-        let read: Result<(), StoreError> = guard(|| panic!("a page of {} bytes", 7));
+        let read: Result<()> = guard(|| panic!("a page of {} bytes", 7));
         let message = read.unwrap_err().to_string();
         assert!(
             message.contains("the engine stopped: a page of 7 bytes"),

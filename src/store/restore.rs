@@ -11,9 +11,7 @@ use std::time::Duration;
 use redb::{ReadTransaction, ReadableTable};
 use serde::Serialize;
 
-use crate::model::time::now;
-use crate::model::{DatabaseId, Dataset, Head, KeyHash, KeyRecord, License, Timestamp};
-use crate::store::StoreError;
+use crate::model::{DatabaseId, Dataset, Head, KeyHash, KeyRecord, License, Timestamp, now};
 use crate::store::file::draft::Draft;
 use crate::store::file::metadata::{FileIdentity, refuse_other_names, resolve};
 use crate::store::file::notes::PublishedNote;
@@ -30,6 +28,7 @@ use crate::store::read::history::RESTORED;
 use crate::store::read::snapshot::Snapshot;
 use crate::store::upgrade::upgrade_rows;
 use crate::store::write_tx::WriteTx;
+use crate::store::{Result, StoreError};
 
 /// The differences between the replaced database and the backup.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -96,7 +95,7 @@ impl Restoration {
         backup: &Path,
         wait: Duration,
         note: Option<String>,
-    ) -> Result<Restoration, StoreError> {
+    ) -> Result<Restoration> {
         let target = &resolve(target);
         if FileIdentity::of_path(backup)
             .map_err(StoreError::io(backup))?
@@ -174,7 +173,7 @@ impl Restoration {
         backup: Option<DatabaseId>,
         wait: Duration,
         differences: &mut RestoreDifferences,
-    ) -> Result<(Option<LockedFile>, CarriedOver), StoreError> {
+    ) -> Result<(Option<LockedFile>, CarriedOver)> {
         let options = OpenOptions {
             wait,
             older: true,
@@ -222,7 +221,7 @@ impl Restoration {
 
     /// Replaces the database. After an error, it is unchanged. A file that has come to this name since was not
     /// compared, so it is not replaced.
-    pub fn finish(self) -> Result<(), StoreError> {
+    pub fn finish(self) -> Result<()> {
         let Restoration {
             new,
             replaced,
@@ -268,7 +267,7 @@ fn reason_of(error: StoreError) -> String {
 fn read_kept(
     transaction: &ReadTransaction,
     differences: &mut RestoreDifferences,
-) -> Result<Option<CarriedOver>, StoreError> {
+) -> Result<Option<CarriedOver>> {
     let snapshot = Snapshot::open(transaction)?;
     let commit = snapshot.commit();
     differences.replaced_from = (commit.seq > 0).then(|| commit.time.to_string());
@@ -317,7 +316,7 @@ fn compare(
     commit: CommitPoint,
     kept: &CarriedOver,
     differences: &mut RestoreDifferences,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let snapshot = Snapshot::open(transaction)?;
     let at = now();
     differences.restored_to = (commit.seq > 0).then(|| commit.time.to_string());
@@ -389,7 +388,7 @@ fn compare(
 }
 
 /// Gives all commits new lineages, so that the sync tokens of the replaced history get 410.
-fn renew_lineages(tx: &WriteTx) -> Result<(), StoreError> {
+fn renew_lineages(tx: &WriteTx) -> Result<()> {
     let mut commits = tx.open(tables::COMMITS)?;
     let mut renewed: Vec<(u64, StoredCommit)> = Vec::new();
     for entry in commits.iter()? {
@@ -406,7 +405,7 @@ fn renew_lineages(tx: &WriteTx) -> Result<(), StoreError> {
 
 /// Keys that are revoked in either database stay revoked, also after a later restore of a backup that has them. The
 /// replaced secret is kept, so that its tokens get 410.
-fn keep_revocations(tx: &WriteTx, kept: &CarriedOver) -> Result<(), StoreError> {
+fn keep_revocations(tx: &WriteTx, kept: &CarriedOver) -> Result<()> {
     if let Some(secret) = &kept.secret {
         tx.open(tables::META)?.insert(
             tables::META_SECRET,

@@ -19,14 +19,16 @@ use crate::cli::output::at;
 use crate::cli::sheets::WorkbookWriter;
 use crate::import::read::source::WORKBOOK_STEM;
 use crate::import::{FileFormat, RowKind, Source};
-use crate::model::reference::{ReferenceFields, Referenced};
-use crate::model::{ConferenceFields, Id, JournalFields, RecordFields, References, flat, json};
+use crate::model::{
+    ConferenceFields, Id, JournalFields, RecordFields, ReferenceFields, Referenced, References,
+    flat, json,
+};
 use crate::store::Snapshot;
 use crate::store::file::draft::{self, Draft};
 
 /// Arguments of `medfeed export`.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct ExportArgs {
+pub struct ExportArgs {
     /// The folder for the four files, or for the workbook medfeed.xlsx; it is created. Or the name of a workbook,
     /// ending .xlsx. The files get the permissions of the database file
     #[arg(value_name = "FOLDER_OR_FILE", value_parser = path_parser())]
@@ -43,7 +45,7 @@ type WrittenFile = (PathBuf, u64);
 /// Passes the rows of a kind to a sink, and returns their number.
 type PushRows<'a> = dyn Fn(&mut RowSink<'_>) -> anyhow::Result<u64> + 'a;
 
-pub(in crate::cli) fn run(common: &Common, args: ExportArgs) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, args: ExportArgs) -> anyhow::Result<ExitCode> {
     let reader = common.open_reader()?;
     let snapshot = reader.newest();
     let permissions = FilePermissions::of(&common.db).map_err(at(&common.db))?;

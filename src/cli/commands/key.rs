@@ -12,18 +12,16 @@ use crate::cli::arguments::{parse_duration, parse_end, parse_plain_text};
 use crate::cli::commands::license::find_license;
 use crate::cli::common::{AccessChange, Common};
 use crate::cli::output::{note, table};
-use crate::model::fold::nearest;
-use crate::model::key::{KeyStatus, parse_network};
-use crate::model::printable::Printable;
-use crate::model::time::now;
-use crate::model::{ApiKey, Dataset, KeyRecord, Timestamp};
+use crate::model::{
+    ApiKey, Dataset, KeyRecord, KeyStatus, Printable, Timestamp, nearest, now, parse_network,
+};
 use crate::serve::operators::usage::{FeedSeen, KeyUse, Refusal, read_all};
 use crate::store::write::licensing::KeySettings;
 use crate::store::{Edit, StoreError};
 
 /// The subcommands of `medfeed key`.
 #[derive(Debug, Subcommand)]
-pub(in crate::cli) enum KeyCommand {
+pub enum KeyCommand {
     /// Create a key for a license; it is shown once
     Create(CreateArgs),
     /// List all keys with their status and last use
@@ -44,7 +42,7 @@ pub(in crate::cli) enum KeyCommand {
 }
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct CreateArgs {
+pub struct CreateArgs {
     /// The license that the key gives access to
     #[arg(long, value_name = "NAME")]
     license: String,
@@ -112,7 +110,7 @@ fn usage(used: &KeyUse, lag_s: impl Fn(Dataset, &FeedSeen) -> Option<u64>) -> (V
     (json, text)
 }
 
-pub(in crate::cli) fn run(common: &Common, command: KeyCommand) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, command: KeyCommand) -> anyhow::Result<ExitCode> {
     if !matches!(command, KeyCommand::List) {
         common.confirm_clock()?;
     }

@@ -12,17 +12,17 @@ use crate::cli::arguments::{parse_note, parse_plain_text, parse_text, parse_year
 use crate::cli::common::{AccessChange, Common};
 use crate::cli::output::{confirm, counted, table};
 use crate::model::country::same_country;
-use crate::model::fold::nearest;
-use crate::model::license::{Rule, RuleSet};
-use crate::model::message::first_of;
-use crate::model::printable::Printable;
-use crate::model::{ConferenceFields, Dataset, Id, JournalFields, License, RecordFields, Scope};
+use crate::model::license::RuleSet;
+use crate::model::{
+    ConferenceFields, Dataset, Id, Joined, License, Printable, RecordFields, Rule, Scope, first_of,
+    nearest, with_fields,
+};
 use crate::store::write::licensing::LicenseChange;
 use crate::store::{Snapshot, StoreError};
 
 /// The subcommands of `medfeed license`.
 #[derive(Debug, Subcommand)]
-pub(in crate::cli) enum LicenseCommand {
+pub enum LicenseCommand {
     /// Create a license, or replace its whole scope
     Set(SetArgs),
     /// List all licenses
@@ -49,7 +49,7 @@ pub(in crate::cli) enum LicenseCommand {
 }
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct SetArgs {
+pub struct SetArgs {
     /// The name of the license
     #[arg(value_parser = parse_text)]
     name: String,
@@ -102,7 +102,7 @@ fn license_json(license: &License) -> Value {
     json
 }
 
-pub(in crate::cli) fn run(common: &Common, command: LicenseCommand) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, command: LicenseCommand) -> anyhow::Result<ExitCode> {
     match command {
         LicenseCommand::Set(args) => {
             common.require_db(args.create, args.dry_run)?;
@@ -128,10 +128,6 @@ pub(in crate::cli) fn run(common: &Common, command: LicenseCommand) -> anyhow::R
     }
 }
 
-fn joined<T: ToString>(set: &BTreeSet<T>) -> String {
-    set.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
-}
-
 /// The parts of a scope as text; `None` if a part restricts nothing.
 fn sets(scope: &Scope) -> [(String, Option<String>); 4] {
     let [areas, countries, years] = Rule::ALL.map(|rule| {
@@ -142,7 +138,10 @@ fn sets(scope: &Scope) -> [(String, Option<String>); 4] {
         (rule.to_string(), words)
     });
     [
-        ("datasets".to_owned(), Some(joined(&scope.datasets))),
+        (
+            "datasets".to_owned(),
+            Some(scope.datasets.iter().joined(", ")),
+        ),
         areas,
         countries,
         years,
@@ -165,7 +164,7 @@ fn in_ranges(years: &BTreeSet<u16>) -> String {
             format!("{first}..{last}")
         }
     });
-    texts.collect::<Vec<_>>().join(", ")
+    texts.joined(", ")
 }
 
 fn given<T: Ord>(values: Vec<T>) -> Option<BTreeSet<T>> {
@@ -234,7 +233,7 @@ fn scope_in_words(scope: &Scope) -> String {
     let sets = sets(scope)
         .into_iter()
         .filter_map(|(name, set)| Some(format!("{name} {}", set?)));
-    sets.collect::<Vec<_>>().join("; ")
+    sets.joined("; ")
 }
 
 /// Refuses to drop a restriction without `--widen`, since it was probably forgotten on the command line.
@@ -338,10 +337,7 @@ fn list(common: &Common) -> anyhow::Result<ExitCode> {
 }
 
 /// Finds a license by its name. The error suggests a similar name.
-pub(in crate::cli) fn find_license<'s>(
-    snapshot: &'s Snapshot,
-    name: &str,
-) -> anyhow::Result<&'s License> {
+pub fn find_license<'s>(snapshot: &'s Snapshot, name: &str) -> anyhow::Result<&'s License> {
     if let Some(license) = snapshot.find_license_named(name) {
         return Ok(license);
     }
@@ -394,10 +390,7 @@ fn explain(common: &Common, name: &str, dataset: Dataset, id: Id) -> anyhow::Res
     let reader = common.open_reader()?;
     let snapshot = reader.newest();
     let scope = &find_license(snapshot, name)?.scope;
-    let (exists, reasons) = match dataset {
-        Dataset::Conferences => reasons::<ConferenceFields>(snapshot, id, scope)?,
-        Dataset::Journals => reasons::<JournalFields>(snapshot, id, scope)?,
-    };
+    let (exists, reasons) = with_fields!(dataset, F => reasons::<F>(snapshot, id, scope)?);
     let visible = reasons.is_empty();
     let shown = Printable(name);
     let mut text = if visible {
@@ -441,7 +434,7 @@ fn missing_dataset<F: RecordFields>(scope: &Scope) -> Option<String> {
 }
 
 /// Why a license does not show a record; nothing if it does.
-pub(in crate::cli) fn why_hidden<F: RecordFields>(scope: &Scope, fields: &F) -> Vec<String> {
+pub fn why_hidden<F: RecordFields>(scope: &Scope, fields: &F) -> Vec<String> {
     let mut reasons: Vec<String> = missing_dataset::<F>(scope).into_iter().collect();
     reasons.extend(
         fields

@@ -71,7 +71,7 @@ const ENVIRONMENT: [(&str, &str); 2] = [
     ),
 ];
 
-pub(in crate::cli) fn completions(shell: Shell, mut program: Command) -> anyhow::Result<ExitCode> {
+pub fn completions(shell: Shell, mut program: Command) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut program, "medfeed", &mut script);
     print_file(&script)?;
@@ -79,10 +79,7 @@ pub(in crate::cli) fn completions(shell: Shell, mut program: Command) -> anyhow:
 }
 
 /// Prints the manual pages, or writes them into a folder.
-pub(in crate::cli) fn pages(
-    folder: Option<PathBuf>,
-    mut program: Command,
-) -> anyhow::Result<ExitCode> {
+pub fn pages(folder: Option<PathBuf>, mut program: Command) -> anyhow::Result<ExitCode> {
     program.build();
     let mut pages = Vec::new();
     collect(&program, "", &mut pages)?;

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::bucket::BucketUrl;
 use crate::cli::common::{Common, open_log, warn_of_pause};
 use crate::cli::output::confirm;
-use crate::model::printable::ShellWord;
+use crate::model::ShellWord;
 use crate::replicate::publisher::lock::{PublisherLock, publisher_name};
 use crate::replicate::publisher::{PublishSettings, Publisher};
 use crate::replicate::replica::promote::Promoted;
@@ -22,7 +22,7 @@ use crate::store::replication::ReplicaWriter;
 
 /// Arguments of `medfeed promote`.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct PromoteArgs {
+pub struct PromoteArgs {
     /// The bucket that the replica follows
     url: BucketUrl,
     /// The file with the seal key, which encrypts the bucket
@@ -34,7 +34,7 @@ pub(in crate::cli) struct PromoteArgs {
     start_over: bool,
 }
 
-pub(in crate::cli) fn run(common: &Common, args: &PromoteArgs) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, args: &PromoteArgs) -> anyhow::Result<ExitCode> {
     // Only a file that has followed the bucket can take over, so nothing is loaded.
     let since = open_replica(common, &args.url)?.head()?.seq;
     let db = common.db.display();

@@ -17,7 +17,7 @@ use crate::cli::arguments::{parse_duration, parse_interval, parse_switch};
 use crate::cli::commands::serve::{AdminArgs, LogArgs, NO_RUNTIME};
 use crate::cli::common::{Common, NOT_PUBLISHED, open_log};
 use crate::cli::output::{counted, describe_error, print_error, print_line};
-use crate::model::printable::Printable;
+use crate::model::Printable;
 use crate::replicate::entry::EntryHeader;
 use crate::replicate::publisher::lock::user_part;
 use crate::replicate::publisher::progress::{PublisherProgress, PublisherStatus};
@@ -33,7 +33,7 @@ const FENCED_GRACE: Duration = Duration::from_secs(120);
 
 /// Arguments of `medfeed publish`.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct PublishArgs {
+pub struct PublishArgs {
     /// The bucket: s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or file:///FOLDER. Credentials and
     /// endpoints come from the environment (AWS_*, GOOGLE_*, AZURE_*), else from the machine's role
     #[arg(value_name = "URL", env = "MEDFEED_PUBLISH_URL")]
@@ -76,7 +76,7 @@ pub(in crate::cli) struct PublishArgs {
     log: LogArgs,
 }
 
-pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, args: PublishArgs) -> anyhow::Result<ExitCode> {
     let log = open_log(&args.bucket, args.seal_key.as_deref())?;
     if args.status {
         return match PublicationStatus::read(&common.db, &log) {

@@ -13,13 +13,12 @@ use crate::cli::common::Common;
 use crate::cli::output::{at, counted, list_findings};
 use crate::cli::sheets::WorkbookWriter;
 use crate::import::{self, FileFormat, MergeOptions, Refusal, RowKind, Source, SourceOptions};
-use crate::model::flat;
-use crate::model::printable::Printable;
+use crate::model::{Joined, Printable, flat};
 use crate::store::Writer;
 
 /// Arguments of `medfeed template`.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct TemplateArgs {
+pub struct TemplateArgs {
     /// The kind of the rows: conferences, journals, organizations or tags. Or the name of a workbook to write, ending
     /// .xlsx, with a sheet for each kind
     #[arg(value_name = "KIND_OR_FILE")]
@@ -37,7 +36,7 @@ pub(in crate::cli) struct TemplateArgs {
     sheet: Option<String>,
 }
 
-pub(in crate::cli) fn run(common: &Common, args: &TemplateArgs) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, args: &TemplateArgs) -> anyhow::Result<ExitCode> {
     let given = args.what.to_string_lossy();
     let kind: Option<RowKind> = given.parse().ok();
     let is_workbook = args
@@ -130,13 +129,13 @@ fn run_recipe(recipe: &str, sources: &[Source]) -> anyhow::Result<Vec<String>> {
     let mut lines = Vec::new();
     for of_kind in rows.filled_fields() {
         let filled = of_kind.fields.iter().filter(|(_, count)| *count > 0);
-        let filled: Vec<String> = filled
+        let filled = filled
             .map(|(field, count)| format!("{field} {count}"))
-            .collect();
+            .joined(", ");
         lines.push(format!(
             "The whole file has {}. Filled: {}.",
             counted(of_kind.rows, "row"),
-            filled.join(", ")
+            filled
         ));
     }
     let empty = Writer::of_copy(Path::new(""))?;

@@ -11,7 +11,7 @@ use rusqlite::{Connection, Error, ErrorCode, OpenFlags, params_from_iter};
 
 use crate::disk::{describe, describe_at};
 use crate::pull::columns::Cell;
-use crate::pull::error::PullError;
+use crate::pull::error::{PullError, Result};
 use crate::pull::files::open_file;
 use crate::pull::sql::database::Database;
 use crate::pull::sql::schema::FORMAT;
@@ -44,10 +44,7 @@ pub struct SqliteFile {
 
 impl SqliteFile {
     /// Runs `work` on the connection.
-    pub fn run<T>(
-        &self,
-        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, PullError> {
+    pub fn run<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
         work(&self.connection).map_err(|error| failure(&self.path, &error))
     }
 }
@@ -192,7 +189,7 @@ impl Statements {
 }
 
 /// The device and inode of a path.
-pub fn identity(path: &Path) -> Result<(u64, u64), PullError> {
+pub fn identity(path: &Path) -> Result<(u64, u64)> {
     let found = fs::metadata(path).map_err(|error| {
         PullError::Unusable(format!(
             "{}: the copy has gone ({}); run again to make a new one",
@@ -210,7 +207,7 @@ pub fn is_sqlite(file: &mut File) -> bool {
 }
 
 /// Whether there is a copy at a path. Fails if there is another file. Changes nothing.
-pub fn has_copy(path: &Path) -> Result<bool, PullError> {
+pub fn has_copy(path: &Path) -> Result<bool> {
     match fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let folder = path

@@ -35,7 +35,7 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-pub use publish_error::PublishError;
+pub use publish_error::{PublishError, Result};
 
 use self::end::NewestState;
 use self::heartbeat_times::HeartbeatTimes;
@@ -117,7 +117,7 @@ impl Publisher {
     ///
     /// # Errors
     /// [`PublishError`]. After any of them, a new start continues at the end of the log.
-    pub fn run(&mut self, on_caught_up: impl FnOnce()) -> Result<PublisherProgress, PublishError> {
+    pub fn run(&mut self, on_caught_up: impl FnOnce()) -> Result<PublisherProgress> {
         let mut on_caught_up = Some(on_caught_up);
         loop {
             let is_done = match self.round() {
@@ -144,7 +144,7 @@ impl Publisher {
     }
 
     /// Polls once; returns whether nothing is pending.
-    fn round(&mut self) -> Result<bool, PublishError> {
+    fn round(&mut self) -> Result<bool> {
         let is_done = self.publish_next()?;
         self.local.passed();
         self.heartbeat_if_due()?;

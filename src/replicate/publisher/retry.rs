@@ -16,7 +16,7 @@ const BACKOFF: Backoff = Backoff {
 };
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum CreateOutcome {
+pub enum CreateOutcome {
     /// The object holds our bytes.
     Ours,
     /// The name is taken; these are the bytes of the object.
@@ -25,7 +25,7 @@ pub(super) enum CreateOutcome {
 
 /// The retry policy for bucket requests. Each thread has its own.
 #[derive(Debug)]
-pub(super) struct Retry {
+pub struct Retry {
     /// The time of the last attempt; `None` for no limit.
     pub until: Option<Instant>,
     /// Whether refused requests are retried too. A running publisher does so: once the bucket is repaired, it continues

@@ -28,7 +28,7 @@ use super::fence::describe_takeover;
 use super::heartbeat_times::HeartbeatTimes;
 use super::lock::PublisherLock;
 use super::progress::{FailureReporter, PublisherStatus};
-use super::publish_error::PublishError;
+use super::publish_error::{PublishError, Result};
 use super::retry::Retry;
 use super::{ONCE_TIMEOUT, POLL_EVERY, PublishSettings, Publisher};
 use crate::bucket::Bucket;
@@ -57,7 +57,7 @@ impl Publisher {
         bucket: Arc<Bucket>,
         settings: PublishSettings,
         status: Arc<PublisherStatus>,
-    ) -> Result<Publisher, PublishError> {
+    ) -> Result<Publisher> {
         let reader = Reader::open(path)?;
         reader.refuse_replica()?;
         let lock = PublisherLock::take(path)?;
@@ -128,7 +128,7 @@ impl Publisher {
         found: Option<FoundLog>,
         note: Option<PublishedNote>,
         alive: Option<Heartbeat>,
-    ) -> Result<(), PublishError> {
+    ) -> Result<()> {
         let view = self.reader.origin()?;
         let url = self.log.bucket().url().to_string();
         if let Some(other) = note.as_ref().filter(|note| note.id != self.id) {
@@ -222,7 +222,7 @@ impl Publisher {
         found: Option<&FoundLog>,
         note: Option<&PublishedNote>,
         alive: Option<&Heartbeat>,
-    ) -> Result<Action, PublishError> {
+    ) -> Result<Action> {
         let end = found
             .map(|found| self.compare(view, &found.header, found.hash))
             .transpose()?;
@@ -259,7 +259,7 @@ impl Publisher {
         refusal: Refusal,
         view: &OriginView,
         found: Option<&FoundLog>,
-    ) -> Result<PublishError, PublishError> {
+    ) -> Result<PublishError> {
         let path = self.path.clone();
         let url = self.log.bucket().url().to_string();
         Ok(match (refusal, found.map(|found| &found.header)) {
@@ -303,7 +303,7 @@ impl Publisher {
         known: u64,
         note: Option<&PublishedNote>,
         alive: Option<&Heartbeat>,
-    ) -> Result<(), PublishError> {
+    ) -> Result<()> {
         // Start after every known slot: replicas follow from there, and no known object is overwritten.
         let entry = self
             .retry
@@ -343,7 +343,7 @@ impl Publisher {
     }
 
     /// Returns the last commit after slot `slot`, if its entry or its manifest can be read.
-    fn read_last(&mut self, slot: u64) -> Result<Option<Head>, PublishError> {
+    fn read_last(&mut self, slot: u64) -> Result<Option<Head>> {
         let entry = self.retry.read(|| self.log.entry(slot));
         let manifest = self.retry.read(|| self.log.manifest(slot));
         let last = match (entry, manifest) {
@@ -361,7 +361,7 @@ impl Publisher {
     }
 
     /// Skips the seqs of dropped commits, so that their tokens stay invalid and the seqs of replicas never decrease.
-    fn skip_abandoned_seqs(&mut self) -> Result<(), PublishError> {
+    fn skip_abandoned_seqs(&mut self) -> Result<()> {
         let Some(end) = self.known.end.filter(|_| self.settings.start_over) else {
             return Ok(());
         };
@@ -378,7 +378,7 @@ impl Publisher {
     }
 
     /// Marks the database as published. This takes the lock for writing, unless it is marked already.
-    pub(super) fn mark_published(&mut self) -> Result<(), PublishError> {
+    pub(super) fn mark_published(&mut self) -> Result<()> {
         loop {
             self.reader.refresh()?;
             if let Some(id) = self.reader.origin()?.published_id()? {
@@ -399,11 +399,7 @@ impl Publisher {
     }
 }
 
-fn check_id(
-    bucket: &Bucket,
-    found: &FoundLog,
-    own: Option<DatabaseId>,
-) -> Result<(), PublishError> {
+fn check_id(bucket: &Bucket, found: &FoundLog, own: Option<DatabaseId>) -> Result<()> {
     if own == Some(found.header.id) {
         Ok(())
     } else {

@@ -19,12 +19,11 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use crate::bucket::{Bucket, ListedObject};
-use crate::model::Timestamp;
-use crate::model::time::now;
+use crate::model::{Timestamp, now};
 use crate::replicate::layout;
 use crate::replicate::publisher::Publisher;
 use crate::replicate::publisher::end::NewestState;
-use crate::replicate::publisher::publish_error::PublishError;
+use crate::replicate::publisher::publish_error::Result;
 use crate::replicate::publisher::retry::{CreateOutcome, Retry};
 use crate::replicate::replica::{LogReader, ReplicaError};
 use crate::replicate::state::{Manifest, PartRef, encode_part};
@@ -38,17 +37,14 @@ const AT_ONCE: usize = 4;
 
 impl Publisher {
     /// Writes the newest commit as a whole state, whatever the end of the log is.
-    pub(in crate::replicate::publisher) fn replace_by_state(&mut self) -> Result<(), PublishError> {
+    pub(in crate::replicate::publisher) fn replace_by_state(&mut self) -> Result<()> {
         // The database may have been replaced by a file that is not marked as published.
         self.mark_published()?;
         self.put_state(self.reader.origin()?)
     }
 
     /// Writes a state as the next entry, then deletes old objects. Commits wait meanwhile.
-    pub(in crate::replicate::publisher) fn put_state(
-        &mut self,
-        view: OriginView,
-    ) -> Result<(), PublishError> {
+    pub(in crate::replicate::publisher) fn put_state(&mut self, view: OriginView) -> Result<()> {
         let slot = self.known.end.map_or(1, |end| end.slot + 1);
         let (parts, bytes) = self.put_parts(&view, slot)?;
         let header = self.next_header(view.head()?.head(), view.digest()?);
@@ -97,11 +93,7 @@ impl Publisher {
 
     /// Writes all rows of a view as parts of the state in `slot`. The heartbeat goes on meanwhile. Returns the parts,
     /// and their size in the store in bytes.
-    fn put_parts(
-        &mut self,
-        view: &OriginView,
-        slot: u64,
-    ) -> Result<(Vec<PartRef>, u64), PublishError> {
+    fn put_parts(&mut self, view: &OriginView, slot: u64) -> Result<(Vec<PartRef>, u64)> {
         let bucket = Arc::clone(self.log.bucket());
         let first_retry = self.retry.for_thread();
         let random = layout::new_random().map_err(StoreError::from)?;
@@ -182,7 +174,7 @@ fn put_part(
     retry: &mut Retry,
     name: String,
     changes: &[u8],
-) -> Result<StoredPart, PublishError> {
+) -> Result<StoredPart> {
     let (encoded, part) = encode_part(name, changes)?;
     match retry.create(bucket, &part.name, &encoded)? {
         CreateOutcome::Ours => Ok((part, encoded.len())),
@@ -214,7 +206,7 @@ pub(in crate::replicate::publisher) fn sweep(
     retry: &mut Retry,
     end: u64,
     keep: Duration,
-) -> Result<(), PublishError> {
+) -> Result<()> {
     let bucket = log.bucket();
     // The store's time of the last heartbeat.
     let Some(alive) = retry.run(|| bucket.get(layout::ALIVE))? else {
@@ -313,7 +305,7 @@ fn named_parts(
     retry: &mut Retry,
     slot: u64,
     is_listed: bool,
-) -> Result<Option<Vec<String>>, PublishError> {
+) -> Result<Option<Vec<String>>> {
     match retry.read(|| log.manifest(slot)) {
         Ok(Some(manifest)) => Ok(Some(
             manifest.parts.into_iter().map(|part| part.name).collect(),

@@ -24,8 +24,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::model::Head;
-use crate::model::time::since_boot;
+use crate::model::{Head, since_boot};
 
 /// The usual time between two reads of the heartbeat.
 const HEARTBEAT_CHECK_EVERY: Duration = Duration::from_secs(15);

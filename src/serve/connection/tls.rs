@@ -15,8 +15,7 @@ use x509_cert::Certificate;
 use x509_cert::der::Decode;
 use x509_cert::time::Time;
 
-use crate::model::Timestamp;
-use crate::model::time::now;
+use crate::model::{Timestamp, now};
 use crate::transport::tls::{self, ServerConfig};
 
 /// The value of `Strict-Transport-Security` in every response over HTTPS: one year.

@@ -17,8 +17,7 @@ use crate::api::observe::{
     Answered, CloseCause, CloseReason, ConnectionLimit, Observer, RequestLog, WaitEnd,
 };
 use crate::api::{Code, Service, SnapshotSource};
-use crate::model::time::now;
-use crate::model::{Dataset, Timestamp};
+use crate::model::{Dataset, Timestamp, now};
 use crate::serve::connection::tls::Tls;
 use crate::serve::operators::log::LostLines;
 use crate::serve::operators::registrar::{Registrar, text_of};

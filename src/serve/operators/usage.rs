@@ -19,8 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::observe::{Answered, FeedUse};
 use crate::api::{Code, SnapshotSource};
-use crate::model::time::now;
-use crate::model::{Dataset, KeyRecord, Timestamp, Witness};
+use crate::model::{Dataset, KeyRecord, Timestamp, Witness, now};
 use crate::serve::watching::background::BackgroundTask;
 use crate::serve::watching::watcher::Watcher;
 use crate::store::file::draft::Draft;

@@ -8,9 +8,9 @@
 //! - [`replace`]: the lock of a file that is replaced; backup and compaction.
 
 pub mod draft;
-pub mod fill;
+pub(super) mod fill;
 pub mod metadata;
 pub mod notes;
 pub mod open;
-pub mod published;
+pub(super) mod published;
 pub mod replace;

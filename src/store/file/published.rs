@@ -5,9 +5,7 @@ use std::path::Path;
 
 use redb::ReadableTableMetadata;
 
-use crate::model::time::now;
-use crate::model::{DatabaseId, Head, RowDigest, Timestamp};
-use crate::store::StoreError;
+use crate::model::{DatabaseId, Head, RowDigest, Timestamp, now};
 use crate::store::file::notes::{PublishedNote, current_user, published_note_path};
 use crate::store::file::open::Writer;
 use crate::store::format::meta::{database_id, stored_digest};
@@ -15,11 +13,12 @@ use crate::store::format::outbox::{OutboxHeader, PART_BYTES, digest_of, last_hea
 use crate::store::format::rows::{StoredCommit, TableCounts, has_commit, hash, last_commit, seal};
 use crate::store::format::tables;
 use crate::store::write_tx::WriteTx;
+use crate::store::{Result, StoreError};
 
 impl Writer {
     /// Marks the database as published: from now on its commits store their changes and the digest of all rows. Reads
     /// all rows to compute the digest. Assigns an id the first time. Does nothing if the database is marked already.
-    pub fn mark_published(&self) -> Result<DatabaseId, StoreError> {
+    pub fn mark_published(&self) -> Result<DatabaseId> {
         let tx = WriteTx::new(self.begin_raw()?);
         let (stored_id, kept) = {
             let meta = tx.open(tables::META)?;
@@ -50,7 +49,7 @@ impl Writer {
     /// Adds an empty commit 2^32 seqs after `seq`, and empties the outbox, so that a whole state is published next. All
     /// tokens for lost seqs are then behind the head. A replica becomes an independent, published database. `what` is
     /// the description in the history.
-    pub fn jump_past(&self, seq: u64, what: &str) -> Result<DatabaseId, StoreError> {
+    pub fn jump_past(&self, seq: u64, what: &str) -> Result<DatabaseId> {
         let tx = WriteTx::new(self.begin_raw()?);
         tx.open(tables::META)?.remove(tables::META_PUBLISH)?;
         tx.drop_table(tables::OUTBOX)?;
@@ -63,10 +62,7 @@ impl Writer {
 }
 
 /// Fails if the note of a database says that another publisher took over.
-pub(in crate::store) fn refuse_fenced(
-    database: &Path,
-    note: Option<&PublishedNote>,
-) -> Result<(), StoreError> {
+pub fn refuse_fenced(database: &Path, note: Option<&PublishedNote>) -> Result<()> {
     let Some(by) = note.and_then(|note| note.fenced.clone()) else {
         return Ok(());
     };
@@ -78,13 +74,13 @@ pub(in crate::store) fn refuse_fenced(
 }
 
 /// Stores the digest of all rows after a commit.
-pub(in crate::store) fn store_digest(tx: &WriteTx, digest: RowDigest) -> Result<(), StoreError> {
+pub fn store_digest(tx: &WriteTx, digest: RowDigest) -> Result<()> {
     tx.open(tables::META)?
         .insert(tables::META_PUBLISH, seal(&digest)?.as_slice())
 }
 
 /// Removes local rows: those of a published database or a replica.
-pub(in crate::store) fn remove_local_rows(tx: &WriteTx) -> Result<(), StoreError> {
+pub fn remove_local_rows(tx: &WriteTx) -> Result<()> {
     let mut meta = tx.open(tables::META)?;
     for key in tables::META_LOCAL {
         meta.remove(key)?;
@@ -94,17 +90,17 @@ pub(in crate::store) fn remove_local_rows(tx: &WriteTx) -> Result<(), StoreError
 }
 
 /// The number of seqs that a jump skips.
-pub(in crate::store) const JUMP_SEQS: u64 = 1 << 32;
+pub const JUMP_SEQS: u64 = 1 << 32;
 
 /// Adds an empty commit, as an entry of the history. Its time is not before `committed`. It is 2^32 seqs after
 /// `jump_past` and the last commit, or takes one seq.
-pub(in crate::store) fn put_empty_commit(
+pub fn put_empty_commit(
     tx: &WriteTx,
     jump_past: Option<u64>,
     committed: Timestamp,
     what: &str,
     note: Option<String>,
-) -> Result<StoredCommit, StoreError> {
+) -> Result<StoredCommit> {
     let mut commits = tx.open(tables::COMMITS)?;
     let last = last_commit(&*commits)?;
     let jump = jump_past.map(|seq| last.last_seq.max(seq).saturating_add(JUMP_SEQS));
@@ -137,7 +133,7 @@ const FILE_SHARE: u64 = 4;
 const SMALL_BYTES: u64 = 1 << 20;
 
 /// The publication of a commit that is being written.
-pub(in crate::store) struct CommitPublication {
+pub struct CommitPublication {
     base: Head,
     /// The maximum size of the outbox after this commit, in bytes.
     max_outbox_bytes: u64,
@@ -151,7 +147,7 @@ impl CommitPublication {
         writer: &Writer,
         tx: &mut WriteTx,
         base: Head,
-    ) -> Result<Option<CommitPublication>, StoreError> {
+    ) -> Result<Option<CommitPublication>> {
         let (stored, id) = {
             let meta = tx.open(tables::META)?;
             (stored_digest(&*meta)?, database_id(&*meta)?)
@@ -186,7 +182,7 @@ impl CommitPublication {
     }
 
     /// Writes the digest and the recorded changes. Must be the last write of the transaction.
-    pub fn finish(self, tx: &mut WriteTx, row: &StoredCommit) -> Result<(), StoreError> {
+    pub fn finish(self, tx: &mut WriteTx, row: &StoredCommit) -> Result<()> {
         let (digest, changes) = tx.stop_recording();
         store_digest(tx, digest)?;
         let append = |changes| self.append(tx, row, digest, changes);
@@ -208,7 +204,7 @@ impl CommitPublication {
     }
 
     /// Removes the commits that are in the bucket.
-    fn remove_published(&self, tx: &WriteTx) -> Result<(), StoreError> {
+    fn remove_published(&self, tx: &WriteTx) -> Result<()> {
         let Some(note) = &self.published else {
             return Ok(());
         };
@@ -228,7 +224,7 @@ impl CommitPublication {
         row: &StoredCommit,
         digest: RowDigest,
         changes: &[u8],
-    ) -> Result<bool, StoreError> {
+    ) -> Result<bool> {
         let commit = row.info(self.base, digest, changes);
         let mut outbox = tx.open(tables::OUTBOX)?;
         let written = last_header(&*outbox)?

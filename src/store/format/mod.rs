@@ -9,8 +9,8 @@
 //!   of a replica, and the secret of tokens.
 
 pub mod changes;
-pub mod feed;
-pub mod meta;
-pub(in crate::store) mod outbox;
-pub mod rows;
-pub(in crate::store) mod tables;
+pub(super) mod feed;
+pub(super) mod meta;
+pub(super) mod outbox;
+pub(super) mod rows;
+pub(super) mod tables;

@@ -6,13 +6,12 @@ use std::num::NonZeroU64;
 use ipnet::IpNet;
 use serde::Serialize;
 
-use crate::model::key::{KeyStatus, new_key_id};
+use crate::model::key::new_key_id;
 use crate::model::license::DEFAULT_RATE_LIMIT;
 use crate::model::{
-    ApiKey, ConferenceFields, Dataset, FeedId, Id, JournalFields, KeyHash, KeyRecord, License,
-    LicenseId, PerDataset, RecordFields, Scope, Subscription, Timestamp,
+    ApiKey, Dataset, FeedId, Id, KeyHash, KeyRecord, KeyStatus, License, LicenseId, PerDataset,
+    RecordFields, Scope, Subscription, Timestamp, with_fields,
 };
-use crate::store::StoreError;
 use crate::store::format::feed::FeedEntry;
 use crate::store::format::rows::{
     CLOCK_TOLERANCE_S, RecordRow, for_each_record, load_keys, seal, seal_under,
@@ -20,6 +19,7 @@ use crate::store::format::rows::{
 use crate::store::format::tables;
 use crate::store::write::edit::{Edit, LicenseEffect};
 use crate::store::write::feeds;
+use crate::store::{Result, StoreError};
 
 /// The effects of a change of a license.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -53,7 +53,7 @@ impl Edit<'_> {
         name: &str,
         scope: Scope,
         rate_limit: Option<u32>,
-    ) -> Result<LicenseChange, StoreError> {
+    ) -> Result<LicenseChange> {
         let stored = self.find_license(name).cloned();
         let created = stored.is_none();
         let mut license = match stored {
@@ -85,12 +85,8 @@ impl Edit<'_> {
             for dataset in Dataset::ALL {
                 let concerned =
                     license.scope.datasets.contains(&dataset) || scope.datasets.contains(&dataset);
-                let (effect, of) = match dataset {
-                    Dataset::Conferences => {
-                        self.rescope::<ConferenceFields>(&mut license, &scope)?
-                    }
-                    Dataset::Journals => self.rescope::<JournalFields>(&mut license, &scope)?,
-                };
+                let (effect, of) =
+                    with_fields!(dataset, F => self.rescope::<F>(&mut license, &scope)?);
                 let leaving = effect.leaving;
                 let is_large = leaving > 10 && leaving.saturating_mul(10) > of;
                 if is_large || leaving > 0 && leaving == of {
@@ -116,7 +112,7 @@ impl Edit<'_> {
         &mut self,
         license: &mut License,
         scope: &Scope,
-    ) -> Result<(LicenseEffect, u64), StoreError> {
+    ) -> Result<(LicenseEffect, u64)> {
         let dataset = F::DATASET;
         let mut effect = LicenseEffect {
             license: license.name.clone(),
@@ -215,7 +211,7 @@ impl Edit<'_> {
     fn visible_records<F: RecordFields>(
         &self,
         scope: &Scope,
-    ) -> Result<BTreeMap<Id, (Timestamp, u64)>, StoreError> {
+    ) -> Result<BTreeMap<Id, (Timestamp, u64)>> {
         let mut visible = BTreeMap::new();
         let records = self.tx.open(tables::RECORDS)?;
         let log = self.tx.open(tables::LOG)?;
@@ -229,7 +225,7 @@ impl Edit<'_> {
     }
 
     /// Removes a license from its shared feed. Erases the feed if no other license uses it.
-    fn leave_feed(&mut self, license: &License, dataset: Dataset) -> Result<(), StoreError> {
+    fn leave_feed(&mut self, license: &License, dataset: Dataset) -> Result<()> {
         let Some(left) = license.feed(dataset) else {
             return Ok(());
         };
@@ -244,7 +240,7 @@ impl Edit<'_> {
         }
     }
 
-    fn put_license(&mut self, license: License) -> Result<(), StoreError> {
+    fn put_license(&mut self, license: License) -> Result<()> {
         let bytes = seal(&license)?;
         self.tx
             .open(tables::LICENSES)?
@@ -257,7 +253,7 @@ impl Edit<'_> {
     }
 
     /// Removes a license and its feeds, and revokes its keys. Returns the number of keys that were usable.
-    pub fn remove_license(&mut self, name: &str) -> Result<usize, StoreError> {
+    pub fn remove_license(&mut self, name: &str) -> Result<usize> {
         let found = self.find_license(name).cloned();
         let license = found.ok_or_else(|| StoreError::NoSuchLicense(name.to_owned()))?;
         for dataset in Dataset::ALL {
@@ -293,7 +289,7 @@ impl Edit<'_> {
         &mut self,
         license: &str,
         settings: KeySettings,
-    ) -> Result<(ApiKey, KeyRecord), StoreError> {
+    ) -> Result<(ApiKey, KeyRecord)> {
         let license = self
             .find_license(license)
             .ok_or_else(|| StoreError::NoSuchLicense(license.to_owned()))?;
@@ -315,7 +311,7 @@ impl Edit<'_> {
     }
 
     /// Revokes a key from now on.
-    pub fn revoke_key(&mut self, id: &str) -> Result<KeyRecord, StoreError> {
+    pub fn revoke_key(&mut self, id: &str) -> Result<KeyRecord> {
         let (hash, mut key) = self.find_key(id)?;
         if key.status_after(self.began_at, self.commit.time) == KeyStatus::Revoked {
             return Err(StoreError::KeyOutOfUse {
@@ -331,11 +327,7 @@ impl Edit<'_> {
 
     /// Creates a key with the settings of another. The other key stays usable for `overlap_s` seconds. Fails if the
     /// clock is behind the last commit, because an overlap would begin at the time of that commit.
-    pub fn replace_key(
-        &mut self,
-        id: &str,
-        overlap_s: i64,
-    ) -> Result<(ApiKey, KeyRecord), StoreError> {
+    pub fn replace_key(&mut self, id: &str, overlap_s: i64) -> Result<(ApiKey, KeyRecord)> {
         let (hash, mut old) = self.find_key(id)?;
         let status = old.status_after(self.began_at, self.commit.time);
         if status != KeyStatus::Active {
@@ -367,18 +359,18 @@ impl Edit<'_> {
         Ok((key, record))
     }
 
-    fn find_key(&self, id: &str) -> Result<(KeyHash, KeyRecord), StoreError> {
+    fn find_key(&self, id: &str) -> Result<(KeyHash, KeyRecord)> {
         self.load_keys()?
             .into_iter()
             .find(|(_, key)| key.id == id)
             .ok_or_else(|| StoreError::NoSuchKey(id.to_owned()))
     }
 
-    fn load_keys(&self) -> Result<Vec<(KeyHash, KeyRecord)>, StoreError> {
+    fn load_keys(&self) -> Result<Vec<(KeyHash, KeyRecord)>> {
         load_keys(&*self.tx.open(tables::KEYS)?)
     }
 
-    fn put_key(&self, hash: &KeyHash, key: &KeyRecord) -> Result<(), StoreError> {
+    fn put_key(&self, hash: &KeyHash, key: &KeyRecord) -> Result<()> {
         self.tx
             .open(tables::KEYS)?
             .insert(hash.0, seal_under(&hash.0, key)?.as_slice())?;

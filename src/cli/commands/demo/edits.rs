@@ -41,13 +41,13 @@ const SAMPLE: [(&str, &[u8]); 4] = [
 ];
 
 /// The therapy area of the second, narrower license.
-pub(super) const NARROW_AREA: &str = "Oncology";
+pub const NARROW_AREA: &str = "Oncology";
 
 const FULL_LICENSE: &str = "demo";
 const NARROW_LICENSE: &str = "demo-oncology";
 
 /// The values in the printed commands.
-pub(super) struct DemoData {
+pub struct DemoData {
     pub full_key: String,
     pub narrow_key: String,
     pub conferences: u64,
@@ -76,7 +76,7 @@ impl DemoData {
 }
 
 /// Creates the database, with its licenses and keys.
-pub(super) fn load(folder: &Path, database: &Path, wait: Duration) -> anyhow::Result<DemoData> {
+pub fn load(folder: &Path, database: &Path, wait: Duration) -> anyhow::Result<DemoData> {
     let files = folder.join("data");
     std::fs::create_dir(&files)?;
     for (name, content) in SAMPLE {
@@ -146,7 +146,7 @@ const EDITS_PER_ROUND: usize = 4;
 type Edited = (Id, Vec<String>);
 
 /// Makes the edits.
-pub(super) struct Curator {
+pub struct Curator {
     database: PathBuf,
     wait: Duration,
     /// The original conferences, split into those of the narrow license and the others.

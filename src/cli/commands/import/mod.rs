@@ -15,7 +15,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 use serde_json::json;
 
-pub(in crate::cli) use self::read_args::ReadArgs;
+pub use self::read_args::ReadArgs;
 use crate::cli::arguments::parse_note;
 use crate::cli::change::Changes;
 use crate::cli::common::{AccessChange, Common, require_folder};
@@ -27,8 +27,8 @@ use crate::import::{
     self, BadRows, Finding, Findings, ImportRows, InputError, MergeOptions, Merged, ReadOptions,
     Refusal, Source, SourceRows,
 };
-use crate::model::Head;
 use crate::model::message::message;
+use crate::model::{Head, Joined};
 use crate::store::Writer;
 use crate::store::write::edit::BatchOutcome;
 
@@ -41,7 +41,7 @@ fn parse_allowed_faults(text: &str) -> Result<usize, String> {
 
 /// Arguments of `medfeed import`.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct ImportArgs {
+pub struct ImportArgs {
     #[command(flatten)]
     read: ReadArgs,
     /// Create the database if there is none
@@ -98,7 +98,7 @@ struct Written {
     changes: Option<Changes>,
 }
 
-pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<ExitCode> {
     common.require_db(args.create, args.dry_run)?;
     if !args.dry_run {
         common.confirm_clock()?;
@@ -302,10 +302,10 @@ impl ImportArgs {
     /// The description for the history.
     fn describe(&self, sources: &[Source]) -> String {
         let read = sources.iter().filter(|source| !source.is_skipped);
-        let names: Vec<&str> = read.map(|source| &*source.name).collect();
+        let names = read.map(|source| &*source.name).joined(" ");
         format!(
             "import {}{}",
-            names.join(" "),
+            names,
             if self.replace { " --replace" } else { "" }
         )
     }
@@ -409,10 +409,7 @@ fn show_step(bar: &ProgressBar, message: &'static str) {
 }
 
 /// Prints the error of an option, a recipe or a whole file like that of rows.
-pub(in crate::cli) fn refuse_input(
-    common: &Common,
-    done: anyhow::Result<ExitCode>,
-) -> anyhow::Result<ExitCode> {
+pub fn refuse_input(common: &Common, done: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
     let InputError(file, error) = match done {
         Err(error) if common.json => error.downcast()?,
         done => return done,
@@ -427,7 +424,7 @@ pub(in crate::cli) fn refuse_input(
 }
 
 /// Runs `medfeed lint`.
-pub(in crate::cli) fn lint(common: &Common, args: &ReadArgs) -> anyhow::Result<ExitCode> {
+pub fn lint(common: &Common, args: &ReadArgs) -> anyhow::Result<ExitCode> {
     let findings = if args.paths.is_empty() {
         lint_database(common.open_reader()?.newest())?
     } else {

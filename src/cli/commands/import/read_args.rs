@@ -13,7 +13,7 @@ use crate::import::{
 
 /// The files to read, and how.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct ReadArgs {
+pub struct ReadArgs {
     /// Files to read, or folders with such files. Without --dataset, a file or a sheet of a workbook is named
     /// conferences, journals, organizations or tags. Formats: .jsonl, .json, .csv (each also with .gz) and .xlsx. `-`
     /// reads standard input

@@ -7,11 +7,9 @@ use askama::Template;
 
 use super::monitored::{Monitored, MonitoredServer};
 use crate::api::SnapshotSource;
-use crate::model::key::KeyStatus;
-use crate::model::license::Rule;
-use crate::model::message::{Count, first_of};
-use crate::model::time::now;
-use crate::model::{Dataset, KeyRecord, PerDataset, Scope, Timestamp};
+use crate::model::{
+    Count, Dataset, KeyRecord, KeyStatus, PerDataset, Rule, Scope, Timestamp, first_of, now,
+};
 use crate::serve::operators::metrics::RouteTraffic;
 use crate::serve::operators::usage::{KeyUse, Uses};
 use crate::store::{Snapshot, StoredCommit};
