@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::chromium::{Browser, wait_until};
 use super::{export, forget, in_export_menu, open_filters, open_page, paste_key};
-use crate::process::site::{STATUSES, Site, conferences_of_version};
+use crate::process::site::{STATUSES, Site, assert_contains, conferences_of_version};
 
 /// The records of the site.
 const COUNT: u64 = 130;
@@ -250,10 +250,8 @@ fn a_planner_finds_deadlines_and_downloads_them() {
         file.starts_with("conferences-oncology-europe-abstracts-due-in-the-next-60-days-")
     };
     assert!(site.files().iter().any(is_named), "{:?}", site.files());
-    assert!(
-        calendar.contains("projected from earlier") && calendar.contains(r"City\, 1"),
-        "{calendar}"
-    );
+    assert_contains(&calendar, "projected from earlier");
+    assert_contains(&calendar, r"City\, 1");
     export(&browser, "CSV");
     let csv = file(".csv");
     assert!(
@@ -366,9 +364,9 @@ fn counts_include_unannounced_values_and_leave_out_past_meetings() {
             .ok()
             .filter(|text| !text.is_empty())
     });
-    assert!(
-        csv.contains(&format!("\r\nlate_breaking,{late},confirmed,1,Meeting 1,")),
-        "{csv}"
+    assert_contains(
+        &csv,
+        &format!("\r\nlate_breaking,{late},confirmed,1,Meeting 1,"),
     );
 
     // A meeting without a country is in the count of each period, and can be chosen.

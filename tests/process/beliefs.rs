@@ -19,7 +19,9 @@ use super::published::{Place, follow, note, rows_of};
 use super::publishing::{commit, copy_of, curated};
 use super::replicas::{self, readyz};
 use super::s3::{Fault, S3};
-use super::site::{Process, SOON, Server, Site, conferences_of_version, wait_for, wait_until};
+use super::site::{
+    Process, SOON, Server, Site, assert_contains, conferences_of_version, wait_for, wait_until,
+};
 
 const TARGET: &str = "/v1/conferences?limit=1";
 /// Options of a publisher with frequent heartbeats, and of a replica that reads them often.
@@ -158,10 +160,7 @@ fn key_revoke_succeeds_only_if_this_very_file_is_published() {
     fs::copy(&older, site.db()).unwrap();
     let imported = site.run(["import", site.path("conferences.jsonl").to_str().unwrap()]);
     assert!(imported.code == Some(0), "{imported:?}");
-    assert!(
-        imported.stderr.contains("with a commit, at seq"),
-        "{imported:?}"
-    );
+    imported.assert_err("with a commit, at seq");
     for json in [&[][..], &["--json"]] {
         let done = site.run([&["key", "create", "--license", "all"], json].concat());
         assert!(
@@ -172,12 +171,7 @@ fn key_revoke_succeeds_only_if_this_very_file_is_published() {
     }
     let revoked = site.run(["key", "revoke", &first, "--publish-wait", "1ms"]);
     revoked.assert_told(3, late);
-    assert!(
-        revoked
-            .stderr
-            .contains("the file was replaced by another copy"),
-        "{revoked:?}"
-    );
+    revoked.assert_err("the file was replaced by another copy");
     let told = place.run(&site, "--once");
     told.assert_told(1, "does not contain the last entry of ");
     assert_eq!(place.once_with(&site, "--start-over"), 1);
@@ -191,10 +185,7 @@ fn key_revoke_succeeds_only_if_this_very_file_is_published() {
     let moved = copy_of(&site);
     let revoked = moved.run(["key", "revoke", &second]);
     revoked.assert_told(3, late);
-    assert!(
-        revoked.stderr.contains("`medfeed publish URL`"),
-        "{revoked:?}"
-    );
+    revoked.assert_err("`medfeed publish URL`");
     place.once(&moved);
     let (third, _) = moved.key("all", &[]);
     place.once(&moved);
@@ -242,12 +233,7 @@ fn a_narrowed_license_warns_that_replicas_do_not_have_it_yet() {
     site.license("area", "--dataset conferences --therapy-area Oncology");
     let exchange = site
         .run("license set area --yes --dataset conferences --therapy-area Cardiology".split(' '));
-    assert!(
-        exchange
-            .stdout
-            .contains("records entering: 10, leaving: 10"),
-        "{exchange:?}"
-    );
+    exchange.assert_out("records entering: 10, leaving: 10");
     exchange.assert_told(0, "replicas do not have the change yet");
     let _publisher = place.start(&site, LIVELY);
     let done = site.run(narrow);
@@ -285,10 +271,8 @@ fn a_server_of_a_fenced_database_answers_503_after_max_staleness() {
 
     wait_for("it is not ready", || readyz(&mut lasting_admin).0 == 503);
     let told = readyz(&mut lasting_admin).1;
-    assert!(
-        told.contains("another publisher took over") && told.contains(" published slot "),
-        "{told}"
-    );
+    assert_contains(&told, "another publisher took over");
+    assert_contains(&told, " published slot ");
     assert_eq!(
         lasting_client.get(TARGET).status,
         200,

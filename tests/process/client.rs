@@ -28,6 +28,23 @@ impl Answer {
             .map(|(_, value)| value.as_str())
     }
 
+    /// The content as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    #[track_caller]
+    pub fn assert_status(&self, status: u16) {
+        assert_eq!(self.status, status, "{}", self.text());
+    }
+
+    /// Asserts the status, and the code of the problem.
+    #[track_caller]
+    pub fn assert_problem(&self, status: u16, code: &str) {
+        let found = (self.status, self.problem());
+        assert_eq!(found, (status, code.to_owned()), "{}", self.text());
+    }
+
     pub fn json(&self) -> Value {
         let text = String::from_utf8_lossy(&self.body);
         serde_json::from_str(&text)
@@ -36,7 +53,7 @@ impl Answer {
 
     /// The records of a page.
     pub fn items(&self) -> Vec<Value> {
-        assert_eq!(self.status, 200, "{}", String::from_utf8_lossy(&self.body));
+        self.assert_status(200);
         match self.json()["data"].take() {
             Value::Array(items) => items,
             other => panic!("no page: {other}"),
@@ -45,7 +62,7 @@ impl Answer {
 
     /// The content of a file that was sent compressed.
     pub fn gunzip(&self) -> Vec<u8> {
-        assert_eq!(self.status, 200, "{}", String::from_utf8_lossy(&self.body));
+        self.assert_status(200);
         let mut content = Vec::new();
         MultiGzDecoder::new(self.body.as_slice())
             .read_to_end(&mut content)

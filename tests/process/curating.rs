@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::site::{STATUSES, Site, conferences_of_version};
+use super::site::{STATUSES, Site, assert_contains, conferences_of_version};
 
 /// A conference in JSON.
 fn conference(id: u64, name: &str, fields: &str) -> String {
@@ -74,12 +74,7 @@ fn files_and_the_database_are_linted() {
 
     let strict = site.run(["import", file, "--strict"]);
     assert_eq!(strict.code, Some(1), "{strict:?}");
-    assert!(
-        strict
-            .stderr
-            .contains("error: 2 warnings; nothing was changed, because --strict refuses warnings"),
-        "{strict:?}"
-    );
+    strict.assert_err("error: 2 warnings; nothing was changed, because --strict refuses warnings");
     let strict = site.run(["import", file, "--strict", "--json"]).json();
     assert_eq!(
         (&strict["committed"], &strict["error_count"]),
@@ -105,9 +100,9 @@ fn files_and_the_database_are_linted() {
         (&json!("conferences"), &json!(1))
     );
     let text = site.run(["lint"]).stdout;
-    assert!(
-        text.contains("conferences 1: url: `www.a.example` - is not a complete address"),
-        "{text}"
+    assert_contains(
+        &text,
+        "conferences 1: url: `www.a.example` - is not a complete address",
     );
     let told = site.run(["lint", file, "--json"]).json();
     assert_eq!(

@@ -7,7 +7,7 @@ use std::panic::catch_unwind;
 use rust_xlsxwriter::Workbook;
 use serde_json::Value;
 
-use super::site::Site;
+use super::site::{Site, assert_contains};
 
 /// A list of others.
 struct Shape {
@@ -422,14 +422,17 @@ const TABLES: &[Shape] = &[
 const LOUD: &[(&str, &str, &[&str])] = &cases![
     // A table of an encyclopedia, whose rows have no name.
     "conferences", "Edition,Date,Location,Venue\n12th,\"July 5–9, 2026\",\"Vienna, Austria\",Messe\n",
-        &["# No column is read as `name`, so no row can be new", "list.csv:2: name: is required", "\"Edition\",    # 1 cell, such as `12th`; not read as `year`"];
+        &["# No column is read as `name`, so no row can be new", "list.csv:2: name: is required",
+            "\"Edition\",    # 1 cell, such as `12th`; not read as `year`"];
     // A table of texts without known names: the first row may be a record.
     "journals", "Alpha Journal of Lungs,Alpha J Lungs\nBeta Archives,Beta Arch\nGamma Letters,Gamma Lett\n",
-        &["# No column is read as `name`", "header_rows = 0    # the first row looks like those below", "\"=A\",    # 3 cells, such as `Alpha Journal of Lungs`"];
+        &["# No column is read as `name`", "header_rows = 0    # the first row looks like those below",
+            "\"=A\",    # 3 cells, such as `Alpha Journal of Lungs`"];
     // A row without a name is no header, and a row of its own.
     "conferences",
         "Event;Start;City\n;2026-01-15;Graz\nHeart Days;2026-02-15;Wien\nLung Days;2026-03-15;Linz\n",
-        &["would refuse the import:\n#   list.csv:2: name: is required", "\"Start\" = [\"start_date\", \"year\"]", "\"City\" = \"city\""];
+        &["would refuse the import:\n#   list.csv:2: name: is required", "\"Start\" = [\"start_date\", \"year\"]",
+            "\"City\" = \"city\""];
     // Numbers and dates with two meanings.
     "journals", "Journal,SJR\nHeart A,\"1,234\"\nHeart B,\"2,345\"\n",
         &["# decimal =     # write \"comma\" or \"point\": 2 cells, such as `1,234`, may mean both", "may be 1234 or 1.234"];
@@ -494,9 +497,9 @@ fn objects_are_drafted_by_their_paths() {
         {"title":"Beta Days","when":{"start":"2026-06-03"},"venue":{"city":"Graz"},"areas":["Cardiology","Surgery"]}]"#;
     site.write("list.json", rows);
     let recipe = draft(&site, "conferences", "list.json");
-    assert!(
-        recipe.contains("\"id\",    # 1 number, such as `7`; map it to `id` only if"),
-        "{recipe}"
+    assert_contains(
+        &recipe,
+        "\"id\",    # 1 number, such as `7`; map it to `id` only if",
     );
     site.write("list.toml", &recipe);
     let done = site.run(["import", "list.json", "--recipe", "list.toml", "--create"]);
@@ -558,10 +561,7 @@ fn a_row_without_a_name_is_the_only_bad_one() {
     site.write("list.csv", list);
     let recipe = draft(&site, "conferences", "list.csv");
     assert!(!recipe.contains("header_rows"), "{recipe}");
-    assert!(
-        recipe.contains("1 fault would refuse the import"),
-        "{recipe}"
-    );
+    assert_contains(&recipe, "1 fault would refuse the import");
     site.write("list.toml", &recipe);
     let mut args = vec!["import", "list.csv", "--recipe", "list.toml", "--create"];
     let refused = site.run(&args);

@@ -108,10 +108,7 @@ fn a_removed_file_is_served_until_another_replaces_it() {
         status["datasets"]["conferences"]["records"] == 2
     });
     let refused = client.get("/v1/conferences");
-    assert_eq!(
-        (refused.status, refused.problem().as_str()),
-        (401, "invalid_api_key")
-    );
+    refused.assert_problem(401, "invalid_api_key");
     let new_key = site.open_key();
     wait_until("the new key", SOON, || {
         let answer = server.client(&new_key).get("/v1/conferences");
@@ -229,10 +226,8 @@ fn a_damaged_row_fails_only_the_answers_that_need_it() {
     running.stop();
     let done = site.run(["check"]);
     assert_eq!(done.code, Some(1), "{done:?}");
-    assert!(
-        done.stdout.contains("DAMAGED") && done.stdout.contains("log"),
-        "{done:?}"
-    );
+    done.assert_out("DAMAGED");
+    done.assert_out("log");
 }
 
 #[test]

@@ -764,10 +764,7 @@ fn a_key_is_checked_again_after_a_wait() {
     }
     for stream in [&mut late, &mut later] {
         let answer = read_answer(stream, false).unwrap();
-        assert_eq!(
-            (answer.status, answer.problem().as_str()),
-            (401, "revoked_api_key")
-        );
+        answer.assert_problem(401, "revoked_api_key");
     }
     for stream in &mut others {
         assert_eq!(read_answer(stream, false).unwrap().status, 200);

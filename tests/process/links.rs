@@ -117,11 +117,7 @@ fn replacing_a_linked_file_keeps_the_link() {
         "the writer's note is next to the file"
     );
     let done = site.run(["compact", "--wait", "0s"]);
-    assert!(
-        done.stderr
-            .contains(&format!("process {}", std::process::id())),
-        "{done:?}"
-    );
+    done.assert_err(&format!("process {}", std::process::id()));
     drop(writer);
 
     symlink(&backup, site.path("latest backup")).unwrap();

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::site::Site;
+use super::site::{Site, assert_contains};
 use super::workbook_parts::Parts;
 
 const STATUSES: &str = "[set]\nstart_date_status = \"check\"\nabstract_due_date_status = \"check\"\n\
@@ -239,10 +239,7 @@ fn a_price_from_an_old_workbook_is_refused() {
     let done = site.run(["import", "old.xls", "--recipe", "list.toml", "--create"]);
     assert_eq!(done.code, Some(1), "{done:?}");
     let told = format!("{}{}", done.stdout, done.stderr);
-    assert!(
-        told.contains("publishing_apc_usd: the currency of a price"),
-        "{told}"
-    );
+    assert_contains(&told, "publishing_apc_usd: the currency of a price");
 }
 
 /// Imports a list twice, and compares what is stored.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::https::{Authority, site_with};
 use super::manuals;
 use super::monitoring::serve_watched;
-use super::site::Site;
+use super::site::{Site, assert_contains};
 
 fn read(name: &str) -> String {
     manuals::read(&format!("deploy/monitoring/{name}"))
@@ -151,10 +151,7 @@ fn the_dashboard_can_be_imported() {
         assert_eq!(panel["datasource"]["uid"], "${datasource}", "{panel}");
         for target in panel["targets"].as_array().unwrap() {
             let asked = target["expr"].as_str().unwrap();
-            assert!(
-                asked.contains("job=~\"$job\",instance=~\"$instance\""),
-                "{asked}"
-            );
+            assert_contains(asked, "job=~\"$job\",instance=~\"$instance\"");
         }
         let place = &panel["gridPos"];
         assert!(

@@ -117,10 +117,7 @@ fn an_unknown_key_makes_the_replica_poll() {
     let (server, _) = serve(&replica, "--poll 1h");
     let refused = |key: &str| {
         let answer = server.client(key).get("/v1/conferences");
-        assert_eq!(
-            (answer.status, answer.problem().as_str()),
-            (401, "invalid_api_key")
-        );
+        answer.assert_problem(401, "invalid_api_key");
     };
     let (_, new) = origin.site.key("all", &[]);
     refused(&new);

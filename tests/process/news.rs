@@ -267,10 +267,7 @@ fn a_change_of_key_or_license_ends_the_wait_at_once() {
     }
     assert_eq!(ended(&mut admin, "change"), 7.0);
     let told = answer(&mut expires);
-    assert_eq!(
-        (told.status, told.problem().as_str()),
-        (401, "expired_api_key")
-    );
+    told.assert_problem(401, "expired_api_key");
     until_waiting(&mut admin, 0);
     server.stop();
 }

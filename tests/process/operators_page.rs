@@ -10,16 +10,11 @@ use medfeed::store::Writer;
 
 use super::client::{Answer, Client, ask, connect};
 use super::monitoring::{scrape, serve_watched, start_watched};
-use super::site::{SOON, Site, conferences_of_version, wait_for};
+use super::site::{SOON, Site, assert_contains, conferences_of_version, wait_for};
 
 fn page(admin: &mut Client) -> String {
     let answer = admin.get("/");
-    assert_eq!(
-        answer.status,
-        200,
-        "{}",
-        String::from_utf8_lossy(&answer.body)
-    );
+    answer.assert_status(200);
     String::from_utf8(answer.body).unwrap()
 }
 
@@ -302,10 +297,7 @@ fn a_commit_that_waits_for_the_change_delay_is_no_failure() {
         scrape(&mut admin)["medfeed_held_back"] == 1.0
     });
     let shown = page(&mut admin);
-    assert!(
-        shown.contains("ready; a newer commit waits for the change delay"),
-        "{shown}"
-    );
+    assert_contains(&shown, "ready; a newer commit waits for the change delay");
     assert_eq!(admin.get("/readyz").body, b"ok\n");
     server.stop();
 }

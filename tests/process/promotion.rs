@@ -13,7 +13,9 @@ use super::origin::Replica;
 use super::published::{Place, follow, note, rows_of, seal_key};
 use super::publishing::{commit, copy_of, curated};
 use super::s3::{Fault, S3};
-use super::site::{Process, Random, SOON, Site, cases_and_seed, wait_for, wait_until};
+use super::site::{
+    Process, Random, SOON, Site, assert_contains, cases_and_seed, wait_for, wait_until,
+};
 use crate::harness::counted;
 
 /// A replica that has followed the log to its end, and is not running.
@@ -283,10 +285,8 @@ fn a_promotion_that_is_overtaken_again_and_again_ends_with_an_error() {
     }
     ends_with(promoting, 1, "the promotion");
     let told = fs::read_to_string(replica.path("told")).unwrap();
-    assert!(
-        told.contains("other publishers kept writing") && told.contains("run this command again"),
-        "{told}"
-    );
+    assert_contains(&told, "other publishers kept writing");
+    assert_contains(&told, "run this command again");
     let refused = replica.run(["key", "create", "--license", "all"]);
     refused.assert_told(1, "medfeed promote");
     assert_continues(&place, &site);
@@ -309,7 +309,8 @@ fn a_promotion_finishes_or_can_run_again_after_any_store_answer() {
         &[lost, ("GET", Fault::Code(403, "AccessDenied"), 9)], Some("unknown whether this replica took over");
         // The put is repeated at once, and refused.
         &[lost, ("PUT", Fault::Code(403, "AccessDenied"), 9)], None;
-        &[lost, ("PUT", Fault::Code(412, "PreconditionFailed"), 1), ("PUT", Fault::Code(403, "AccessDenied"), 9), ("GET", Fault::Code(403, "AccessDenied"), 9)],
+        &[lost, ("PUT", Fault::Code(412, "PreconditionFailed"), 1), ("PUT", Fault::Code(403, "AccessDenied"), 9),
+            ("GET", Fault::Code(403, "AccessDenied"), 9)],
             Some("unknown whether this replica took over");
     ];
     for (faults, refusal) in cases {
@@ -374,10 +375,7 @@ fn a_promotion_behind_a_damaged_entry_names_start_over() {
     place.bucket.put(&name, b"rotten").unwrap();
     let refused = place.ends(&replica, &["promote", &place.url, "--yes"]);
     refused.assert_told(1, &name);
-    assert!(
-        refused.stderr.contains("does not have, add --start-over"),
-        "{refused:?}"
-    );
+    refused.assert_err("does not have, add --start-over");
     // It is still a replica, which no publisher takes for a fenced origin.
     let refused = place.run(&replica, "--once");
     refused.assert_told(1, "is a replica of");
@@ -444,10 +442,8 @@ fn a_wait_for_replicas_ends_when_another_publisher_takes_over() {
     assert_fenced(&place, &site);
     ends_with(waiting, 4, "the waiting command");
     let told = fs::read_to_string(site.path("told")).unwrap();
-    assert!(
-        told.contains("which is no longer published: ") && told.contains(" published slot 2 at "),
-        "{told}"
-    );
+    assert_contains(&told, "which is no longer published: ");
+    assert_contains(&told, " published slot 2 at ");
     assert_continues(&place, &replica);
 }
 

@@ -159,10 +159,7 @@ fn a_fenced_publisher_keeps_running_for_monitoring() {
     let refused = other.run(["key", "create", "--license", "all"]);
     refused.assert_told(4, "is no longer published from here: ");
     let told = place.run(&other, "--status");
-    assert!(
-        told.stdout.contains("does not contain this end"),
-        "{told:?}"
-    );
+    told.assert_out("does not contain this end");
     // A copy that did not publish the last entry is too late. Its error also names the remedy.
     let third = copy_of(&other);
     let late = place.run(&third, "--once");

@@ -334,10 +334,8 @@ impl Pulled {
             self.assert_equal("conferences");
         }
         let again = self.pull("--verify --dataset conferences");
-        assert!(
-            again.stdout.contains("nothing new") && !again.stdout.contains("repaired"),
-            "{again:?}"
-        );
+        again.assert_out("nothing new");
+        assert!(!again.stdout.contains("repaired"), "{again:?}");
     }
 
     /// Runs statements that create objects which refuse a page. Checks that the message has these parts and that the

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::site::{Done, STATUSES, Site};
+use super::site::{Done, STATUSES, Site, assert_contains};
 use super::spreadsheets::Then::{Refused, Stored, Warned};
 use super::spreadsheets::{Then, check};
 
@@ -40,17 +40,29 @@ const MEETINGS: &str = "Meeting;Dates;Place;Website;Society 1;Society 2;Notes\n\
 /// A recipe of the examples, an invented file in the shape of its source, and the stored rows.
 const RECIPES: [(&str, &str, &str, Then<'_>); 6] = cases![
     "jcr", "list.csv", JCR,
-        Warned(&[r#"{"name":"HEART A","abbv":"HEART A","publisher":"HOUSE","issn_print":"0028-4793","issn_online":"1533-4406","impact_factor":88.5,"impact_factor_year":2024}"#, r#"{"name":"HEART B","issn_print":null,"issn_online":"1474-547X","impact_factor":3.1,"impact_factor_year":2024}"#], "list.csv:7, 8: is a note below the table, so it is skipped");
+        Warned(&[r#"{"name":"HEART A","abbv":"HEART A","publisher":"HOUSE","issn_print":"0028-4793","issn_online":"1533-4406","impact_factor":88.5,"impact_factor_year":2024}"#,
+            r#"{"name":"HEART B","issn_print":null,"issn_online":"1474-547X","impact_factor":3.1,"impact_factor_year":2024}"#],
+            "list.csv:7, 8: is a note below the table, so it is skipped");
     "sjr", "list.csv", SJR,
-        Warned(&[r#"{"name":"Heart A","issn_print":"0028-4793","issn_online":"1533-4406","sjr":22.797,"h_index":120,"publisher":"House"}"#, r#"{"name":"Heart B","issn_print":"1474-547X","issn_online":null,"sjr":0.319,"h_index":3,"publisher":"National University \"North\""}"#], "the unknown columns `Rank`, `Sourceid`, `Country` are ignored");
+        Warned(&[r#"{"name":"Heart A","issn_print":"0028-4793","issn_online":"1533-4406","sjr":22.797,"h_index":120,"publisher":"House"}"#,
+            r#"{"name":"Heart B","issn_print":"1474-547X","issn_online":null,"sjr":0.319,"h_index":3,"publisher":"National University \"North\""}"#],
+            "the unknown columns `Rank`, `Sourceid`, `Country` are ignored");
     "doaj", "list.csv", DOAJ,
-        Warned(&[r#"{"name":"Heart A","url":"https://a.example.org","issn_print":"0028-4793","issn_online":"1533-4406","publisher":"House","publishing":{"access":"open","content_license":"CC BY"}}"#], "the unknown columns `Country of publisher`, `APC`, `APC amount` are ignored");
+        Warned(&[r#"{"name":"Heart A","url":"https://a.example.org","issn_print":"0028-4793","issn_online":"1533-4406","publisher":"House","publishing":{"access":"open","content_license":"CC BY"}}"#],
+            "the unknown columns `Country of publisher`, `APC`, `APC amount` are ignored");
     "price-list", "list.csv", PRICES,
-        Warned(&[r#"{"name":"Heart A","issn_print":"0028-4793","publishing":{"access":"hybrid","apc_usd":3000.0}}"#, r#"{"name":"Heart B","issn_print":"1474-547X","publishing":{"access":"open","apc_usd":null}}"#, r#"{"name":"Heart C","issn_print":"0140-6736","publishing":{"access":"subscription","apc_usd":null}}"#], "the rows above the header (line 1) are ignored");
+        Warned(&[r#"{"name":"Heart A","issn_print":"0028-4793","publishing":{"access":"hybrid","apc_usd":3000.0}}"#,
+            r#"{"name":"Heart B","issn_print":"1474-547X","publishing":{"access":"open","apc_usd":null}}"#,
+            r#"{"name":"Heart C","issn_print":"0140-6736","publishing":{"access":"subscription","apc_usd":null}}"#],
+            "the rows above the header (line 1) are ignored");
     "nlm", "list.csv", NLM,
-        Warned(&[r#"{"name":"Heart A","abbv":"Heart A","issn_print":"0028-4793","issn_online":"1533-4406","publisher":"House","url":"http://a.example.org/"}"#], "list.csv:3: equals the row at list.csv:2, so it counts once");
+        Warned(&[r#"{"name":"Heart A","abbv":"Heart A","issn_print":"0028-4793","issn_online":"1533-4406","publisher":"House","url":"http://a.example.org/"}"#],
+            "list.csv:3: equals the row at list.csv:2, so it counts once");
     "meetings", "list.csv", MEETINGS,
-        Stored(&[r#"{"name":"Heart Days","start_date":"2026-03-12","end_date":"2026-03-15","year":2026,"city":"Rome","country":"Italy"}"#, r#"{"name":"Lung Days","start_date":"2026-09-30","end_date":"2026-10-02","year":2026,"city":"Chicago, IL","country":"USA"}"#, r#"{"name":"Liver Day","start_date":"2026-03-05","end_date":"2026-03-05","year":2026,"city":null,"country":null}"#, r#"{"id":1,"name":"S1"}"#, r#"{"id":2,"name":"S2"}"#]);
+        Stored(&[r#"{"name":"Heart Days","start_date":"2026-03-12","end_date":"2026-03-15","year":2026,"city":"Rome","country":"Italy"}"#,
+            r#"{"name":"Lung Days","start_date":"2026-09-30","end_date":"2026-10-02","year":2026,"city":"Chicago, IL","country":"USA"}"#,
+            r#"{"name":"Liver Day","start_date":"2026-03-05","end_date":"2026-03-05","year":2026,"city":null,"country":null}"#,
+            r#"{"id":1,"name":"S1"}"#, r#"{"id":2,"name":"S2"}"#]);
 ];
 
 #[test]
@@ -204,19 +216,14 @@ fn a_draft_names_the_encoding() {
     let site = Site::new();
     site.write("liste.csv", &b"Titel;Verlag\nL\xe4\xe4ketiede;S\xfcd\n"[..]);
     let draft = site.run(["template", "journals", "--from", "liste.csv"]);
-    assert!(
-        draft.stdout.contains("encoding = \"windows-1252\""),
-        "{draft:?}"
-    );
+    draft.assert_out("encoding = \"windows-1252\"");
     site.write("liste.toml", &draft.stdout);
     let done = site.run(["import", "liste.csv", "--recipe", "liste.toml", "--create"]);
     assert_eq!(done.code, Some(0), "{done:?}");
     site.json(["export", "out"]);
     let row = fs::read_to_string(site.path("out/journals.jsonl")).unwrap();
-    assert!(
-        row.contains("\"name\":\"Lääketiede\"") && row.contains("\"publisher\":\"Süd\""),
-        "{row}"
-    );
+    assert_contains(&row, "\"name\":\"Lääketiede\"");
+    assert_contains(&row, "\"publisher\":\"Süd\"");
 }
 
 #[test]
@@ -416,10 +423,8 @@ fn a_recipe_gives_numbers_and_flags_of_json_a_meaning() {
     let done = site.run(args(&file));
     assert_eq!(done.code, Some(0), "{done:?}");
     let shown = site.json(["show", "journals", "2"]).to_string();
-    assert!(
-        shown.contains("hybrid") && shown.contains("2025"),
-        "{shown}"
-    );
+    assert_contains(&shown, "hybrid");
+    assert_contains(&shown, "2025");
     let cases = cases![
         r#"[{"id":1,"title":"A","oa":false,"house":"H"}]"#,
             "publishing_access: `false` - is true or false; write a text";

@@ -476,10 +476,7 @@ fn a_refused_backup_names_the_newest_possible_instant() {
     };
     let refused = backup(&[]);
     refused.assert_shown(1, &damaged);
-    assert!(
-        refused.stdout.contains(&format!("add --at {}", times[0])),
-        "{refused:?}"
-    );
+    refused.assert_out(&format!("add --at {}", times[0]));
     // A later commit may be lost.
     let refused = backup(&["--at", &times[0].plus_s(1).to_string()]);
     assert!(refused.code == Some(1) && !file.exists(), "{refused:?}");
@@ -500,12 +497,7 @@ fn a_refused_backup_names_the_newest_possible_instant() {
         file.to_str().unwrap(),
     ]);
     // A whole state after the damaged entry repairs the log, although nothing else waits.
-    assert!(
-        refused
-            .stdout
-            .contains("`medfeed publish URL --start-over`"),
-        "{refused:?}"
-    );
+    refused.assert_out("`medfeed publish URL --start-over`");
     assert_eq!(place.once_with(&site, "--start-over"), 1);
     assert_eq!(backup(&[]).code, Some(0));
     assert!(

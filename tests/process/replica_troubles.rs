@@ -24,10 +24,7 @@ fn a_replica_that_is_cut_off_answers_503_after_max_staleness() {
         let answer = client.get("/v1/conferences");
         (answer.status != 200).then_some(answer)
     });
-    assert_eq!(
-        (answer.status, answer.problem().as_str()),
-        (503, "unavailable")
-    );
+    answer.assert_problem(503, "unavailable");
     assert_eq!(answer.header("retry-after"), Some("10"));
     for (path, status) in [
         ("/v1/status", 503),

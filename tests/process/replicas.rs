@@ -164,20 +164,12 @@ fn a_token_that_is_ahead_makes_the_replica_poll_at_once() {
         // The commit is not published yet. So the token is not lost, and the same request succeeds after it is
         // published.
         let answer = there.get(&since(&token));
-        assert_eq!(
-            (answer.status, answer.problem().as_str()),
-            (503, "unavailable")
-        );
+        answer.assert_problem(503, "unavailable");
         assert_eq!(answer.header("retry-after"), Some("1"));
         assert_eq!(there.get(&since(&first)).status, 200, "others are answered");
         origin.publish();
         let answer = there.get(&since(&token));
-        assert_eq!(
-            answer.status,
-            200,
-            "{}",
-            String::from_utf8_lossy(&answer.body)
-        );
+        answer.assert_status(200);
         assert_eq!(answer.json()["next_sync_token"], token.as_str());
         wait_for_seq(&origin, &mut admin);
     }

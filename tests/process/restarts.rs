@@ -13,7 +13,7 @@ use medfeed::model::{Conference, ConferenceFields, DateStatus, Id};
 use medfeed::store::{Batch, Writer};
 
 use super::client::{Answer, ask, connect, connect_from, read_answer, read_head};
-use super::site::{Process, Random, SOON, Server, Site, noise, wait_for};
+use super::site::{Process, Random, SOON, Server, Site, assert_contains, noise, wait_for};
 
 const STATUS: &str = "GET /v1/status HTTP/1.1\r\nhost: x\r\n\r\n";
 
@@ -132,10 +132,8 @@ fn sharing_an_address_needs_the_consent_of_both() {
             (Some(1), ""),
             "{first} {second}: {done:?}"
         );
-        assert!(
-            done.stderr.contains(&address) && done.stderr.contains("another program"),
-            "{done:?}"
-        );
+        done.assert_err(&address);
+        done.assert_err("another program");
         server.stop();
     }
 }
@@ -324,10 +322,8 @@ fn a_passed_file_must_be_one_socket_and_needs_an_option_to_be_reachable() {
         .read_to_string(&mut told)
         .unwrap();
     assert_eq!(status.code(), Some(1), "{told}");
-    assert!(
-        told.contains("systemd passes 2 sockets") && told.contains("an empty `ListenStream=` line"),
-        "{told}"
-    );
+    assert_contains(&told, "systemd passes 2 sockets");
+    assert_contains(&told, "an empty `ListenStream=` line");
 
     // A socket for another process is ignored.
     let script = r#"exec 3</dev/null; export LISTEN_PID=1 LISTEN_FDS=1; exec "$@""#;

@@ -89,10 +89,7 @@ fn a_restore_goes_back_and_ends_every_older_token() {
     shows(&mut client, 1);
     for old in &tokens {
         let answer = client.get(&since(old));
-        assert_eq!(
-            (answer.status, answer.problem().as_str()),
-            (410, "resync_required")
-        );
+        answer.assert_problem(410, "resync_required");
         assert_eq!(
             client.get(&format!("{}&resync=diff", since(old))).status,
             410,

@@ -251,7 +251,8 @@ fn sheets_are_read_in_any_form() {
             }),
         "ESMO";
         "absolute targets and other cases",
-            row("<t>ESMO</t>").changed("xl/_rels/workbook.xml.rels", |text| { text.replace("worksheets/sheet1.xml", "/xl/Worksheets/Sheet1.XML") }),
+            row("<t>ESMO</t>").changed("xl/_rels/workbook.xml.rels", |text| { text.replace("worksheets/sheet1.xml",
+                "/xl/Worksheets/Sheet1.XML") }),
             "ESMO";
     ];
     for (what, parts, name) in cases {

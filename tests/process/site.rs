@@ -193,6 +193,18 @@ impl Done {
         assert!(is_told, "not {code} and `{text}`: {self:?}");
     }
 
+    /// Asserts that standard output contains a text.
+    #[track_caller]
+    pub fn assert_out(&self, text: &str) {
+        assert!(self.stdout.contains(text), "no `{text}`: {self:?}");
+    }
+
+    /// Asserts that standard error contains a text.
+    #[track_caller]
+    pub fn assert_err(&self, text: &str) {
+        assert!(self.stderr.contains(text), "no `{text}`: {self:?}");
+    }
+
     /// Asserts the exit code, and that standard output contains a text.
     #[track_caller]
     pub fn assert_shown(&self, code: i32, text: &str) {
@@ -209,6 +221,12 @@ impl Done {
         serde_json::from_str(&self.stdout)
             .unwrap_or_else(|error| panic!("no JSON ({error}): {self:?}"))
     }
+}
+
+/// Asserts that a text contains another one.
+#[track_caller]
+pub fn assert_contains(text: &str, part: &str) {
+    assert!(text.contains(part), "no `{part}`: {text}");
 }
 
 /// A folder with a database.

@@ -3,7 +3,7 @@
 use medfeed::import::{Bounds, ReadOptions, Source, SourceOptions, read_sources};
 use rust_xlsxwriter::{ExcelDateTime, Format, Formula, Workbook, Worksheet, XlsxError};
 
-use super::site::Site;
+use super::site::{Site, assert_contains};
 use super::spreadsheets::Then::{Refused, Stored, Warned};
 use super::spreadsheets::{ESMO, Then, check};
 use crate::properties::masked;
@@ -360,9 +360,9 @@ fn a_template_is_filled_in_and_imported() {
         &mut sheet,
     )
     .unwrap();
-    assert!(
-        sheet.contains("<formula1>\"confirmed,estimated,copied,not_found,check\"</formula1>"),
-        "{sheet}"
+    assert_contains(
+        &sheet,
+        "<formula1>\"confirmed,estimated,copied,not_found,check\"</formula1>",
     );
     assert!(archive.by_name("xl/comments1.xml").is_ok());
 }

@@ -212,11 +212,7 @@ fn a_port_in_use_is_refused_with_a_remedy() {
     for args in lines {
         let done = site.ends(&args);
         assert_eq!(done.code, Some(1), "{args:?}: {done:?}");
-        assert!(
-            done.stderr
-                .contains("another program listens there; stop it, or choose another port"),
-            "{done:?}"
-        );
+        done.assert_err("another program listens there; stop it, or choose another port");
     }
 }
 

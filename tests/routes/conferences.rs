@@ -273,7 +273,8 @@ fn a_record_has_every_field_in_order() {
         "abstract_due_date_status", json!("estimated");
         "therapy_areas", json!(["Hematology", "Oncology"]);
         "organizations",
-            json!([{"id": 1, "name": "American Society of Clinical Oncology", "abbv": "ASCO", "type": "society", "url": "https://asco.example"}]);
+            json!([{"id": 1, "name": "American Society of Clinical Oncology", "abbv": "ASCO", "type": "society",
+                "url": "https://asco.example"}]);
         "formats", json!({"oral": true, "poster": true, "e_poster": false, "published_abstract": true, "encore": null});
     ];
     for (field, expected) in cases {

@@ -36,13 +36,16 @@ fn reference_lists_count_the_records_of_the_license() {
     let world = World::small();
     let cases: &[(&str, &str, &[&str])] = &cases![
         "full", "therapy-areas",
-            &["Ärztekunde 1", "Cardiology 6", "Dermatology 1", "Hematology 1", "History of Medicine 1", "Neurology 2", "Oncology 15", "Ophthalmology 1"];
+            &["Ärztekunde 1", "Cardiology 6", "Dermatology 1", "Hematology 1", "History of Medicine 1",
+                "Neurology 2", "Oncology 15", "Ophthalmology 1"];
         "onco", "therapy-areas", &["Cardiology 1", "Dermatology 1", "Hematology 1", "Neurology 1", "Oncology 15"];
         "spain", "therapy-areas", &["Ärztekunde 1", "Cardiology 1", "Oncology 2"];
         "full", "tags?dataset=conferences",
-            &["@home: Remote 1", "attendee-geography: Global 3", "audience: Ärzte 2", "audience: Cardiologists 3", "audience: Nurses 2", "topic-area: Breast 2", "topic-area: Lung: small cell 2"];
+            &["@home: Remote 1", "attendee-geography: Global 3", "audience: Ärzte 2", "audience: Cardiologists 3",
+                "audience: Nurses 2", "topic-area: Breast 2", "topic-area: Lung: small cell 2"];
         "onco", "tags?dataset=conferences",
-            &["@home: Remote 1", "attendee-geography: Global 2", "audience: Ärzte 2", "audience: Nurses 2", "topic-area: Breast 2", "topic-area: Lung: small cell 2"];
+            &["@home: Remote 1", "attendee-geography: Global 2", "audience: Ärzte 2", "audience: Nurses 2",
+                "topic-area: Breast 2", "topic-area: Lung: small cell 2"];
         "full", "tags?dataset=conferences&type=audience",
             &["audience: Ärzte 2", "audience: Cardiologists 3", "audience: Nurses 2"];
         "onco", "tags?type=audience&dataset=conferences", &["audience: Ärzte 2", "audience: Nurses 2"];
@@ -51,13 +54,17 @@ fn reference_lists_count_the_records_of_the_license() {
         "full", "tags?dataset=conferences&type=topic", &[];
         "full", "tags?dataset=conferences&type=%40home", &["@home: Remote 1"];
         "full", "tags?dataset=journals",
-            &["attendee-geography: Global 1", "audience: Ärzte 1", "audience: Cardiologists 1", "audience: Nurses 1", "topic-area: Breast 1", "topic-area: Lung: small cell 1"];
+            &["attendee-geography: Global 1", "audience: Ärzte 1", "audience: Cardiologists 1",
+                "audience: Nurses 1", "topic-area: Breast 1", "topic-area: Lung: small cell 1"];
         "full", "organizations?dataset=conferences",
-            &["=SUM(A1:A9) Institute 1", "american heart association 2", "American Society of Clinical Oncology 3", "Dermatology Guild 1", "European Society for Medical Oncology 4", "Łódź Medical University 1", "Société Française de Cardiologie 3", "The \"Quoted\", Press 1", "日本癌学会 2"];
+            &["=SUM(A1:A9) Institute 1", "american heart association 2", "American Society of Clinical Oncology 3",
+                "Dermatology Guild 1", "European Society for Medical Oncology 4", "Łódź Medical University 1",
+                "Société Française de Cardiologie 3", "The \"Quoted\", Press 1", "日本癌学会 2"];
         "spain", "organizations?dataset=conferences",
             &["=SUM(A1:A9) Institute 1", "European Society for Medical Oncology 1"];
         "papers", "organizations?dataset=journals",
-            &["american heart association 1", "American Society of Clinical Oncology 1", "Łódź Medical University 1", "Société Française de Cardiologie 1", "The \"Quoted\", Press 1"];
+            &["american heart association 1", "American Society of Clinical Oncology 1",
+                "Łódź Medical University 1", "Société Française de Cardiologie 1", "The \"Quoted\", Press 1"];
     ];
     for (key, path, expected) in cases {
         assert_eq!(counts(&world, key, path), *expected, "{key} {path}");
@@ -70,9 +77,12 @@ fn items_have_every_member_in_order() {
     let cases = cases![
         "therapy-areas", r#"{"data":[{"name":"Ärztekunde","conferences":1},{"name":"Cardiology","conferences":6},"#;
         "tags?dataset=journals&type=topic-area",
-            concat!(r#"{"data":[{"id":2,"type":"topic-area","name":"Breast","category":null,"records":1},"#, r#"{"id":1,"type":"topic-area","name":"Lung: small cell","category":"Thoracic","records":1}]}"#);
+            concat!(r#"{"data":[{"id":2,"type":"topic-area","name":"Breast","category":null,"records":1},"#,
+                r#"{"id":1,"type":"topic-area","name":"Lung: small cell","category":"Thoracic","records":1}]}"#);
         "organizations?dataset=journals",
-            concat!(r#"{"data":[{"id":10,"name":"american heart association","abbv":"AHA","type":"society","url":null,"records":1},"#, r#"{"id":1,"name":"American Society of Clinical Oncology","abbv":"ASCO","type":"society","#, r#""url":"https://asco.example","records":1},"#);
+            concat!(r#"{"data":[{"id":10,"name":"american heart association","abbv":"AHA","type":"society","url":null,"records":1},"#,
+                r#"{"id":1,"name":"American Society of Clinical Oncology","abbv":"ASCO","type":"society","#,
+                r#""url":"https://asco.example","records":1},"#);
     ];
     for (path, expected) in cases {
         let text = world.get("full", &format!("/v1/reference/{path}")).text();
