@@ -43,14 +43,14 @@ const OTHER_LOCATION: &str = "give another folder";
 
 const PROGRESS_EVERY: u64 = 1000;
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct CopyState {
     format: u32,
     server: String,
     datasets: BTreeMap<String, DatasetState>,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct DatasetState {
     token: String,
     records: u64,

@@ -66,7 +66,7 @@ fn pause_after_round(
 }
 
 /// The work of a pull.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Plan {
     /// The datasets.
     pub datasets: Vec<Dataset>,

@@ -30,7 +30,7 @@ const MAX_LISTED: usize = 100;
 const MAX_EXAMPLES: usize = 3;
 
 /// Damage found in the file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "a table, and the damage in it")]
 pub struct CheckFinding {
     pub table: &'static str,
@@ -38,7 +38,7 @@ pub struct CheckFinding {
 }
 
 /// Findings in one table whose details differ in digits only.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 #[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct FindingKind {
     pub table: &'static str,

@@ -53,7 +53,7 @@ pub struct RestoreDifferences {
 }
 
 /// A license that differs between the replaced database and the backup.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 #[allow(missing_docs, reason = "described above")]
 pub struct LicenseDifference {
     pub license: String,

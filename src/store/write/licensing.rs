@@ -22,7 +22,7 @@ use crate::store::write::feeds;
 use crate::store::{Result, StoreError};
 
 /// The effects of a change of a license.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Debug, Serialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct LicenseChange {
     pub created: bool,
