@@ -377,12 +377,11 @@ impl RowCheck<'_> {
             self.check_license(license, dataset);
             let mut entries = &EntriesById::new();
             if let Some(feed) = license.feed(dataset) {
-                if !shared.contains_key(&feed) {
+                let (other, read) = &*shared.entry(feed).or_insert_with(|| {
                     let read = self.read_feed(feed, dataset, self.last.last_seq);
                     self.check_live(license, feed, &read, records);
-                    shared.insert(feed, (license, read));
-                }
-                let (other, read) = &shared[&feed];
+                    (license, read)
+                });
                 let is_same = other.scope.shows_same(&license.scope, dataset);
                 self.report.expect(is_same, "licenses", || {
                     format!(

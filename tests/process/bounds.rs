@@ -133,16 +133,8 @@ fn a_hostile_import_is_refused_with_little_memory() {
 #[test]
 fn an_import_from_standard_input_is_bounded() {
     let site = Site::new();
-    let mut command = site.command([
-        "import",
-        "-",
-        "--create",
-        "--dataset",
-        "tags",
-        "--format",
-        "csv",
-        "--json",
-    ]);
+    let mut command =
+        site.command("import - --create --dataset tags --format csv --json".split(' '));
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

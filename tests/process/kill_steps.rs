@@ -116,20 +116,16 @@ pub const DEATHS: [Death; 8] = [
 ];
 
 /// Faults of the store meanwhile: the method, a part of the name, and the fault.
-pub const FAULTS: [(&str, &str, Fault); 9] = [
-    ("PUT", "/log/", Fault::LostAnswer),
-    (
-        "PUT",
-        "/log/",
-        Fault::Code(409, "ConditionalRequestConflict"),
-    ),
-    ("PUT", "/parts/", Fault::LostAnswer),
-    ("PUT", "/states/", Fault::LostAnswer),
-    ("PUT", "", Fault::Status(503)),
-    ("PUT", "", Fault::Code(409, "OperationAborted")),
-    ("GET", "", Fault::HalfBody),
-    ("GET", "", Fault::LostAnswer),
-    ("DELETE", "", Fault::LostAnswer),
+pub const FAULTS: [(&str, &str, Fault); 9] = cases![
+    "PUT", "/log/", Fault::LostAnswer;
+    "PUT", "/log/", Fault::Code(409, "ConditionalRequestConflict");
+    "PUT", "/parts/", Fault::LostAnswer;
+    "PUT", "/states/", Fault::LostAnswer;
+    "PUT", "", Fault::Status(503);
+    "PUT", "", Fault::Code(409, "OperationAborted");
+    "GET", "", Fault::HalfBody;
+    "GET", "", Fault::LostAnswer;
+    "DELETE", "", Fault::LostAnswer;
 ];
 
 /// The name of a publisher's step.

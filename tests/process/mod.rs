@@ -99,7 +99,6 @@ mod replica_instants;
 mod replica_kills;
 mod replica_network;
 mod replica_troubles;
-mod replica_walks;
 mod replicas;
 mod replicated;
 mod restarts;

@@ -47,41 +47,16 @@ struct Case {
 /// The number of chosen cases.
 const QUICK: usize = 24;
 /// Cases that always run: the run, the beginning and the end of the request, and the fault.
-const ALWAYS: [(Run, &str, &str, Fault); 7] = [
+const ALWAYS: [(Run, &str, &str, Fault); 7] = cases![
     // The sweep deletes all old objects of this list.
-    (Run::Again, "GET /feed?", "%2Fprobe%2F", Fault::Crossed),
+    Run::Again, "GET /feed?", "%2Fprobe%2F", Fault::Crossed;
     // Another entry in the slot of the next one would be another publisher's.
-    (
-        Run::Again,
-        "GET",
-        "log/00000000000000000008",
-        Fault::Crossed,
-    ),
-    (Run::Again, "GET", "log/00000000000000000008", Fault::Portal),
-    (
-        Run::Again,
-        "PUT",
-        "log/00000000000000000006",
-        Fault::RequestTwice,
-    ),
-    (
-        Run::Again,
-        "PUT",
-        "log/00000000000000000006",
-        Fault::NoAnswer,
-    ),
-    (
-        Run::Again,
-        "GET",
-        "log/00000000000000000005",
-        Fault::Flipped,
-    ),
-    (
-        Run::Again,
-        "GET",
-        "states/00000000000000000005",
-        Fault::ShortLast,
-    ),
+    Run::Again, "GET", "log/00000000000000000008", Fault::Crossed;
+    Run::Again, "GET", "log/00000000000000000008", Fault::Portal;
+    Run::Again, "PUT", "log/00000000000000000006", Fault::RequestTwice;
+    Run::Again, "PUT", "log/00000000000000000006", Fault::NoAnswer;
+    Run::Again, "GET", "log/00000000000000000005", Fault::Flipped;
+    Run::Again, "GET", "states/00000000000000000005", Fault::ShortLast;
 ];
 
 /// A database with a waiting commit, and its bucket.
@@ -292,25 +267,10 @@ fn a_response_of_another_server_is_no_object_and_no_list() {
     };
     let list = || bucket.list("other", None).map(|listed| Some(listed.len()));
     type Read<'a> = &'a dyn Fn() -> Result<Option<usize>, BucketError>;
-    let cases: [(Read<'_>, Fault, Option<usize>, &str); 3] = [
-        (
-            &get,
-            Fault::Portal,
-            Some(10),
-            "`log/1`: the response has no ETag, so it is not the store's",
-        ),
-        (
-            &get,
-            Fault::NoTag,
-            Some(10),
-            "`log/1`: the response has no ETag, so it is not the store's",
-        ),
-        (
-            &list,
-            Fault::Crossed,
-            Some(0),
-            "`other`: the response names `some/prefix/log/1`",
-        ),
+    let cases: [(Read<'_>, Fault, Option<usize>, &str); 3] = cases![
+        &get, Fault::Portal, Some(10), "`log/1`: the response has no ETag, so it is not the store's";
+        &get, Fault::NoTag, Some(10), "`log/1`: the response has no ETag, so it is not the store's";
+        &list, Fault::Crossed, Some(0), "`other`: the response names `some/prefix/log/1`";
     ];
     bucket.list("log", None).unwrap();
     relay.keep_answers();

@@ -116,33 +116,12 @@ impl Network {
             sites: Vec::new(),
         };
         for copy in COPIES {
-            let cases = [
-                ("a first load", &changing, &key[0], None, "--verify", None),
-                (
-                    "a resumed load",
-                    &changing,
-                    &key[0],
-                    None,
-                    "",
-                    Some(Fault::CutMiddle),
-                ),
-                ("the feed", &changing, &key[0], Some("all"), "", None),
-                (
-                    "a difference",
-                    &changing,
-                    &key[1],
-                    Some("part"),
-                    "--verify",
-                    None,
-                ),
-                (
-                    "a restored service",
-                    &restored,
-                    &key[2],
-                    Some("restored"),
-                    "",
-                    None,
-                ),
+            let cases = cases![
+                "a first load", &changing, &key[0], None, "--verify", None;
+                "a resumed load", &changing, &key[0], None, "", Some(Fault::CutMiddle);
+                "the feed", &changing, &key[0], Some("all"), "", None;
+                "a difference", &changing, &key[1], Some("part"), "--verify", None;
+                "a restored service", &restored, &key[2], Some("restored"), "", None;
             ];
             network
                 .scenarios
@@ -379,7 +358,7 @@ impl Network {
         let what = format!("then {done:?} after {what}");
         assert_eq!(done.code, Some(0), "{what}");
         assert_eq!(
-            done.stdout.matches("; equal to the service's\n").count(),
+            done.count("; equal to the service's\n"),
             DATASETS.len(),
             "{what}"
         );

@@ -252,10 +252,7 @@ impl Published {
             self.set(layout::ALIVE, &bytes);
             let status = self.place.run(&self.site, "--status");
             let expected = format!("object `{}` cannot be used: ", layout::ALIVE);
-            assert!(
-                status.code == Some(0) && status.stdout.contains(&expected),
-                "{damage}: {status:?}"
-            );
+            status.assert_shown(0, &expected);
             for told in self.read() {
                 let is_told = told
                     .as_ref()

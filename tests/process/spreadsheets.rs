@@ -261,38 +261,18 @@ fn a_file_that_is_refused_as_a_whole_is_reported_like_bad_rows() {
     site.write("empty/README.md", "");
     site.write("wrong.toml", "[set]\n\nyear = \"soon\"\n");
     site.write("broken.toml", "match = 5\n");
-    let cases = [
-        ("gone.csv --dataset tags", "gone.csv", "No such file"),
-        ("gone/journals.csv", "gone/journals.csv", "No such file"),
-        ("journals.pdf", "journals.pdf", "it is a PDF document"),
-        (
-            "list.csv",
-            "list.csv",
-            "the file name does not say what it contains",
-        ),
-        (
-            "journals.xlsx",
-            "journals.xlsx",
-            "its zip archive is damaged",
-        ),
-        ("empty", "empty", "contains nothing to import"),
-        (
-            "list.csv --recipe broken.toml",
-            "broken.toml",
-            "broken.toml:1: ",
-        ),
-        ("list.csv --recipe gone.toml", "gone.toml", "No such file"),
-        (
-            "list.csv --recipe wrong.toml",
-            "",
-            "wrong.toml:3: `soon` is not a value of year",
-        ),
-        (
-            "list.csv --map a=b",
-            "",
-            "--map 'a=b': there is no field `b`",
-        ),
-        ("-", "", "needs --dataset"),
+    let cases = cases![
+        "gone.csv --dataset tags", "gone.csv", "No such file";
+        "gone/journals.csv", "gone/journals.csv", "No such file";
+        "journals.pdf", "journals.pdf", "it is a PDF document";
+        "list.csv", "list.csv", "the file name does not say what it contains";
+        "journals.xlsx", "journals.xlsx", "its zip archive is damaged";
+        "empty", "empty", "contains nothing to import";
+        "list.csv --recipe broken.toml", "broken.toml", "broken.toml:1: ";
+        "list.csv --recipe gone.toml", "gone.toml", "No such file";
+        "list.csv --recipe wrong.toml", "", "wrong.toml:3: `soon` is not a value of year";
+        "list.csv --map a=b", "", "--map 'a=b': there is no field `b`";
+        "-", "", "needs --dataset";
     ];
     for command in ["import --create", "lint"] {
         for (line, file, message) in cases {

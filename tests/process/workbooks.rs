@@ -241,48 +241,12 @@ fn workbooks_beyond_a_bound_are_refused() {
         &[&["id", "name"], &["1", &"x".repeat(30_000)]],
     );
     let usual = Bounds::default();
-    let cases: [(Vec<u8>, Bounds, &str); 5] = [
-        (
-            book(many),
-            Bounds {
-                rows: 3000,
-                ..usual
-            },
-            "has more than 3000 rows; split it",
-        ),
-        (
-            wide.clone(),
-            Bounds {
-                columns: 2,
-                ..usual
-            },
-            "has more than 2 columns",
-        ),
-        (
-            long,
-            Bounds {
-                line_bytes: 20_000,
-                ..usual
-            },
-            "is longer than 20000 bytes",
-        ),
-        (
-            book(many),
-            Bounds {
-                file_bytes: 100_000,
-                ..usual
-            },
-            "has more than 100000 bytes",
-        ),
-        (
-            wide,
-            Bounds {
-                columns: 3,
-                rows: 1,
-                ..usual
-            },
-            "",
-        ),
+    let cases: [(Vec<u8>, Bounds, &str); 5] = cases![
+        book(many), Bounds { rows: 3000, ..usual }, "has more than 3000 rows; split it";
+        wide.clone(), Bounds { columns: 2, ..usual }, "has more than 2 columns";
+        long, Bounds { line_bytes: 20_000, ..usual }, "is longer than 20000 bytes";
+        book(many), Bounds { file_bytes: 100_000, ..usual }, "has more than 100000 bytes";
+        wide, Bounds { columns: 3, rows: 1, ..usual }, "";
     ];
     for (content, bounds, expected) in cases {
         let site = Site::new();
@@ -398,10 +362,7 @@ fn exported_workbooks_are_imported_unchanged() {
         let written = rows(site.json(["export", "direct"]));
         assert_eq!(rows(site.json(["export", "book.xlsx"])), written);
         let again = site.run(["import", "book.xlsx"]);
-        assert!(
-            again.code == Some(0) && again.stdout.contains("Nothing is new"),
-            "{again:?}"
-        );
+        again.assert_shown(0, "Nothing is new");
         site.json(["import", "book.xlsx", "--create", "--db", "other.redb"]);
         site.json(["export", "through", "--db", "other.redb"]);
         for stem in ["conferences", "journals", "organizations", "tags"] {
@@ -458,10 +419,7 @@ fn a_template_is_filled_in_and_imported() {
         ),
     );
     let done = site.run(["import", "journals.csv", "--create"]);
-    assert!(
-        done.code == Some(0) && done.stdout.contains("1 added"),
-        "{done:?}"
-    );
+    done.assert_shown(0, "1 added");
     let mut archive =
         zip::ZipArchive::new(std::fs::File::open(site.path("forms/all.xlsx")).unwrap()).unwrap();
     let mut sheet = String::new();

@@ -61,8 +61,7 @@ pub struct SqlTable {
 impl SqlTable {
     /// The names of its columns, separated by commas.
     pub fn names(&self) -> String {
-        let names = self.columns.iter().map(|(name, _)| *name).joined(", ");
-        names
+        self.columns.iter().map(|(name, _)| *name).joined(", ")
     }
 
     /// The columns besides the key.

@@ -137,24 +137,13 @@ mod tests {
         type Answers = Vec<Result<u8, BucketError>>;
         let away = || Err(BucketError::Unreachable("away".to_owned()));
         let refused = || Err(BucketError::Refused("no".to_owned()));
-        let cases: [(Answers, bool, Result<u8, BucketError>); 5] = [
-            (vec![Ok(1)], false, Ok(1)),
-            (vec![away(), away(), Ok(2)], false, Ok(2)),
-            (vec![away(), refused(), Ok(3)], false, refused()),
-            (vec![away(), refused(), Ok(4)], true, Ok(4)),
-            (
-                vec![Err(BucketError::Damaged {
-                    name: "x".to_owned(),
-                    detail: "y".to_owned(),
-                })],
-                true,
-                {
-                    Err(BucketError::Damaged {
-                        name: "x".to_owned(),
-                        detail: "y".to_owned(),
-                    })
-                },
-            ),
+        let cases: [(Answers, bool, Result<u8, BucketError>); 5] = cases![
+            vec![Ok(1)], false, Ok(1);
+            vec![away(), away(), Ok(2)], false, Ok(2);
+            vec![away(), refused(), Ok(3)], false, refused();
+            vec![away(), refused(), Ok(4)], true, Ok(4);
+            vec![Err(BucketError::Damaged { name: "x".to_owned(), detail: "y".to_owned() })], true,
+                { Err(BucketError::Damaged { name: "x".to_owned(), detail: "y".to_owned() }) };
         ];
         for (answers, retries_refusals, expected) in cases {
             let status = Arc::default();

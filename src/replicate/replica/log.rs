@@ -488,39 +488,19 @@ mod tests {
     fn a_position_is_compared_with_a_heartbeat_by_slot_and_hash() {
         let (log, hashes) = TestLog::up_to(3);
         // The position; slot and hash in the heartbeat, whose seq is 25; and the outcome.
-        let cases = [
-            (at(3, hashes[2]), (3, hashes[2]), "true"),
-            (
-                at(3, OTHER),
-                (3, hashes[2]),
-                "Diverged: `alive` names another entry of slot 3",
-            ),
-            (
-                at(3, hashes[2]),
-                (3, OTHER),
-                "Diverged: `alive` names another entry of slot 3",
-            ),
-            (at(3, hashes[2]), (2, hashes[1]), "true"),
-            (at(3, hashes[2]), (1, hashes[0]), "true"),
-            (
-                at(3, OTHER),
-                (2, hashes[1]),
-                "Diverged: slot 3 holds another entry",
-            ),
-            (
-                at(4, OTHER),
-                (3, hashes[2]),
-                "Behind { slot: 3, end: 25, here: 40 }",
-            ),
-            (
-                at(4, OTHER),
-                (1, hashes[0]),
-                "Behind { slot: 1, end: 25, here: 40 }",
-            ),
-            (at(2, hashes[1]), (3, hashes[2]), "false"),
-            (at(2, hashes[1]), (9, OTHER), "false"),
-            (at(3, hashes[2]), (4, OTHER), "Missing 4, later 4"),
-            (at(3, hashes[2]), (7, OTHER), "Missing 4, later 7"),
+        let cases = cases![
+            at(3, hashes[2]), (3, hashes[2]), "true";
+            at(3, OTHER), (3, hashes[2]), "Diverged: `alive` names another entry of slot 3";
+            at(3, hashes[2]), (3, OTHER), "Diverged: `alive` names another entry of slot 3";
+            at(3, hashes[2]), (2, hashes[1]), "true";
+            at(3, hashes[2]), (1, hashes[0]), "true";
+            at(3, OTHER), (2, hashes[1]), "Diverged: slot 3 holds another entry";
+            at(4, OTHER), (3, hashes[2]), "Behind { slot: 3, end: 25, here: 40 }";
+            at(4, OTHER), (1, hashes[0]), "Behind { slot: 1, end: 25, here: 40 }";
+            at(2, hashes[1]), (3, hashes[2]), "false";
+            at(2, hashes[1]), (9, OTHER), "false";
+            at(3, hashes[2]), (4, OTHER), "Missing 4, later 4";
+            at(3, hashes[2]), (7, OTHER), "Missing 4, later 7";
         ];
         for (position, (slot, hash), expected) in cases {
             log.put_alive(slot, hash, 25);
@@ -588,43 +568,15 @@ mod tests {
     fn a_bucket_is_of_the_database_in_its_newest_readable_object() {
         /// The damage of a log of three entries and a state, the expected database, and the beginning of the error.
         type Case = (&'static str, fn(&TestLog), DatabaseId, &'static str);
-        let cases: [Case; 6] = [
-            ("nothing", |_| {}, ID, ""),
-            (
-                "another database",
-                |_| {},
-                OTHER_ID,
-                "the bucket holds database",
-            ),
-            (
-                "a rotten state",
-                |log| rot(log, &[layout::state(1)]),
-                ID,
-                "",
-            ),
-            (
-                "a rotten state of another",
-                |log| rot(log, &[layout::state(1)]),
-                OTHER_ID,
-                "the bucket holds database",
-            ),
-            (
-                "all is rotten",
-                |log| {
-                    rot(
-                        log,
-                        &[
-                            layout::state(1),
-                            layout::log(1),
-                            layout::log(2),
-                            layout::log(3),
-                        ],
-                    )
-                },
-                ID,
-                "object `states/00000000000000000001` cannot be used",
-            ),
-            ("all is gone", TestLog::empty, OTHER_ID, ""),
+        let cases: [Case; 6] = cases![
+            "nothing", |_| {}, ID, "";
+            "another database", |_| {}, OTHER_ID, "the bucket holds database";
+            "a rotten state", |log| rot(log, &[layout::state(1)]), ID, "";
+            "a rotten state of another", |log| rot(log, &[layout::state(1)]), OTHER_ID, "the bucket holds database";
+            "all is rotten",
+                |log| { rot(log, &[layout::state(1), layout::log(1), layout::log(2), layout::log(3)]) }, ID,
+                "object `states/00000000000000000001` cannot be used";
+            "all is gone", TestLog::empty, OTHER_ID, "";
         ];
         for (what, change, expected, error) in cases {
             let (log, _) = TestLog::up_to(3);

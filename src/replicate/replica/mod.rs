@@ -50,7 +50,7 @@ use crate::model::{Head, since_boot};
 use crate::replicate::entry::LogEntry;
 use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
-use crate::replicate::protocol::following::{Link, is_contradicted, is_shown_at_once};
+use crate::replicate::protocol::following::{Link, is_contradicted, is_shown_at_once, may_replace};
 use crate::store::replication::{
     CommitChanges, OlderReplica, ReplicaMark, ReplicaWriter, read_replica,
 };
@@ -217,7 +217,7 @@ impl Replica {
                 draft, mark, head, ..
             } = load.newest()?;
             let taken = match older {
-                Some(older) if head.seq < older.head.seq => {
+                Some(older) if !may_replace(older.head.seq, head.seq) => {
                     return Err(ReplicaError::Behind {
                         slot: mark.slot,
                         end: head.seq,
@@ -562,7 +562,7 @@ impl Replica {
     fn replace_by(&mut self, loaded: LoadedState) -> Result<()> {
         let LoadedState { draft, mark, head } = loaded;
         let file = &mut self.file;
-        if head.seq < file.head.seq {
+        if !may_replace(file.head.seq, head.seq) {
             return Err(ReplicaError::Behind {
                 slot: mark.slot,
                 end: head.seq,
