@@ -290,7 +290,7 @@ impl RowCheck<'_> {
             format!("the last commit counts {counted} {dataset}, there are {count}")
         });
         self.report.records.insert(dataset, count);
-        self.step("feed", |check| check.check_feeds(&records));
+        self.step("feeds", |check| check.check_feeds(&records));
     }
 
     /// Checks the records of a dataset with their log rows and links, and collects them.

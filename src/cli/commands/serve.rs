@@ -247,7 +247,7 @@ impl FollowArgs {
 }
 
 /// Options for monitoring.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct AdminArgs {
     /// Serve /metrics, /livez and /readyz on this address; `serve` also has a page for operators there. With port 0,
     /// the log names the chosen port [default: nowhere]

@@ -12,7 +12,7 @@ use crate::store::Result;
 use crate::store::error::opaque_debug;
 use crate::store::file::notes::current_user;
 use crate::store::file::open::Writer;
-use crate::store::file::published::CommitPublication;
+use crate::store::file::publication::CommitPublication;
 use crate::store::format::rows::{
     CommitPoint, ImportCounts, StoredCommit, TableCounts, find_linked, last_commit,
     load_record_ids, load_references, load_rows, seal,
