@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use sd_notify::NotifyState;
 use serde_json::json;
@@ -76,7 +76,7 @@ pub struct PublishArgs {
     log: LogArgs,
 }
 
-pub fn run(common: &Common, args: PublishArgs) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, args: PublishArgs) -> Result<ExitCode> {
     let log = open_log(&args.bucket, args.seal_key.as_deref())?;
     if args.status {
         return match PublicationStatus::read(&common.db, &log) {
@@ -122,7 +122,7 @@ pub fn run(common: &Common, args: PublishArgs) -> anyhow::Result<ExitCode> {
 
 impl PublishArgs {
     /// The options for monitoring, which `--once` ignores.
-    fn admin(&self) -> anyhow::Result<AdminArgs> {
+    fn admin(&self) -> Result<AdminArgs> {
         if self.once {
             return Ok(AdminArgs::default());
         }
@@ -143,7 +143,7 @@ async fn publish(
     work: impl FnOnce() -> Result<PublisherProgress, PublishError> + Send + 'static,
     publishing: MonitoredPublisher,
     admin: AdminArgs,
-) -> anyhow::Result<Option<Ended>> {
+) -> Result<Option<Ended>> {
     let mut stopped = pin!(StopSignals::of_service()?.received());
     let admin = admin.listen().await?;
     let is_monitored = admin.is_some();
@@ -176,7 +176,7 @@ async fn publish(
     Ok(ended)
 }
 
-fn done(common: &Common, progress: &PublisherProgress) -> anyhow::Result<ExitCode> {
+fn done(common: &Common, progress: &PublisherProgress) -> Result<ExitCode> {
     let (slot, seq) = progress
         .log_end
         .map_or((0, 0), |(_, end)| (end.slot, end.head.seq));
@@ -191,7 +191,7 @@ fn done(common: &Common, progress: &PublisherProgress) -> anyhow::Result<ExitCod
     )
 }
 
-fn fail(common: &Common, error: PublishError) -> anyhow::Result<ExitCode> {
+fn fail(common: &Common, error: PublishError) -> Result<ExitCode> {
     let code = error.exit_code();
     let error = match error {
         // Reported as for every command.
@@ -202,7 +202,7 @@ fn fail(common: &Common, error: PublishError) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(code))
 }
 
-fn show(common: &Common, url: &BucketUrl, status: &PublicationStatus) -> anyhow::Result<ExitCode> {
+fn show(common: &Common, url: &BucketUrl, status: &PublicationStatus) -> Result<ExitCode> {
     let end = status.end.as_ref().map(|end| {
         json!({
             "database": end.id.to_string(),
