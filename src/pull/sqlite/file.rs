@@ -137,7 +137,8 @@ pub struct Statements {
 impl Statements {
     /// The statements of a dataset.
     pub fn new(tables: &DatasetTables, updates_search: bool) -> Statements {
-        let (dataset, names) = (tables.dataset, searched(tables.dataset));
+        let dataset = tables.dataset;
+        let names = searched(dataset);
         let is_searched = |name: &str| name == "id" || names.contains(&name);
         let columns = tables.records.columns.iter().enumerate();
         let texts = names.join(", ");
