@@ -117,7 +117,7 @@ pub fn known_fields() -> &'static str {
 }
 
 /// The version of a file: its format, and the names of the fields in the JSON of its rows.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Version {
     /// The number of the format.
     pub schema: u32,
