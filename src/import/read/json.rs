@@ -40,7 +40,10 @@ pub(in crate::import) fn leaves(
                             .entry(path)
                             .or_insert_with(|| Value::Array(Vec::new()))
                         {
-                            list.push(value);
+                            match value {
+                                Value::Array(inner) => list.extend(inner),
+                                value => list.push(value),
+                            }
                         }
                     }
                 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::cell_text::{cell_text, type_fault};
 use super::cells::{normalize, parse_flag};
 use super::columns::{ColumnMeaning, Columns};
+use super::draft::currency::names_other_currency;
 use super::loose::listed;
 use super::options::{ISSN_COLUMNS, ReadOptions};
 use super::statement::Statement;
@@ -189,8 +190,9 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
         let mut texts: Vec<Cow<'_, str>> = Vec::with_capacity(cells.len());
         for cell in cells {
             let mut words = self.options.words_of(&field.column);
+            let is_one = self.notation.is_loose && cell.is_one_text();
             let fault = type_fault(cell, field.kind, fields.len() > 1)
-                .filter(|_| !words.any(|word| word.is(&cell.text)));
+                .filter(|_| !is_one && !words.any(|word| word.is(&cell.text)));
             let is_open = self.notation.is_loose && field.kind == ValueKind::Date;
             let part = cell.part_of_date.as_deref().filter(|_| is_open);
             let text = part.map_or_else(|| cell_text(cell, field), |part| Ok(part.into()));
@@ -328,6 +330,10 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
             is_price: field.column.ends_with("_usd"),
             ..self.notation
         };
+        if is_loose && notation.is_price && names_other_currency(text) {
+            self.warn(index, text, "names another currency, so it counts as empty");
+            return Some(Cow::Borrowed(""));
+        }
         let normalized = match normalize(field.kind, text, &notation) {
             Err(fault) if is_loose && field.kind == ValueKind::Date => {
                 self.read_open_date(index, text).ok_or(fault)

@@ -143,9 +143,12 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         // Below an empty row, notes may have two cells.
         let is_below = self.row_count > 0 && (gap || self.is_below);
         self.is_below = is_below && filled * 3 <= named.max(3) && !has_id;
+        // In CSV, other rows have all cells.
+        let is_short =
+            self.notation.container == Container::Csv && cells.len() < columns.named_width;
         let skipped = match () {
             () if self.row_count == 0 => None,
-            () if self.is_below && has_one_value && !options.replace => {
+            () if self.is_below && (has_one_value || is_short) && !options.replace => {
                 Some("is a note below the table, so it is skipped")
             }
             () if named > 1 && !has_id && is_total(cells) => Some("is a total, so it is skipped"),

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::content::{
     DraftColumn, days_in, has_issn, is_absence, is_address, is_data, is_place, is_range,
 };
-use super::currency::{currency_column, is_dollar, names_other_currency};
+use super::currency::{currency_column, is_dollar, names_dollars, names_other_currency};
 use super::names::{KnownName, known_name, price_name, year_of};
 use crate::import::lint::is_area;
 use crate::import::read::dates::DateOrder;
@@ -14,6 +14,7 @@ use crate::import::read::row_kind::RowKind;
 use crate::import::read::shared_cells::split_at_signs;
 use crate::import::read::table_cell::Notation;
 use crate::model::country::is_country;
+use crate::model::fold::is_blank;
 
 /// Fields that a column may contain.
 #[derive(Debug)]
@@ -179,6 +180,7 @@ fn refusal(candidate: &Candidate, columns: &[DraftColumn], notation: &Notation) 
             return Some("prices in another currency than US dollars".to_owned());
         }
         if let Some(currency) = currency_column(columns, candidate.column)
+            && !names_dollars(&column.header)
             && !columns[currency].texts().any(is_dollar)
         {
             let name = &columns[currency].name;
@@ -235,6 +237,13 @@ impl Assigned {
             .iter()
             .find_map(|field| Some((field, self.column_of(field)?)));
         match other {
+            // The second of two columns such as `ISSN1` and `ISSN2`.
+            Some((&"issn_print", other))
+                if self.column_of("issn_online").is_none()
+                    && without_number(&self.columns[candidate.column]) == without_number(other) =>
+            {
+                self.columns[candidate.column].fields = vec!["issn_online"];
+            }
             Some((field, other)) if !is_list => {
                 let reason = format!("`{field}` is read from `{}`", other.name);
                 self.columns[candidate.column].reason = Some(reason);
@@ -262,10 +271,19 @@ impl Assigned {
         let Some(currency) = currency_column(&self.columns, price) else {
             return;
         };
+        if names_dollars(&self.columns[price].header) {
+            return;
+        }
         let dollars = self.columns[currency].counted().into_keys();
         let dollars = dollars.filter(|text| is_dollar(text)).map(str::to_owned);
         self.conditions.push((PRICE, currency, dollars.collect()));
     }
+}
+
+/// Returns the header of a column without the number at its end.
+fn without_number(column: &DraftColumn) -> &str {
+    let is_number = |sign: char| sign.is_ascii_digit() || is_blank(sign);
+    column.header.trim_end_matches(is_number)
 }
 
 fn has_two_days(text: &str) -> bool {
