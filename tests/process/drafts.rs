@@ -449,6 +449,33 @@ const TABLES: &[Shape] = &[
         says: &["\"Month\" = [\"start_date\", \"year\"]"],
         stored: &[r#"{"name":"Heart Days","start_date":null,"year":2026}"#],
     },
+    // A table in Markdown, and cells with formulas.
+    Shape {
+        kind: "conferences",
+        content: "# Meetings\n\n| Conference | Date | Location |\n| :--- | :---: | --- |\n| [Heart Days](https://a.example) | 3-5 May 2026 | Rome, Italy |\n",
+        says: &["\"Conference\" = [\"name\", \"url\"]"],
+        stored: &[r#"{"name":"Heart Days","url":"https://a.example","start_date":"2026-05-03","city":"Rome","country":"Italy"}"#],
+    },
+    Shape {
+        kind: "journals",
+        content: "Journal,ISSN\n\"=HYPERLINK(\"\"https://a.example\"\",\"\"Heart A\"\")\",\"=\"\"0028-4793\"\"\"\n",
+        says: &["\"Journal\" = [\"name\", \"url\"]"],
+        stored: &[r#"{"name":"Heart A","url":"https://a.example","issn_print":"0028-4793"}"#],
+    },
+    // Prices with groups of thousands alone, and sections.
+    Shape {
+        kind: "journals",
+        content: "Title,ISSN,APC USD\nJournals of Alpha Press,,\nHeart A,0028-4793,\"$3,000\"\nJournals of Beta Press,,\nHeart B,1533-4406,950\n",
+        says: &["decimal = \"point\""],
+        stored: &[r#"{"name":"Heart A","publishing.apc_usd":3000.0}"#, r#"{"name":"Heart B","publishing.apc_usd":950.0}"#],
+    },
+    // A ranking without a header: only the names are different texts of several words.
+    Shape {
+        kind: "conferences",
+        content: "1,Heart Days,HD,CORE 2026,A\n2,Lung Days,LD,CORE 2026,B\n3,Skin Days,SD,CORE 2026,B\n",
+        says: &["header_rows = 0", "\"=B\" = \"name\""],
+        stored: &[r#"{"name":"Heart Days"}"#, "{}", r#"{"name":"Skin Days"}"#],
+    },
     // Names in Japanese.
     Shape {
         kind: "organizations",

@@ -56,12 +56,6 @@ impl<'a> TableCell<'a> {
         }
     }
 
-    /// Returns true for a list in JSON that has one item, which is neither a list nor an object.
-    pub fn is_one_text(&self) -> bool {
-        let items = self.items.as_deref().unwrap_or_default();
-        self.json == Some(JsonType::List) && matches!(items, [Value::String(_) | Value::Number(_)])
-    }
-
     pub fn is_blank(&self) -> bool {
         self.fault.is_none() && self.text.chars().all(is_blank)
     }

@@ -190,9 +190,8 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
         let mut texts: Vec<Cow<'_, str>> = Vec::with_capacity(cells.len());
         for cell in cells {
             let mut words = self.options.words_of(&field.column);
-            let is_one = self.notation.is_loose && cell.is_one_text();
             let fault = type_fault(cell, field.kind, fields.len() > 1)
-                .filter(|_| !is_one && !words.any(|word| word.is(&cell.text)));
+                .filter(|_| !words.any(|word| word.is(&cell.text)));
             let is_open = self.notation.is_loose && field.kind == ValueKind::Date;
             let part = cell.part_of_date.as_deref().filter(|_| is_open);
             let text = part.map_or_else(|| cell_text(cell, field), |part| Ok(part.into()));

@@ -96,12 +96,20 @@ fn named_candidates(kind: RowKind, columns: &[DraftColumn]) -> Vec<Candidate> {
     candidates
 }
 
-/// Returns candidates for columns without headers. A text is the name only if no other column is a text.
+/// Returns candidates for columns without headers. A text is the name only if no other column is one of different texts
+/// of several words.
 fn guessed_candidates(kind: RowKind, columns: &[DraftColumn]) -> Vec<Candidate> {
     let filled = |at: &usize| !columns[*at].cells.is_empty();
     let is_text = |at: &usize| !columns[*at].cells.iter().any(is_data);
     let indexes: Vec<usize> = (0..columns.len()).filter(filled).collect();
-    let texts: Vec<usize> = indexes.iter().copied().filter(is_text).collect();
+    let mut texts: Vec<usize> = indexes.iter().copied().filter(is_text).collect();
+    if texts.len() > 1 {
+        let is_phrase = |text: &str| text.contains(' ') && !is_place(text);
+        texts.retain(|at| {
+            let column = &columns[*at];
+            column.are_mostly(is_phrase) && column.counted().len() == column.cells.len()
+        });
+    }
     let mut candidates = Vec::new();
     let mut issns = ISSN_COLUMNS.iter();
     for at in indexes {

@@ -130,7 +130,7 @@ pub(super) fn are_taken(fields: &[&str], cell: &TableCell<'_>, notation: &Notati
     let text = &*cell.text;
     let is_list = |column: &&str| field_named(column).is_some_and(|field| field.kind.is_list());
     match fields {
-        [column] if cell.json == Some(JsonType::List) && !cell.is_one_text() => is_list(column),
+        [column] if cell.json == Some(JsonType::List) => is_list(column),
         ["url"] => is_address(text) || cell.link.is_some(),
         [column, ..] if ISSN_COLUMNS.contains(column) => has_issn(text),
         ["start_date", _, ..] => is_range(text) || open_date(text).is_some(),

@@ -207,6 +207,9 @@ impl Draft {
         }
         let year = self.metric_year();
         constants.extend(year.map(|year| format!("impact_factor_year = {year}")));
+        if self.kind == RowKind::Tags && !self.has("type") {
+            constants.push("# type = \"\"    # write the type of these tags".to_owned());
+        }
         if !constants.is_empty() {
             lines.push(format!("\n[set]\n{}", constants.join("\n")));
         }
