@@ -210,12 +210,7 @@ mod tests {
 
     #[test]
     fn names_stay_below_the_prefix() {
-        for name in [
-            "alive",
-            "log/00000000000000000042",
-            "parts/7-abc_D/00000",
-            "a.b",
-        ] {
+        for name in words!["alive" "log/00000000000000000042" "parts/7-abc_D/00000" "a.b"] {
             assert_eq!(check_name(name), Ok(()), "{name}");
         }
         assert_eq!(check_name(&"x".repeat(512)), Ok(()));

@@ -341,15 +341,12 @@ mod tests {
 
     #[test]
     fn a_missing_bucket_is_no_missing_object() {
-        for (text, is_absent) in [
-            ("status code: 404 <Code>NoSuchKey</Code>", true),
-            ("no such file", true),
-            ("status code: 404 <Code>NoSuchBucket</Code>", false),
-            ("status code: 404 <Code>ContainerNotFound</Code>", false),
-            (
-                "status code: 404: The specified bucket does not exist.",
-                false,
-            ),
+        for (text, is_absent) in cases![
+            "status code: 404 <Code>NoSuchKey</Code>", true;
+            "no such file", true;
+            "status code: 404 <Code>NoSuchBucket</Code>", false;
+            "status code: 404 <Code>ContainerNotFound</Code>", false;
+            "status code: 404: The specified bucket does not exist.", false;
         ] {
             let error = not_found(text);
             assert_eq!(mapper(StoreKind::S3).is_absent(&error), is_absent, "{text}");
@@ -380,19 +377,15 @@ mod tests {
 
     #[test]
     fn each_store_names_its_permissions() {
-        let cases = [
-            (StoreKind::S3, Action::Delete, "s3:DeleteObject"),
-            (StoreKind::S3, Action::List, "s3:ListBucket"),
-            (StoreKind::Google, Action::Create, "storage.objects.create"),
-            (
-                StoreKind::Google,
-                Action::Write,
-                "storage.objects.delete, to overwrite",
-            ),
-            (StoreKind::Azure, Action::Read, "Reader"),
-            (StoreKind::Azure, Action::List, "Reader"),
-            (StoreKind::Azure, Action::Create, "Contributor"),
-            (StoreKind::Azure, Action::Delete, "Contributor"),
+        let cases = cases![
+            StoreKind::S3, Action::Delete, "s3:DeleteObject";
+            StoreKind::S3, Action::List, "s3:ListBucket";
+            StoreKind::Google, Action::Create, "storage.objects.create";
+            StoreKind::Google, Action::Write, "storage.objects.delete, to overwrite";
+            StoreKind::Azure, Action::Read, "Reader";
+            StoreKind::Azure, Action::List, "Reader";
+            StoreKind::Azure, Action::Create, "Contributor";
+            StoreKind::Azure, Action::Delete, "Contributor";
         ];
         for (kind, action, expected) in cases {
             let source = "status code: 403".into();

@@ -220,15 +220,12 @@ mod tests {
 
     #[test]
     fn an_object_is_sealed_under_its_whole_name() {
-        let names = [
-            "log/00000000000000000001",
-            "log/00000000000000000002",
-            "states/00000000000000000001",
-            "parts/00000000000000000001-0123456789abcdef/00000",
-            "parts/00000000000000000001-0123456789abcdef/00001",
-            "parts/00000000000000000001-fedcba9876543210/00000",
-            "parts/00000000000000000002-0123456789abcdef/00000",
-            "alive",
+        let names = words![
+            "log/00000000000000000001" "log/00000000000000000002" "states/00000000000000000001"
+            "parts/00000000000000000001-0123456789abcdef/00000"
+            "parts/00000000000000000001-0123456789abcdef/00001"
+            "parts/00000000000000000001-fedcba9876543210/00000"
+            "parts/00000000000000000002-0123456789abcdef/00000" "alive"
         ];
         for name in names {
             let sealed = seal(Some(&key(1)), name, b"the same content").unwrap();
@@ -265,32 +262,24 @@ mod tests {
         let bytes: Vec<u8> = (0..64).collect();
         let hex = HEXLOWER_PERMISSIVE.encode(&bytes);
         let good = "";
-        let cases = [
-            (format!("{hex}\n"), 0o600, good),
-            (hex.to_uppercase(), 0o400, good),
-            (hex[..64].to_owned(), 0o640, good),
-            (BASE64.encode(&bytes), 0o600, good),
-            (BASE64.encode(&bytes[..32]), 0o600, good),
-            (BASE64_NOPAD.encode(&bytes[..32]), 0o600, good),
-            (BASE64_NOPAD.encode(&bytes), 0o600, good),
-            (hex.clone(), 0o660, good),
-            (hex.clone(), 0o601, "(mode 601)"),
-            (format!("{}{}", &hex, &hex), 0o600, "holds no seal key"),
-            (BASE64.encode(&[0; 32]), 0o600, "holds no seal key"),
-            (
-                hex[..62].to_owned(),
-                0o600,
-                "holds no seal key, which is 32 or 64 bytes",
-            ),
-            ("0".repeat(128), 0o600, "holds no seal key"),
-            (format!("{}x", &hex[..63]), 0o600, "holds no seal key"),
-            (String::new(), 0o600, "openssl rand -hex 64"),
-            (
-                hex.clone(),
-                0o644,
-                "every user of this machine may use (mode 644); run `chmod o= ",
-            ),
-            (hex.clone(), 0o602, "(mode 602)"),
+        let cases = cases![
+            format!("{hex}\n"), 0o600, good;
+            hex.to_uppercase(), 0o400, good;
+            hex[..64].to_owned(), 0o640, good;
+            BASE64.encode(&bytes), 0o600, good;
+            BASE64.encode(&bytes[..32]), 0o600, good;
+            BASE64_NOPAD.encode(&bytes[..32]), 0o600, good;
+            BASE64_NOPAD.encode(&bytes), 0o600, good;
+            hex.clone(), 0o660, good;
+            hex.clone(), 0o601, "(mode 601)";
+            format!("{}{}", &hex, &hex), 0o600, "holds no seal key";
+            BASE64.encode(&[0; 32]), 0o600, "holds no seal key";
+            hex[..62].to_owned(), 0o600, "holds no seal key, which is 32 or 64 bytes";
+            "0".repeat(128), 0o600, "holds no seal key";
+            format!("{}x", &hex[..63]), 0o600, "holds no seal key";
+            String::new(), 0o600, "openssl rand -hex 64";
+            hex.clone(), 0o644, "every user of this machine may use (mode 644); run `chmod o= ";
+            hex.clone(), 0o602, "(mode 602)";
         ];
         for (text, mode, expected) in cases {
             fs::write(&path, &text).unwrap();

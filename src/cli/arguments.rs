@@ -272,21 +272,15 @@ mod tests {
         let long = "é".repeat(500);
         check(
             parse_note,
-            &[
-                (
-                    "agreed with Dr. Ito on 3 May",
-                    Ok("agreed with Dr. Ito on 3 May"),
-                ),
-                (long.as_str(), Ok(long.as_str())),
-                (
-                    &format!("{long}!"),
-                    Err("501 characters; write at most 500"),
-                ),
-                ("", Err("it is empty")),
-                ("a\nb", Err("one line of plain text")),
-                ("a\tb", Err("one line of plain text")),
-                ("\u{202e}a", Err("one line of plain text")),
-                ("\u{7f}", Err("one line of plain text")),
+            &cases![
+                "agreed with Dr. Ito on 3 May", Ok("agreed with Dr. Ito on 3 May");
+                long.as_str(), Ok(long.as_str());
+                &format!("{long}!"), Err("501 characters; write at most 500");
+                "", Err("it is empty");
+                "a\nb", Err("one line of plain text");
+                "a\tb", Err("one line of plain text");
+                "\u{202e}a", Err("one line of plain text");
+                "\u{7f}", Err("one line of plain text");
             ],
         );
     }
@@ -439,26 +433,12 @@ mod tests {
 
     #[test]
     fn log_filters_are_read() {
-        for text in [
-            "error",
-            "WARN",
-            "info",
-            "debug",
-            "trace",
-            "off",
-            "warn,medfeed::serve=debug",
-            "medfeed=info",
+        for text in words![
+            "error" "WARN" "info" "debug" "trace" "off" "warn,medfeed::serve=debug" "medfeed=info"
         ] {
             assert_eq!(parse_filter(text).as_deref(), Ok(text));
         }
-        for text in [
-            "verbose",
-            "warning",
-            "5x",
-            "medfeed",
-            "a=b=c",
-            "medfeed=loud",
-        ] {
+        for text in words!["verbose" "warning" "5x" "medfeed" "a=b=c" "medfeed=loud"] {
             assert!(parse_filter(text).is_err(), "{text}");
         }
     }

@@ -478,24 +478,15 @@ mod tests {
 
     #[test]
     fn values_are_shown_as_text() {
-        let cases = [
-            (json!(null), None),
-            (json!([]), None),
-            (json!("Zürich"), Some("Zürich")),
-            (json!(4.5), Some("4.5")),
-            (json!(true), Some("true")),
-            (
-                json!(["Hematology", "Oncology"]),
-                Some("Hematology; Oncology"),
-            ),
-            (
-                json!([{"id": 1, "name": "ASCO", "abbv": null, "type": "society", "url": null}]),
-                Some("ASCO"),
-            ),
-            (
-                json!([{"id": 1, "type": "Topic", "name": "Lung", "category": null}]),
-                Some("Topic: Lung"),
-            ),
+        let cases = cases![
+            json!(null), None;
+            json!([]), None;
+            json!("Zürich"), Some("Zürich");
+            json!(4.5), Some("4.5");
+            json!(true), Some("true");
+            json!(["Hematology", "Oncology"]), Some("Hematology; Oncology");
+            json!([{"id": 1, "name": "ASCO", "abbv": null, "type": "society", "url": null}]), Some("ASCO");
+            json!([{"id": 1, "type": "Topic", "name": "Lung", "category": null}]), Some("Topic: Lung");
         ];
         for (value, expected) in cases {
             assert_eq!(text_of(&value).as_deref(), expected, "{value}");

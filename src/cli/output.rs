@@ -249,20 +249,12 @@ mod tests {
     #[test]
     fn a_cause_is_described_once() {
         let missing = || io::Error::from_raw_os_error(2);
-        let cases = [
-            (anyhow!("nothing to do"), "nothing to do"),
-            (
-                anyhow!(io::Error::from_raw_os_error(28)).context("row 3"),
-                "row 3: No space left on device; free some room on the disk, or raise the limits of this user",
-            ),
-            (
-                StoreError::Io {
-                    path: PathBuf::from("x"),
-                    source: missing(),
-                }
-                .into(),
-                "x: No such file or directory; check the path and its spelling",
-            ),
+        let cases = cases![
+            anyhow!("nothing to do"), "nothing to do";
+            anyhow!(io::Error::from_raw_os_error(28)).context("row 3"),
+                "row 3: No space left on device; free some room on the disk, or raise the limits of this user";
+            StoreError::Io { path: PathBuf::from("x"), source: missing() }.into(),
+                "x: No such file or directory; check the path and its spelling";
         ];
         for (error, expected) in cases {
             assert_eq!(describe_error(&error), expected);

@@ -142,16 +142,9 @@ mod tests {
         }
         assert_eq!(
             never_null::<ConferenceFields>(),
-            [
-                "id",
-                "name",
-                "start_date_status",
-                "abstract_due_date_status",
-                "late_breaking_due_date_status",
-                "therapy_areas",
-                "organizations",
-                "tags",
-                "updated_at"
+            words![
+                "id" "name" "start_date_status" "abstract_due_date_status" "late_breaking_due_date_status"
+                "therapy_areas" "organizations" "tags" "updated_at"
             ]
         );
         assert_eq!(

@@ -239,26 +239,15 @@ mod tests {
 
     #[test]
     fn modules_are_joined_without_comments_and_empty_lines() {
-        let cases = [
-            ("// a\n\tb; // c\n", "b; // c\nreturn {};"),
-            ("/** a */\n/**\n * b\n\t\t*/\n\nc", "c\nreturn {};"),
-            ("\tx('//');\n\n\ty", "x('//');\ny\nreturn {};"),
-            (
-                "import {a, b as c} from '../model/copy.js';",
-                "const {a, b: c} = $model_copy;\nreturn {};",
-            ),
-            (
-                "import {d} from './way.js';",
-                "const {d} = $views_way;\nreturn {};",
-            ),
-            (
-                "export const e = 1, x = 2;\nexport async function f() {}\nexport class G {}",
-                "const e = 1, x = 2;\nasync function f() {}\nclass G {}\nreturn {e,f,G};",
-            ),
-            (
-                "var h=1,i=2;export{h as j,i};",
-                "var h=1,i=2;return {j:h,i};",
-            ),
+        let cases = cases![
+            "// a\n\tb; // c\n", "b; // c\nreturn {};";
+            "/** a */\n/**\n * b\n\t\t*/\n\nc", "c\nreturn {};";
+            "\tx('//');\n\n\ty", "x('//');\ny\nreturn {};";
+            "import {a, b as c} from '../model/copy.js';", "const {a, b: c} = $model_copy;\nreturn {};";
+            "import {d} from './way.js';", "const {d} = $views_way;\nreturn {};";
+            "export const e = 1, x = 2;\nexport async function f() {}\nexport class G {}",
+                "const e = 1, x = 2;\nasync function f() {}\nclass G {}\nreturn {e,f,G};";
+            "var h=1,i=2;export{h as j,i};", "var h=1,i=2;return {j:h,i};";
         ];
         for (module, expected) in cases {
             let expected = format!("const $views_x = (() => {{\n{expected}\n}})();\n");
@@ -363,15 +352,8 @@ mod tests {
             ("caches.", "keep"),
             ("serviceWorker", "keep"),
         ];
-        let never = [
-            "http://",
-            "https://",
-            "localStorage",
-            "innerHTML",
-            "style=\"",
-            "eval(",
-        ]
-        .map(|text| (text, ""));
+        let never = words!["http://" "https://" "localStorage" "innerHTML" "style=\"" "eval("]
+            .map(|text| (text, ""));
         for name in names() {
             // Names of formats, which nothing requests.
             let text = script(name)

@@ -202,36 +202,23 @@ mod tests {
             year: Some(2026),
             ..ConferenceFields::default()
         };
-        let cases = [
-            (scope(&[], &[], &[]), ""),
+        let cases = cases![
+            scope(&[], &[], &[]), "";
             // The second item of a field, and the second value of a set.
-            (scope(&["Oncology"], &[], &[]), ""),
-            (
-                scope(
-                    &["Dermatology", "Oncology"],
-                    &["France", "Spain"],
-                    &[2025, 2026],
-                ),
-                "",
-            ),
+            scope(&["Oncology"], &[], &[]), "";
+            scope(&["Dermatology", "Oncology"], &["France", "Spain"], &[2025, 2026]), "";
             // Each set alone, and with others that match.
-            (scope(&["Dermatology"], &[], &[]), "therapy areas"),
-            (scope(&[], &["France"], &[]), "countries"),
-            (scope(&[], &[], &[2025]), "years"),
-            (scope(&["Oncology"], &["France"], &[2026]), "countries"),
-            (scope(&["Oncology"], &["Spain"], &[2027]), "years"),
-            (
-                scope(&["Dermatology"], &["Spain"], &[2026]),
-                "therapy areas",
-            ),
-            (
-                scope(&["Dermatology"], &["France"], &[2025]),
-                "therapy areas, countries, years",
-            ),
+            scope(&["Dermatology"], &[], &[]), "therapy areas";
+            scope(&[], &["France"], &[]), "countries";
+            scope(&[], &[], &[2025]), "years";
+            scope(&["Oncology"], &["France"], &[2026]), "countries";
+            scope(&["Oncology"], &["Spain"], &[2027]), "years";
+            scope(&["Dermatology"], &["Spain"], &[2026]), "therapy areas";
+            scope(&["Dermatology"], &["France"], &[2025]), "therapy areas, countries, years";
             // Words are compared as a whole, with their case.
-            (scope(&["oncology"], &[], &[]), "therapy areas"),
-            (scope(&["Onco"], &["Spai"], &[]), "therapy areas, countries"),
-            (scope(&[], &["Spain "], &[]), "countries"),
+            scope(&["oncology"], &[], &[]), "therapy areas";
+            scope(&["Onco"], &["Spai"], &[]), "therapy areas, countries";
+            scope(&[], &["Spain "], &[]), "countries";
         ];
         for (scope, expected) in cases {
             let blocking: Vec<String> = conference

@@ -173,37 +173,21 @@ mod tests {
             [0, 1].map(|more| format!("{{\"id\":{}1}}", " ".repeat(RECORD_BYTES - 8 + more)));
         assert!(page_of(&whole, "\"t\"").is_ok());
         let many = vec!["{\"id\":1}"; MAX_ENTRIES + 1].join(",");
-        let cases = [
-            (
-                "{\"id\":0}",
-                "\"t\"",
-                "with the id 0; an id is a whole number from 1 to 9007199254740991",
-            ),
-            ("{\"id\":-5,\"deleted\":true}", "\"t\"", "with the id -5;"),
-            (
-                "{\"id\":9007199254740992}",
-                "\"t\"",
-                "with the id 9007199254740992;",
-            ),
-            ("{\"id\":9223372036854775808}", "\"t\"", "cannot be read"),
-            ("{\"id\":1.5}", "\"t\"", "cannot be read"),
-            ("{\"id\":\"1\"}", "\"t\"", "cannot be read"),
-            ("{\"id\":1,\"id\":2}", "\"t\"", "cannot be read"),
-            (
-                "{\"id\":1,\"name\":\"a\nb\"}",
-                "\"t\"",
-                "a response that is not a page",
-            ),
-            (
-                &longer,
-                "\"t\"",
-                "a record of the feed is longer than 1000 bytes",
-            ),
-            (&many, "\"t\"", "the page holds more than 1000 entries"),
-            ("", "\"\"", "a sync token of 0 bytes"),
-            ("", "\"a\\nb\"", "a sync token of 3 bytes"),
-            ("", "\"é\"", "a sync token of 2 bytes"),
-            ("", &long, "a sync token of 2049 bytes"),
+        let cases = cases![
+            "{\"id\":0}", "\"t\"", "with the id 0; an id is a whole number from 1 to 9007199254740991";
+            "{\"id\":-5,\"deleted\":true}", "\"t\"", "with the id -5;";
+            "{\"id\":9007199254740992}", "\"t\"", "with the id 9007199254740992;";
+            "{\"id\":9223372036854775808}", "\"t\"", "cannot be read";
+            "{\"id\":1.5}", "\"t\"", "cannot be read";
+            "{\"id\":\"1\"}", "\"t\"", "cannot be read";
+            "{\"id\":1,\"id\":2}", "\"t\"", "cannot be read";
+            "{\"id\":1,\"name\":\"a\nb\"}", "\"t\"", "a response that is not a page";
+            &longer, "\"t\"", "a record of the feed is longer than 1000 bytes";
+            &many, "\"t\"", "the page holds more than 1000 entries";
+            "", "\"\"", "a sync token of 0 bytes";
+            "", "\"a\\nb\"", "a sync token of 3 bytes";
+            "", "\"é\"", "a sync token of 2 bytes";
+            "", &long, "a sync token of 2049 bytes";
         ];
         for (data, token, message) in cases {
             let error = page_of(data, token).unwrap_err().to_string();

@@ -378,22 +378,18 @@ mod tests {
         };
         let most = MAX_SEGMENT_RECORDS;
         // (the number of records, those that end a segment, the ends of the segments)
-        let cases: [(usize, &[usize], &[usize]); 11] = [
-            (0, &[], &[]),
-            (1, &[], &[1]),
-            (1, &[0], &[1]),
-            (3, &[0], &[1, 3]),
-            (3, &[1], &[2, 3]),
-            (3, &[2], &[3]),
-            (3, &[0, 1, 2], &[1, 2, 3]),
-            (most - 1, &[], &[most - 1]),
-            (most, &[], &[most]),
-            (most + 1, &[], &[most, most + 1]),
-            (
-                2 * most + 6,
-                &[4],
-                &[5, most + 5, 2 * most + 5, 2 * most + 6],
-            ),
+        let cases: [(usize, &[usize], &[usize]); 11] = cases![
+            0, &[], &[];
+            1, &[], &[1];
+            1, &[0], &[1];
+            3, &[0], &[1, 3];
+            3, &[1], &[2, 3];
+            3, &[2], &[3];
+            3, &[0, 1, 2], &[1, 2, 3];
+            most - 1, &[], &[most - 1];
+            most, &[], &[most];
+            most + 1, &[], &[most, most + 1];
+            2 * most + 6, &[4], &[5, most + 5, 2 * most + 5, 2 * most + 6];
         ];
         for (count, ending, expected) in cases {
             let hashes: Vec<ShortHash> = (0..count).map(|at| hash(ending.contains(&at))).collect();

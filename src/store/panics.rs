@@ -122,14 +122,11 @@ mod tests {
 
     #[test]
     fn panics_of_the_store_are_recognized_by_their_source_file() {
-        let cases = [
-            (
-                "/home/user/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/redb-4.4.0/src/tree_store/btree.rs",
-                true,
-            ),
-            ("src/store/read/snapshot.rs", true),
-            ("src/api/service.rs", false),
-            ("/rustc/0123/library/core/src/slice/index.rs", false),
+        let cases = cases![
+            "/home/user/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/redb-4.4.0/src/tree_store/btree.rs", true;
+            "src/store/read/snapshot.rs", true;
+            "src/api/service.rs", false;
+            "/rustc/0123/library/core/src/slice/index.rs", false;
         ];
         for (file, expected) in cases {
             assert_eq!(is_of_store(file), expected, "{file}");

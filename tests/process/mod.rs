@@ -44,7 +44,6 @@ mod health;
 mod hostile_workbooks;
 mod https;
 mod import_lock;
-mod kill_steps;
 mod killed;
 pub mod limited;
 mod limits;

@@ -12,9 +12,9 @@ use medfeed::replicate::replica::audit::audit;
 
 use super::answer_faults::Fault;
 use super::fault_relay::{FaultRelay, Recorded, run_cases};
+use super::origin::copy_into;
 use super::published::{Place, follow, note, rows_of};
 use super::publishing::commit_few;
-use super::pull_network::copy_folder;
 use super::s3::S3;
 use super::site::{Done, Process, SOON, Site, wait_for, wait_until};
 
@@ -97,7 +97,7 @@ impl Prepared {
     /// A copy of the database and the bucket, and a relay between them.
     fn fork(&self) -> (Site, S3, FaultRelay) {
         let (site, s3) = (Site::new(), self.s3.fork());
-        copy_folder(self.site.folder(), site.folder());
+        copy_into(self.site.folder(), site.folder());
         let relay = self.relay.fork_to(s3.address());
         (site, s3, relay)
     }

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 use super::answer_faults::Fault;
 use super::fault_relay::{FaultRelay, Recorded, run_cases};
+use super::origin::copy_into;
 use super::pulled::{Content, Pulled, exported, held};
 use super::site::{Done, Site, conferences_of_version, wait_for};
 
@@ -376,7 +377,7 @@ impl Scenario {
     fn begin(&self) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         if let Some(start) = &self.start {
-            copy_folder(start, folder.path());
+            copy_into(start, folder.path());
         }
         folder
     }
@@ -387,19 +388,6 @@ impl Scenario {
             .into_iter()
             .chain(fault)
             .collect()
-    }
-}
-
-pub fn copy_folder(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy_folder(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), target).unwrap();
-        }
     }
 }
 

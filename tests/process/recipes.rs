@@ -440,19 +440,11 @@ fn foreign_files_are_read_with_options() {
     const NOTE: &str = "matches no record, and has so few values that it may be a heading or a note; remove it, leave it out by \
                         [where] in a recipe, or fill it in";
     let fourth = format!("journals.csv:4: {NOTE}");
-    let cases: Vec<(&str, &str, &str, Then<'_>)> = vec![
+    let cases: Vec<(&str, &str, &str, Then<'_>)> = Vec::from(cases![
         // Constants.
-        (
-            "conferences.csv",
-            "name,start_date,city,country\nHeart Days,2026-03-12,Rome,Italy\n",
-            CONSTANTS,
-            Stored(&[
-                r#"{"start_date":"2026-03-12","start_date_status":"confirmed","city":"Rome","year":2026}"#,
-            ]),
-        ),
-        (
-            "journals.csv",
-            "id,name,impact_factor_year,organizations\n1,A,2023,\n2,B,,S1\n3,C,N/A,\n",
+        "conferences.csv", "name,start_date,city,country\nHeart Days,2026-03-12,Rome,Italy\n", CONSTANTS,
+            Stored(&[r#"{"start_date":"2026-03-12","start_date_status":"confirmed","city":"Rome","year":2026}"#]);
+        "journals.csv", "id,name,impact_factor_year,organizations\n1,A,2023,\n2,B,,S1\n3,C,N/A,\n",
             "--set impact_factor_year=2024 --set organizations=S2 --empty N/A --create-links",
             Stored(&[
                 r#"{"impact_factor_year":2023,"organizations":[{"id":1,"name":"S2"}]}"#,
@@ -460,178 +452,81 @@ fn foreign_files_are_read_with_options() {
                 r#"{"impact_factor_year":2024,"organizations":[{"id":1,"name":"S2"}]}"#,
                 r#"{"id":1,"name":"S2"}"#,
                 r#"{"id":2,"name":"S1"}"#,
-            ]),
-        ),
-        (
-            "journals.csv",
+            ]);
+        "journals.csv",
             "id,name\n1,A\n",
             "--set impact_factor_year=soon",
             Refused(
                 "error: --set 'impact_factor_year=soon': `soon` is not a value of impact_factor_year; write `2026-03-15` \
                  for a date, `2026` for a year, `4.2` for a number, or `true`",
-            ),
-        ),
-        (
-            "journals.csv",
-            "id,name\n1,A\n",
-            "--set publishar=House",
-            Refused(
-                "error: --set 'publishar=House': there is no field `publishar`; did you mean `publisher`?",
-            ),
-        ),
+            );
+        "journals.csv", "id,name\n1,A\n", "--set publishar=House",
+            Refused("error: --set 'publishar=House': there is no field `publishar`; did you mean `publisher`?");
         // Tags are found by type and name, also if the option says so.
-        (
-            "tags.csv",
-            "type,name,category\nTopic,Heart,\nTopic,Lung,Organ\n",
-            "--match type,name",
-            Stored(&[
-                r#"{"id":1,"type":"Topic","name":"Heart"}"#,
-                r#"{"id":2,"name":"Lung","category":"Organ"}"#,
-            ]),
-        ),
-        (
-            "journals.csv",
-            "id,name\n1,A\n",
-            "--set year_of_metric=2024",
+        "tags.csv", "type,name,category\nTopic,Heart,\nTopic,Lung,Organ\n", "--match type,name",
+            Stored(&[r#"{"id":1,"type":"Topic","name":"Heart"}"#, r#"{"id":2,"name":"Lung","category":"Organ"}"#]);
+        "journals.csv", "id,name\n1,A\n", "--set year_of_metric=2024",
             Refused(
                 "error: --set 'year_of_metric=2024': there is no field `year_of_metric`; `medfeed template KIND` prints those of a kind of rows",
-            ),
-        ),
+            );
         // Texts that count as empty.
-        (
-            "journals.csv",
-            "id,name,impact_factor,issn_print\n1,A,N/A,N/A\n2,B,**,0028-4793\n",
+        "journals.csv", "id,name,impact_factor,issn_print\n1,A,N/A,N/A\n2,B,**,0028-4793\n",
             "--empty N/A --empty **",
-            Stored(&[
-                r#"{"impact_factor":null,"issn_print":null}"#,
-                r#"{"impact_factor":null,"issn_print":"0028-4793"}"#,
-            ]),
-        ),
+            Stored(&[r#"{"impact_factor":null,"issn_print":null}"#, r#"{"impact_factor":null,"issn_print":"0028-4793"}"#]);
         // Several columns for one list, and unknown organizations and tags.
-        (
-            "journals.csv",
-            "id,name,soc1,soc2,tags\n1,A,S1,S2,Topic: Heart\n2,B,S2,,\n",
+        "journals.csv", "id,name,soc1,soc2,tags\n1,A,S1,S2,Topic: Heart\n2,B,S2,,\n",
             "--map soc1=organizations --map soc2=organizations --create-links",
-            Stored(&[
-                r#"{"id":1}"#,
-                r#"{"id":2}"#,
-                r#"{"name":"S1"}"#,
-                r#"{"name":"S2"}"#,
-                r#"{"name":"Heart"}"#,
-            ]),
-        ),
-        (
-            "journals.csv",
-            "id,name,organizations\n1,A,S1\n",
-            "",
-            Refused(
-                "journals.csv:2: organizations: `S1` - is not a known organization; import it too, or add --create-links",
-            ),
-        ),
-        (
-            "journals.csv",
+            Stored(&[r#"{"id":1}"#, r#"{"id":2}"#, r#"{"name":"S1"}"#, r#"{"name":"S2"}"#, r#"{"name":"Heart"}"#]);
+        "journals.csv", "id,name,organizations\n1,A,S1\n", "",
+            Refused("journals.csv:2: organizations: `S1` - is not a known organization; import it too, or add --create-links");
+        "journals.csv",
             "id,name,organizations\n1,A,S1;S2\n",
             "--create-links",
             Refused(
                 "journals.csv:2: organizations: `S1;S2` - is not a known organization, and does not look like the name of one; \
                  separate several by `; `, or set list_separator in a recipe",
-            ),
-        ),
+            );
         // Organizations without ids, and one with the name of a total.
-        (
-            "organizations.csv",
-            "name,url\nESMO,https://esmo.org\nASCO,\n",
-            "",
-            Stored(&[
-                r#"{"id":1,"name":"ESMO","url":"https://esmo.org"}"#,
-                r#"{"id":2,"name":"ASCO"}"#,
-            ]),
-        ),
-        (
-            "organizations.csv",
-            "name,id\nTotal,2\n",
-            "",
-            Stored(&[r#"{"id":2,"name":"Total"}"#]),
-        ),
+        "organizations.csv", "name,url\nESMO,https://esmo.org\nASCO,\n", "",
+            Stored(&[r#"{"id":1,"name":"ESMO","url":"https://esmo.org"}"#, r#"{"id":2,"name":"ASCO"}"#]);
+        "organizations.csv", "name,id\nTotal,2\n", "", Stored(&[r#"{"id":2,"name":"Total"}"#]);
         // A column by its number, and one by its letter.
-        (
-            "journals.csv",
-            "id,name,Publisher,Publisher,,\n1,A,House,Home,3000,x\n",
+        "journals.csv", "id,name,Publisher,Publisher,,\n1,A,House,Home,3000,x\n",
             "--map Publisher#2=publishing_content_license --map =E=publishing_apc_usd --ignore-unknown",
             Warned(
                 &[
                     r#"{"publisher":"House","publishing":{"content_license":"Home","apc_usd":3000.0}}"#,
                 ],
                 "journals.csv:1: the unknown column `=F` is ignored",
-            ),
-        ),
-        (
-            "journals.csv",
-            "id,,name,Remark,\n1,,A,x,\n2,draft,B,,\n",
-            "--ignore-unknown",
-            Warned(
-                &[r#"{"name":"A"}"#, r#"{"name":"B"}"#],
-                "journals.csv:1: the unknown columns `Remark`, `=B` are ignored",
-            ),
-        ),
+            );
+        "journals.csv", "id,,name,Remark,\n1,,A,x,\n2,draft,B,,\n", "--ignore-unknown",
+            Warned(&[r#"{"name":"A"}"#, r#"{"name":"B"}"#], "journals.csv:1: the unknown columns `Remark`, `=B` are ignored");
         // Totals, headings and notes.
-        (
-            "journals.csv",
-            "id,name,h_index\n1,A,5\nTotal,,5\n",
-            "",
-            Warned(
-                &[r#"{"id":1,"h_index":5}"#],
-                "journals.csv:3: is a total, so it is skipped",
-            ),
-        ),
-        (
-            "journals.csv",
-            "name,h_index,sjr\nA,5,1.5\nSource: example,,\n",
-            "--match name",
-            Warned(
-                &[r#"{"name":"A"}"#],
-                "journals.csv:3: has one value, so it is skipped as a heading or a note",
-            ),
-        ),
-        (
-            "journals.csv",
+        "journals.csv", "id,name,h_index\n1,A,5\nTotal,,5\n", "",
+            Warned(&[r#"{"id":1,"h_index":5}"#], "journals.csv:3: is a total, so it is skipped");
+        "journals.csv", "name,h_index,sjr\nA,5,1.5\nSource: example,,\n", "--match name",
+            Warned(&[r#"{"name":"A"}"#], "journals.csv:3: has one value, so it is skipped as a heading or a note");
+        "journals.csv",
             "name,publisher,sjr,h_index,url,abbv\nA,B,1.5,5,x,y\n\nSource: example,retrieved 2026,,,,\n",
+            "--match name", Refused(&fourth);
+        "journals.csv", "name,h_index,sjr\nA,5,1.5\nname,h_index,sjr\nB,6,1.5\nMittelwert (n=2),5.5,1.5\n",
             "--match name",
-            Refused(&fourth),
-        ),
-        (
-            "journals.csv",
-            "name,h_index,sjr\nA,5,1.5\nname,h_index,sjr\nB,6,1.5\nMittelwert (n=2),5.5,1.5\n",
-            "--match name",
-            Warned(
-                &[r#"{"name":"A"}"#, r#"{"name":"B"}"#],
-                "journals.csv:3: repeats the header, so it is skipped",
-            ),
-        ),
+            Warned(&[r#"{"name":"A"}"#, r#"{"name":"B"}"#], "journals.csv:3: repeats the header, so it is skipped");
         // Objects may have different members.
-        (
-            "journals.jsonl",
+        "journals.jsonl",
             "{\"id\":1,\"name\":\"A\"}\n{\"id\":2,\"name\":\"B\",\"impact_factor_year\":2023}\n",
             "--set impact_factor_year=2024",
-            Stored(&[
-                r#"{"id":1,"impact_factor_year":2024}"#,
-                r#"{"id":2,"impact_factor_year":2023}"#,
-            ]),
-        ),
+            Stored(&[r#"{"id":1,"impact_factor_year":2024}"#, r#"{"id":2,"impact_factor_year":2023}"#]);
         // Prices in dollars. A header may end with columns without a name, and rows before them.
-        (
-            "journals.csv",
-            "id,name,publishing_apc_usd,,\n1,A,\"$3,000.00\"\n2,B,USD 2500,,\n3,C,1500 US$\n",
+        "journals.csv", "id,name,publishing_apc_usd,,\n1,A,\"$3,000.00\"\n2,B,USD 2500,,\n3,C,1500 US$\n",
             "--decimal point --ignore-unknown",
             Stored(&[
                 r#"{"publishing":{"apc_usd":3000.0}}"#,
                 r#"{"publishing":{"apc_usd":2500.0}}"#,
                 r#"{"publishing":{"apc_usd":1500.0}}"#,
-            ]),
-        ),
+            ]);
         // Nested members of JSON, also in a list of objects.
-        (
-            "journals.json",
+        "journals.json",
             r#"[{"title":"A","issn":["0028-4793","1533-4406"],"societies":[{"name":"S1"},{"name":"S2"}],"if":"3.5"}]"#,
             "--map title=name --map societies.name=organizations --map if=impact_factor --ignore-unknown --match name --create-links",
             Warned(
@@ -641,9 +536,8 @@ fn foreign_files_are_read_with_options() {
                     r#"{"id":2,"name":"S2"}"#,
                 ],
                 "the unknown field `issn` is ignored",
-            ),
-        ),
-    ];
+            );
+    ]);
     for (name, content, options, then) in cases {
         check(name, content.as_bytes(), options, then);
     }

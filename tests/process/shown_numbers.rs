@@ -146,30 +146,15 @@ fn a_link_is_stored_by_its_target() {
                     `https://asco.org`; remove the link, or write the right address in both";
     let no_page = "book.xlsx[organizations]:2: url: `see there` - links to `#Sheet2!A1`, which is not a web address (http or \
                    https); write the address in the cell, and remove the link";
-    let cases: Vec<(Vec<u8>, Then<'_>)> = vec![
-        (link("our website", "https://esmo.org"), Stored(&[ESMO])),
-        (
-            link("https://esmo.org", "https://asco.org"),
-            Refused(conflict),
-        ),
-        (link("see there", "internal:Sheet2!A1"), Refused(no_page)),
-        (
-            link("part", "https://esmo.org/a#b"),
-            Stored(&[r#"{"url":"https://esmo.org/a#b"}"#]),
-        ),
-        (named, Stored(&[ESMO])),
-        (
-            several,
-            Stored(&[ESMO, r#"{"id":2,"url":"https://esmo.org"}"#]),
-        ),
-        (
-            formula(
-                "our website",
-                "=HYPERLINK(\"https://esmo.org\",\"our website\")",
-            ),
-            Stored(&[ESMO]),
-        ),
-    ];
+    let cases: Vec<(Vec<u8>, Then<'_>)> = Vec::from(cases![
+        link("our website", "https://esmo.org"), Stored(&[ESMO]);
+        link("https://esmo.org", "https://asco.org"), Refused(conflict);
+        link("see there", "internal:Sheet2!A1"), Refused(no_page);
+        link("part", "https://esmo.org/a#b"), Stored(&[r#"{"url":"https://esmo.org/a#b"}"#]);
+        named, Stored(&[ESMO]);
+        several, Stored(&[ESMO, r#"{"id":2,"url":"https://esmo.org"}"#]);
+        formula("our website", "=HYPERLINK(\"https://esmo.org\",\"our website\")"), Stored(&[ESMO]);
+    ]);
     for (content, then) in cases {
         check("book.xlsx", &content, "", then);
     }

@@ -599,17 +599,14 @@ mod tests {
     #[test]
     fn a_dropped_restriction_is_refused_by_its_name() {
         let whole = scope(&["Oncology"], &["Japan"], &[2026]);
-        let cases = [
-            (scope(&["Oncology"], &["Japan"], &[2026]), ""),
-            (scope(&["Cardiology"], &["Chile"], &[2030]), ""),
-            (scope(&[], &["Japan"], &[2026]), "--therapy-area,"),
-            (scope(&["Oncology"], &[], &[2026]), "--country,"),
-            (scope(&["Oncology"], &["Japan"], &[]), "--year,"),
-            (scope(&[], &[], &[2026]), "--therapy-area and --country,"),
-            (
-                scope(&[], &[], &[]),
-                "--therapy-area and --country and --year,",
-            ),
+        let cases = cases![
+            scope(&["Oncology"], &["Japan"], &[2026]), "";
+            scope(&["Cardiology"], &["Chile"], &[2030]), "";
+            scope(&[], &["Japan"], &[2026]), "--therapy-area,";
+            scope(&["Oncology"], &[], &[2026]), "--country,";
+            scope(&["Oncology"], &["Japan"], &[]), "--year,";
+            scope(&[], &[], &[2026]), "--therapy-area and --country,";
+            scope(&[], &[], &[]), "--therapy-area and --country and --year,";
         ];
         for (after, expected) in cases {
             match check_widening("acme", &whole, &after, false) {

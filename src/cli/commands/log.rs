@@ -426,35 +426,15 @@ mod tests {
             describe(&[(commit, vec![records])])
         };
         let head = "TIME                  SEQ   WHO  WHAT\n2026-11-22T12:00:00Z  1234  é    a\\nb";
-        let cases = [
-            (0, 0, ""),
-            (1, 0, "\n    journals last changed: 1 N1"),
-            (3, 0, "\n    journals last changed: 1 N1, 2 N2, 3 N3"),
-            (
-                4,
-                0,
-                "\n    journals last changed: 1 N1, 2 N2, 3 N3 and 1 more",
-            ),
-            (
-                1003,
-                0,
-                "\n    journals last changed: 1 N1, 2 N2, 3 N3 and 1,000 more",
-            ),
-            (
-                0,
-                3,
-                "\n    journals that left licenses and are removed now: 1, 2, 3",
-            ),
-            (
-                0,
-                4,
-                "\n    journals that left licenses and are removed now: 1, 2, 3 and 1 more",
-            ),
-            (
-                1,
-                1,
-                "\n    journals last changed: 1 N1\n    journals that left licenses and are removed now: 1",
-            ),
+        let cases = cases![
+            0, 0, "";
+            1, 0, "\n    journals last changed: 1 N1";
+            3, 0, "\n    journals last changed: 1 N1, 2 N2, 3 N3";
+            4, 0, "\n    journals last changed: 1 N1, 2 N2, 3 N3 and 1 more";
+            1003, 0, "\n    journals last changed: 1 N1, 2 N2, 3 N3 and 1,000 more";
+            0, 3, "\n    journals that left licenses and are removed now: 1, 2, 3";
+            0, 4, "\n    journals that left licenses and are removed now: 1, 2, 3 and 1 more";
+            1, 1, "\n    journals last changed: 1 N1\n    journals that left licenses and are removed now: 1";
         ];
         for (changed, removed, expected) in cases {
             assert_eq!(logged(changed, removed), format!("{head}{expected}"));
@@ -464,31 +444,22 @@ mod tests {
     #[test]
     fn commits_of_a_license_are_recognized() {
         // (the description, the license that it is of)
-        let cases = [
-            ("license set acme: datasets conferences", Some("acme")),
-            (
-                "license set acme: datasets journals; years 2026",
-                Some("acme"),
-            ),
-            ("license set acme: eu: datasets journals", Some("acme: eu")),
-            ("license set acme eu: datasets journals", Some("acme eu")),
-            ("license remove acme", Some("acme")),
-            ("license remove acme eu", Some("acme eu")),
-            ("key create key_1 --license acme", Some("acme")),
-            ("key create key_1 --license acme eu", Some("acme eu")),
-            ("key revoke key_1 of license acme", Some("acme")),
-            (
-                "key replace key_1 by key_2 of license acme: eu",
-                Some("acme: eu"),
-            ),
-            (
-                "key create key_1 --license of license acme",
-                Some("of license acme"),
-            ),
-            ("import license set acme: datasets journals.csv", None),
-            ("import acme", None),
-            ("restored from a backup of acme", None),
-            ("", None),
+        let cases = cases![
+            "license set acme: datasets conferences", Some("acme");
+            "license set acme: datasets journals; years 2026", Some("acme");
+            "license set acme: eu: datasets journals", Some("acme: eu");
+            "license set acme eu: datasets journals", Some("acme eu");
+            "license remove acme", Some("acme");
+            "license remove acme eu", Some("acme eu");
+            "key create key_1 --license acme", Some("acme");
+            "key create key_1 --license acme eu", Some("acme eu");
+            "key revoke key_1 of license acme", Some("acme");
+            "key replace key_1 by key_2 of license acme: eu", Some("acme: eu");
+            "key create key_1 --license of license acme", Some("of license acme");
+            "import license set acme: datasets journals.csv", None;
+            "import acme", None;
+            "restored from a backup of acme", None;
+            "", None;
         ];
         for (what, expected) in cases {
             for name in [

@@ -339,38 +339,18 @@ mod tests {
     #[test]
     fn each_error_has_its_exit_code() {
         // (SQLite's code, whether it may pass, the exit code, a part of the message)
-        let cases = [
-            (ffi::SQLITE_BUSY, true, 1, "another program holds a lock"),
-            (
-                ffi::SQLITE_BUSY_SNAPSHOT,
-                true,
-                1,
-                "another program holds a lock",
-            ),
-            (ffi::SQLITE_LOCKED, true, 1, "another program holds a lock"),
-            (ffi::SQLITE_FULL, true, 1, "no space is left"),
-            (ffi::SQLITE_IOERR, true, 1, "check the disk"),
-            (
-                ffi::SQLITE_READONLY,
-                false,
-                4,
-                "check the permissions of it, of copy.sqlite-wal and copy.sqlite-shm",
-            ),
-            (
-                ffi::SQLITE_CANTOPEN,
-                false,
-                4,
-                "check the permissions of it, of copy.sqlite-wal and copy.sqlite-shm",
-            ),
-            (ffi::SQLITE_NOTADB, false, 4, "is not a copy"),
-            (ffi::SQLITE_CORRUPT, false, 4, "the copy is damaged"),
-            (ffi::SQLITE_ERROR, false, 4, "its tables are not as"),
-            (
-                ffi::SQLITE_CONSTRAINT_TRIGGER,
-                false,
-                4,
-                "its tables are not as",
-            ),
+        let cases = cases![
+            ffi::SQLITE_BUSY, true, 1, "another program holds a lock";
+            ffi::SQLITE_BUSY_SNAPSHOT, true, 1, "another program holds a lock";
+            ffi::SQLITE_LOCKED, true, 1, "another program holds a lock";
+            ffi::SQLITE_FULL, true, 1, "no space is left";
+            ffi::SQLITE_IOERR, true, 1, "check the disk";
+            ffi::SQLITE_READONLY, false, 4, "check the permissions of it, of copy.sqlite-wal and copy.sqlite-shm";
+            ffi::SQLITE_CANTOPEN, false, 4, "check the permissions of it, of copy.sqlite-wal and copy.sqlite-shm";
+            ffi::SQLITE_NOTADB, false, 4, "is not a copy";
+            ffi::SQLITE_CORRUPT, false, 4, "the copy is damaged";
+            ffi::SQLITE_ERROR, false, 4, "its tables are not as";
+            ffi::SQLITE_CONSTRAINT_TRIGGER, false, 4, "its tables are not as";
         ];
         for (code, is_transient, exit_code, part) in cases {
             let error = failure(

@@ -369,11 +369,8 @@ mod tests {
         fs::write(at("dear"), "to somebody").unwrap();
         symlink("dear", at(".medfeed-draft-abcdefghijkl")).unwrap();
         fs::create_dir(at(".medfeed-draft-abcdefghijkm")).unwrap();
-        let others = [
-            "medfeed.redb",
-            ".medfeed-draft-",
-            ".medfeed-draft-short",
-            ".medfeed-draft-with-a-hyphen",
+        let others = words![
+            "medfeed.redb" ".medfeed-draft-" ".medfeed-draft-short" ".medfeed-draft-with-a-hyphen"
         ];
         for name in others {
             fs::write(at(name), "").unwrap();

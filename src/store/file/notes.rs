@@ -303,14 +303,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("medfeed.redb");
         let sound = serde_json::to_string(&note()).unwrap();
-        let cases = [
-            (String::new(), "EOF while parsing"),
-            ("[]".to_owned(), "invalid"),
-            (
-                sound.replace("abab", "ab"),
-                "is not 16 bytes in hexadecimal digits",
-            ),
-            (sound.replace("\"slot\":42", "\"slot\":-1"), "invalid value"),
+        let cases = cases![
+            String::new(), "EOF while parsing";
+            "[]".to_owned(), "invalid";
+            sound.replace("abab", "ab"), "is not 16 bytes in hexadecimal digits";
+            sound.replace("\"slot\":42", "\"slot\":-1"), "invalid value";
         ];
         for (text, expected) in cases {
             std::fs::write(folder.path().join("medfeed.redb.published"), &text).unwrap();

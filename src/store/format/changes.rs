@@ -323,19 +323,13 @@ mod tests {
 
     #[test]
     fn invalid_changes_are_rejected() {
-        let cases: [(&[u8], &str); 6] = [
-            (&[4, 0], "a change of an unknown kind"),
-            (&[1, 0, 2, 9], "a key or value reaches beyond the end"),
-            (
-                &[1, 0, 0x80, 0],
-                "a length that is not in its shortest form",
-            ),
-            (
-                &[1, 0, 0xff, 0xff, 0xff, 0xff, 0x10],
-                "a length of 4 GiB or more",
-            ),
-            (&[3, 0, 0], "a run without rows"),
-            (&[3, 0, 2], "a run with an unknown marker"),
+        let cases: [(&[u8], &str); 6] = cases![
+            &[4, 0], "a change of an unknown kind";
+            &[1, 0, 2, 9], "a key or value reaches beyond the end";
+            &[1, 0, 0x80, 0], "a length that is not in its shortest form";
+            &[1, 0, 0xff, 0xff, 0xff, 0xff, 0x10], "a length of 4 GiB or more";
+            &[3, 0, 0], "a run without rows";
+            &[3, 0, 2], "a run with an unknown marker";
         ];
         for (bytes, expected) in cases {
             assert_eq!(decode(bytes).unwrap_err(), expected, "{bytes:?}");

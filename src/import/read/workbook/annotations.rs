@@ -106,6 +106,7 @@ impl Annotations {
         let merged = self.begun.iter().map(|range| MergedCells {
             columns: column(range.start.1)..=column(range.end.1),
             is_tall: range.start.0 < range.end.0,
+            is_first: range.start.0 == row,
             fault: message!(
                 "the cells {}:{} are merged, so that only the first has a value; unmerge them, and fill in each",
                 cell_name(range.start),
@@ -166,28 +167,13 @@ mod tests {
 
     #[test]
     fn links_are_found_in_formulas() {
-        let cases = [
-            (
-                "HYPERLINK(\"https://esmo.org\",\"ESMO\")",
-                Some("https://esmo.org"),
-            ),
-            (
-                " hyperlink( \"https://esmo.org\" )",
-                Some("https://esmo.org"),
-            ),
-            (
-                "HYPERLINK(\"https://a.org/\"\"x\"\"\")",
-                Some("HYPERLINK(\"https://a.org/\"\"x\"\"\")"),
-            ),
-            (
-                "HYPERLINK(\"https://a.org/\"&A1)",
-                Some("HYPERLINK(\"https://a.org/\"&A1)"),
-            ),
-            (
-                "HYPERLINK(\"https://a.org",
-                Some("HYPERLINK(\"https://a.org"),
-            ),
-            ("\"ES\"&\"MO\"", None),
+        let cases = cases![
+            "HYPERLINK(\"https://esmo.org\",\"ESMO\")", Some("https://esmo.org");
+            " hyperlink( \"https://esmo.org\" )", Some("https://esmo.org");
+            "HYPERLINK(\"https://a.org/\"\"x\"\"\")", Some("HYPERLINK(\"https://a.org/\"\"x\"\"\")");
+            "HYPERLINK(\"https://a.org/\"&A1)", Some("HYPERLINK(\"https://a.org/\"&A1)");
+            "HYPERLINK(\"https://a.org", Some("HYPERLINK(\"https://a.org");
+            "\"ES\"&\"MO\"", None;
         ];
         for (formula, expected) in cases {
             assert_eq!(hyperlink_in(formula).as_deref(), expected, "{formula}");
