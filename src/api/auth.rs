@@ -126,7 +126,7 @@ pub fn check_address(address: IpAddr, key: &KeyRecord) -> Result<(), Problem> {
 }
 
 /// The snapshot and license of a request with a usable key.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Caller {
     pub snapshot: Arc<Snapshot>,
     pub license: Arc<License>,

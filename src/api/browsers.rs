@@ -67,7 +67,7 @@ impl FromStr for Origin {
     }
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Cors {
     /// The allowed origins.
     pub origins: Vec<Origin>,

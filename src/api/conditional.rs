@@ -12,7 +12,7 @@ use data_encoding::HEXLOWER;
 use http::header::{IF_MATCH, IF_RANGE, RANGE};
 use http::{HeaderMap, HeaderValue, Method};
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct ETag(HeaderValue);
 
 impl ETag {
@@ -79,7 +79,7 @@ fn value_matches(value: &str, tag: &str) -> bool {
 }
 
 /// The part of a file that a request asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum RequestedPart {
     Whole,
     /// A part, which is never empty.

@@ -165,7 +165,7 @@ impl Bucket {
             }
         }
         match winners.as_slice() {
-            [winner] if self.holds(name, winner.as_bytes())? => Ok(()),
+            [winner] if self.compare(name, winner.as_bytes())? => Ok(()),
             // A store may refuse all concurrent requests.
             [] => Err(BucketError::Unreachable(format!(
                 "{} refuses every concurrent create of a name; try again when it is less busy",
@@ -180,8 +180,8 @@ impl Bucket {
         }
     }
 
-    /// Whether an object has these bytes. If it has others, reads it once more: a response may be changed on its way.
-    fn holds(&self, name: &str, bytes: &[u8]) -> Result<bool> {
+    /// Compares an object with these bytes. If they differ, reads it once more: a response may be changed on its way.
+    fn compare(&self, name: &str, bytes: &[u8]) -> Result<bool> {
         let is_it = || Ok(self.get(name)?.is_some_and(|object| object.bytes == bytes));
         Ok(is_it()? || is_it()?)
     }

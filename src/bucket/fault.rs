@@ -6,7 +6,7 @@ use object_store::Error;
 use super::object::BucketError;
 use super::url::{BucketUrl, StoreKind};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Action {
     Read,
     Create,

@@ -8,7 +8,7 @@ use crate::model::Timestamp;
 pub(super) const OBJECT_BYTES: u64 = 1 << 29;
 
 /// An object that was read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct BucketObject {
     /// Its bytes, unsealed.
     pub bytes: Vec<u8>,
@@ -17,7 +17,7 @@ pub struct BucketObject {
 }
 
 /// An entry in a list of objects.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct ListedObject {
     /// Its name below the bucket's prefix.
     pub name: String,
@@ -42,7 +42,7 @@ pub enum Created {
 pub type Result<T, E = BucketError> = std::result::Result<T, E>;
 
 /// An error of a bucket. The message begins in lower case and says what to do.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BucketError {
     /// Temporary: no connection, a timeout, or a store that is overloaded or failing. A write may have happened or not.
     /// Read the object to find out.

@@ -30,7 +30,6 @@ const HOW_TO: &str = "use the key of the bucket's publisher; before the first `m
                       `openssl rand -hex 64 > FILE; chmod 600 FILE`";
 
 /// The key that seals objects.
-#[derive(Clone)]
 pub struct SealKey([u8; 64]);
 
 impl fmt::Debug for SealKey {

@@ -54,7 +54,7 @@ struct FieldChange {
 }
 
 /// A record by id and name.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct NamedRecord {
     pub id: Id,
     pub name: String,

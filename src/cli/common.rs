@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use serde::Serialize;
 
@@ -76,7 +76,7 @@ pub fn asks_for_json(arguments: &[OsString]) -> bool {
 }
 
 /// Returns an error if the folder of a file does not exist.
-pub fn require_folder(file: &Path) -> anyhow::Result<()> {
+pub fn require_folder(file: &Path) -> Result<()> {
     let folder = file
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
@@ -92,7 +92,7 @@ pub fn require_folder(file: &Path) -> anyhow::Result<()> {
 }
 
 /// A reader of the log in a bucket.
-pub fn open_log(url: &BucketUrl, seal_key: Option<&Path>) -> anyhow::Result<LogReader> {
+pub fn open_log(url: &BucketUrl, seal_key: Option<&Path>) -> Result<LogReader> {
     let seal = seal_key
         .map(SealKey::load)
         .transpose()
@@ -185,7 +185,7 @@ impl Publication {
 impl Common {
     /// Waits until the last commit is published, if the database is published and the options ask for it. Returns the
     /// exit code of the command that made the commit. The writer's lock must be free: the publisher takes it.
-    pub fn await_publication(&self, access: AccessChange) -> anyhow::Result<ExitCode> {
+    pub fn await_publication(&self, access: AccessChange) -> Result<ExitCode> {
         let default = if access == AccessChange::Revoked {
             REVOKE_PUBLISH_WAIT
         } else {
@@ -228,7 +228,7 @@ impl Common {
     }
 
     /// Prints the result as text or JSON. Returns the exit code of success.
-    pub fn result(&self, json: &impl Serialize, text: impl Display) -> anyhow::Result<ExitCode> {
+    pub fn result(&self, json: &impl Serialize, text: impl Display) -> Result<ExitCode> {
         let printed = if self.json {
             print_json(&serde_json::to_string(json)?)
         } else {
@@ -258,7 +258,7 @@ impl Common {
     }
 
     /// Fails if there is no database, unless the command may create it. A dry run only warns.
-    pub fn require_db(&self, create: bool, dry_run: bool) -> anyhow::Result<()> {
+    pub fn require_db(&self, create: bool, dry_run: bool) -> Result<()> {
         let db = self.resolved_db();
         if create || db.exists() {
             return Ok(());
@@ -275,14 +275,14 @@ impl Common {
     }
 
     /// Opens the database, or creates it. [`Common::require_db`] comes first where that needs `--create`.
-    pub fn open_or_create_writer(&self) -> anyhow::Result<Writer> {
+    pub fn open_or_create_writer(&self) -> Result<Writer> {
         require_folder(&self.resolved_db())?;
         Ok(Writer::open_or_create(&self.db, self.wait)?)
     }
 
     /// Opens the database for a change. The change of a dry run is made in a copy: a question takes no lock, and needs
     /// no right to write.
-    pub fn open_to_change(&self, create: bool, dry_run: bool) -> anyhow::Result<Writer> {
+    pub fn open_to_change(&self, create: bool, dry_run: bool) -> Result<Writer> {
         Ok(match (dry_run, create) {
             (true, _) => Writer::of_copy(&self.resolved_db())?,
             (false, true) => self.open_or_create_writer()?,
@@ -296,7 +296,7 @@ impl Common {
 
     /// Asks on a terminal if the clock seems to be far ahead. The writer's lock must be free: no other command waits for
     /// the user.
-    pub fn confirm_clock(&self) -> anyhow::Result<()> {
+    pub fn confirm_clock(&self) -> Result<()> {
         // Opening the writer reports errors.
         let last = self.open_reader().map(|reader| reader.newest().commit());
         match describe_pause(last.unwrap_or_default(), UNLIKELY_PAUSE_DAYS) {
@@ -307,7 +307,7 @@ impl Common {
 
     /// Commits an edit with its description for the history. Without a terminal, a clock that seems to be far ahead needs
     /// `--yes`. On a terminal, [`Common::confirm_clock`] has asked before.
-    pub fn commit(&self, mut edit: Edit<'_>, what: impl Into<String>) -> anyhow::Result<()> {
+    pub fn commit(&self, mut edit: Edit<'_>, what: impl Into<String>) -> Result<()> {
         if !edit.is_empty() {
             let last = edit.base_commit();
             if let Some(question) = describe_pause(last, UNLIKELY_PAUSE_DAYS) {

@@ -17,6 +17,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Result;
 use clap::error::ErrorKind;
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
@@ -246,7 +247,7 @@ pub fn run(arguments: Vec<OsString>, limits: Limits) -> ExitCode {
     code
 }
 
-fn run_command(common: &Common, command: Command, limits: Limits) -> anyhow::Result<ExitCode> {
+fn run_command(common: &Common, command: Command, limits: Limits) -> Result<ExitCode> {
     match command {
         Command::Demo(args) => demo::run(common, args),
         Command::Serve(args) => serve::run(common, *args, limits),

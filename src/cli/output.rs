@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write, stderr, stdin, stdout};
 use std::path::Path;
 
-use anyhow::{anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use serde_json::json;
 
 use crate::disk;
@@ -101,7 +101,7 @@ pub fn is_dumb_terminal() -> bool {
 
 /// Asks on a terminal, unless `yes` is set. Returns an error if the answer is not `y` or `yes`, or if there is no
 /// terminal. `done` names the refused action in that error, such as `removed`.
-pub fn confirm(question: &str, yes: bool, done: &str) -> anyhow::Result<()> {
+pub fn confirm(question: &str, yes: bool, done: &str) -> Result<()> {
     if yes {
         return Ok(());
     }

@@ -14,7 +14,7 @@ use crate::model::{
 };
 
 /// A request that an endpoint rejects.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct BadRequest {
     /// The error code.
     pub code: Code,

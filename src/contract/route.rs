@@ -6,7 +6,7 @@ use super::query::percent_decode;
 use super::{Contract, Endpoint};
 
 /// An endpoint, and the value of its path parameter.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Route {
     /// The endpoint.
     pub endpoint: &'static Endpoint,

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::model::{DateStatus, Fields, Id, JsonType, ReferenceKind, ValueKind};
 
 /// The documentation of a field.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct FieldDoc {
     /// The path of JSON keys joined by dots.
     pub name: &'static str,

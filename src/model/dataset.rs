@@ -50,7 +50,7 @@ macro_rules! with_fields {
 pub(crate) use with_fields;
 
 /// A text that is no dataset.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[error("`{0}` is not a dataset; the datasets are `conferences` and `journals`")]
 pub struct UnknownDataset(String);
 

@@ -34,7 +34,7 @@ pub struct Done {
 }
 
 /// The result of a comparison.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The copy is equal to the service's content.
     Sound,

@@ -43,14 +43,14 @@ const OTHER_LOCATION: &str = "give another folder";
 
 const PROGRESS_EVERY: u64 = 1000;
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct CopyState {
     format: u32,
     server: String,
     datasets: BTreeMap<String, DatasetState>,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct DatasetState {
     token: String,
     records: u64,
@@ -124,7 +124,7 @@ impl FolderCopy {
             lock,
         };
         for dataset in Dataset::ALL {
-            if reload || !copy.fits(dataset).map_err(fail)? {
+            if reload || !copy.compare_files(dataset).map_err(fail)? {
                 copy.to_load.push(dataset);
             }
         }
@@ -140,15 +140,17 @@ impl FolderCopy {
         self.folder.join(format!("{dataset}.{ending}"))
     }
 
-    /// Whether the files of a dataset match the state, and the CSV file has the columns of this version. True if the
-    /// state does not have the dataset.
-    fn fits(&self, dataset: Dataset) -> io::Result<bool> {
+    /// Compares the files of a dataset with the state, and the header of the CSV file with that of this version. True if
+    /// the state does not have the dataset.
+    fn compare_files(&self, dataset: Dataset) -> io::Result<bool> {
         let Some(state) = self.state.datasets.get(dataset.as_str()) else {
             return Ok(true);
         };
         for (ending, expected) in [("jsonl", &state.jsonl_sha256), ("csv", &state.csv_sha256)] {
             match open_file(&self.file(dataset, ending)) {
-                Ok(file) if ending == "csv" && !has_header(&file, dataset)? => return Ok(false),
+                Ok(file) if ending == "csv" && !compare_header(&file, dataset)? => {
+                    return Ok(false);
+                }
                 Ok(file) if digest_of(&file)?.sha256 == *expected => {}
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => return Ok(false),
@@ -361,7 +363,7 @@ impl PullTarget for FolderCopy {
         }
         let mut old = self.lines(dataset)?;
         let result = self.merge(dataset, page, &mut old, events);
-        if result.is_err() && !self.fits(dataset).unwrap_or(false) {
+        if result.is_err() && !self.compare_files(dataset).unwrap_or(false) {
             self.to_load.push(dataset);
         }
         result
@@ -431,7 +433,7 @@ impl PullTarget for FolderCopy {
 
     fn find_fault(&mut self, dataset: Dataset) -> Result<Option<String>> {
         let fits = self
-            .fits(dataset)
+            .compare_files(dataset)
             .map_err(|error| failure(&self.folder, &error))?;
         Ok((!fits).then(|| "a file does not match the state file".to_owned()))
     }
@@ -574,8 +576,8 @@ fn header(dataset: Dataset) -> io::Result<Vec<u8>> {
     Ok(header)
 }
 
-/// Whether a CSV file begins with its header. Leaves the position at the start.
-fn has_header(mut file: &File, dataset: Dataset) -> io::Result<bool> {
+/// Compares the beginning of a CSV file with its header. Leaves the position at the start.
+fn compare_header(mut file: &File, dataset: Dataset) -> io::Result<bool> {
     let header = header(dataset)?;
     let mut found = Vec::new();
     file.take(header.len() as u64).read_to_end(&mut found)?;

@@ -10,7 +10,7 @@ use url::{Host, ParseError, Position, Url};
 const MAX_SHOWN_CHARS: usize = 200;
 
 /// The base URL of a service: the part before `/v1`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct ServerUrl {
     text: String,
     /// Whether connections are encrypted.

@@ -10,7 +10,7 @@ const FORMAT: &str = "medfeed log 2";
 
 /// The header of an entry. A replica that applied the entry is at `seq`, `lineage` and `digest`.
 #[allow(missing_docs, reason = "the names explain the other fields")]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EntryHeader {
     pub id: DatabaseId,
     /// The entry's number in the log, from 1.
@@ -32,7 +32,7 @@ pub struct EntryHeader {
 }
 
 /// A decoded entry.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct LogEntry {
     /// Its header.
     pub header: EntryHeader,

@@ -30,7 +30,7 @@ const MAX_LISTED: usize = 100;
 const MAX_EXAMPLES: usize = 3;
 
 /// Damage found in the file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "a table, and the damage in it")]
 pub struct CheckFinding {
     pub table: &'static str,
@@ -38,7 +38,7 @@ pub struct CheckFinding {
 }
 
 /// Findings in one table whose details differ in digits only.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 #[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct FindingKind {
     pub table: &'static str,
@@ -290,7 +290,7 @@ impl RowCheck<'_> {
             format!("the last commit counts {counted} {dataset}, there are {count}")
         });
         self.report.records.insert(dataset, count);
-        self.step("feed", |check| check.check_feeds(&records));
+        self.step("feeds", |check| check.check_feeds(&records));
     }
 
     /// Checks the records of a dataset with their log rows and links, and collects them.

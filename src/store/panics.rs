@@ -18,7 +18,7 @@ thread_local! {
 }
 
 /// A panic that [`catch`] returned.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct CaughtPanic {
     /// The message and the line in the sources, as far as known.
     pub message: String,

@@ -28,7 +28,7 @@ use crate::store::read::history::RESTORED;
 use crate::store::read::snapshot::Snapshot;
 use crate::store::upgrade::upgrade_rows;
 use crate::store::write_tx::WriteTx;
-use crate::store::{Result, StoreError};
+use crate::store::{Result, StoreError, Writer};
 
 /// The differences between the replaced database and the backup.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -53,7 +53,7 @@ pub struct RestoreDifferences {
 }
 
 /// A license that differs between the replaced database and the backup.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 #[allow(missing_docs, reason = "described above")]
 pub struct LicenseDifference {
     pub license: String,
@@ -111,20 +111,8 @@ impl Restoration {
         refuse_other_names(target)?;
         let copied = File::open(backup).and_then(|mut from| io::copy(&mut from, &mut new.file()));
         copied.map_err(StoreError::io(backup))?;
-        let checked = guard(|| {
-            let is_older = match new.check() {
-                Err(StoreError::OlderFields { .. }) => true,
-                checked => checked.map(|_| false)?,
-            };
-            // The upgrade adds a commit.
-            let restored = Snapshot::read_commit(&new.writer()?.begin_read()?)?;
-            if is_older {
-                upgrade_rows(&new)?;
-                new.check()?;
-            }
-            Ok(restored)
-        });
-        let restored = checked.map_err(|error| with_backup_path(error, backup))?;
+        let restored =
+            guard(|| check_copy(&new)).map_err(|error| with_backup_path(error, backup))?;
 
         let mut differences = RestoreDifferences::default();
         let writer = new.writer()?;
@@ -133,24 +121,7 @@ impl Restoration {
         let (lock, kept) = Restoration::lock_old(target, backup_id, wait, &mut differences)?;
         compare(&writer.begin_read()?, restored, &kept, &mut differences)?;
         let what = describe(restored, &kept, differences.unreadable.is_some());
-        let tx = WriteTx::new(writer.begin_raw()?);
-        renew_lineages(&tx)?;
-        keep_revocations(&tx, &kept)?;
-        remove_local_rows(&tx)?;
-        if let Some((id, head)) = &kept.origin {
-            let mut meta = tx.open(tables::META)?;
-            meta.insert(tables::META_DATABASE, id.0.as_slice())?;
-            meta.insert(tables::META_RESTORED, seal(head)?.as_slice())?;
-        }
-        // Without a copy of its commits elsewhere, a database may go back to the time of the backup.
-        let (jump, committed) = kept.origin.map_or((None, Timestamp::EPOCH), |(_, head)| {
-            (Some(head.seq), kept.committed)
-        });
-        put_empty_commit(&tx, jump, committed, &what, note)?;
-        tx.commit()?;
-        if kept.origin.is_some() {
-            writer.mark_published()?;
-        }
+        carry_over(&writer, &kept, &what, note)?;
         Ok(Restoration {
             new,
             differences,
@@ -237,6 +208,41 @@ impl Restoration {
     }
 }
 
+/// Checks a copy of a backup, and upgrades its rows. Returns the backup's last commit.
+fn check_copy(copy: &Draft) -> Result<CommitPoint> {
+    let is_older = match copy.check() {
+        Err(StoreError::OlderFields { .. }) => true,
+        checked => checked.map(|_| false)?,
+    };
+    // The upgrade adds a commit.
+    let restored = Snapshot::read_commit(&copy.writer()?.begin_read()?)?;
+    if is_older {
+        upgrade_rows(copy)?;
+        copy.check()?;
+    }
+    Ok(restored)
+}
+
+/// Renews the lineages of the backup, carries over parts of the replaced database, and adds the commit of the restore.
+fn carry_over(writer: &Writer, kept: &CarriedOver, what: &str, note: Option<String>) -> Result<()> {
+    let tx = WriteTx::new(writer.begin_raw()?);
+    renew_lineages(&tx)?;
+    keep_revocations(&tx, kept)?;
+    remove_local_rows(&tx)?;
+    let Some((id, head)) = &kept.origin else {
+        // Without a copy of its commits elsewhere, a database may go back to the time of the backup.
+        put_empty_commit(&tx, None, Timestamp::EPOCH, what, note)?;
+        return tx.commit();
+    };
+    let mut meta = tx.open(tables::META)?;
+    meta.insert(tables::META_DATABASE, id.0.as_slice())?;
+    meta.insert(tables::META_RESTORED, seal(head)?.as_slice())?;
+    drop(meta);
+    put_empty_commit(&tx, Some(head.seq), kept.committed, what, note)?;
+    tx.commit()?;
+    writer.mark_published().map(drop)
+}
+
 /// Names the backup in an error, instead of the draft.
 fn with_backup_path(error: StoreError, backup: &Path) -> StoreError {
     let path = backup.to_owned();
@@ -318,7 +324,6 @@ fn compare(
     differences: &mut RestoreDifferences,
 ) -> Result<()> {
     let snapshot = Snapshot::open(transaction)?;
-    let at = now();
     differences.restored_to = (commit.seq > 0).then(|| commit.time.to_string());
     for dataset in Dataset::ALL {
         let replaced = differences.unreadable.is_none().then_some(0);
@@ -328,9 +333,20 @@ fn compare(
             .or_insert((replaced, 0))
             .1 = snapshot.totals().records[dataset];
     }
-    if differences.unreadable.is_some() {
-        return Ok(());
+    if differences.unreadable.is_none() {
+        compare_licenses(&snapshot, kept, differences);
+        compare_keys(&snapshot, commit, kept, differences);
     }
+    Ok(())
+}
+
+fn compare_licenses(snapshot: &Snapshot, kept: &CarriedOver, differences: &mut RestoreDifferences) {
+    let mut add = |license: &License, change| {
+        differences.licenses.push(LicenseDifference {
+            license: license.name.clone(),
+            change,
+        });
+    };
     for license in &kept.licenses {
         let change = match snapshot.find_license_named(&license.name) {
             None => "is not in the backup",
@@ -343,32 +359,27 @@ fn compare(
             }
             Some(_) => continue,
         };
-        differences.licenses.push(LicenseDifference {
-            license: license.name.clone(),
-            change,
-        });
+        add(license, change);
     }
-    let names: BTreeSet<&str> = kept
-        .licenses
-        .iter()
-        .map(|license| license.name.as_str())
-        .collect();
-    for license in snapshot
-        .list_licenses()
-        .into_iter()
-        .filter(|license| !names.contains(license.name.as_str()))
-    {
-        let change = "comes back with the backup";
-        differences.licenses.push(LicenseDifference {
-            license: license.name.clone(),
-            change,
-        });
+    for license in snapshot.list_licenses() {
+        if kept.licenses.iter().all(|old| old.name != license.name) {
+            add(license, "comes back with the backup");
+        }
     }
+}
+
+/// Compares which keys work in the replaced database, and in the backup, whose last commit is `restored_to`.
+fn compare_keys(
+    snapshot: &Snapshot,
+    restored_to: CommitPoint,
+    kept: &CarriedOver,
+    differences: &mut RestoreDifferences,
+) {
+    let at = now();
+    let is_restored = |key: &KeyRecord| key.status_after(at, restored_to.time).is_usable();
     for (hash, key) in &kept.keys {
         let works = key.status_after(at, kept.committed).is_usable();
-        let restored = snapshot.find_key(hash);
-        let restored_works =
-            restored.is_some_and(|restored| restored.status_after(at, commit.time).is_usable());
+        let restored_works = snapshot.find_key(hash).is_some_and(|key| is_restored(key));
         if works && !restored_works {
             differences.keys_that_stop.push(key.id.clone());
         } else if !works && restored_works && key.revoked_at.is_some() {
@@ -376,15 +387,11 @@ fn compare(
         }
     }
     let ids: BTreeSet<&str> = kept.keys.values().map(|key| key.id.as_str()).collect();
-    let restored = snapshot
-        .list_keys()
-        .into_iter()
-        .filter(|key| !ids.contains(key.id.as_str()));
-    let usable = restored.filter(|key| key.status_after(at, commit.time).is_usable());
+    let restored = snapshot.list_keys().into_iter();
+    let unknown = restored.filter(|key| !ids.contains(key.id.as_str()) && is_restored(key));
     differences
         .keys_that_come_back
-        .extend(usable.map(|key| key.id.clone()));
-    Ok(())
+        .extend(unknown.map(|key| key.id.clone()));
 }
 
 /// Gives all commits new lineages, so that the sync tokens of the replaced history get 410.

@@ -26,7 +26,7 @@ use crate::store::write_tx::WriteTx;
 use crate::store::{Result, StoreError};
 
 /// The upgrade that a file needs: the formats, and the records and size of the file.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Debug, Serialize)]
 #[allow(missing_docs, reason = "described above")]
 pub struct UpgradePlan {
     pub from: u32,
@@ -38,7 +38,7 @@ pub struct UpgradePlan {
 }
 
 /// A finished upgrade.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct UpgradeReport {
     /// The upgrade that the file needed.
     #[serde(flatten)]

@@ -408,6 +408,74 @@ const TABLES: &[Shape] = &[
         says: &["\"journalLabel\" = \"name\"", "\"publisherLabel\" = \"publisher\""],
         stored: &[r#"{"name":"Heart A","publisher":"Alpha Press"}"#],
     },
+    // Two columns of ISSNs that only numbers tell apart, without the zeros that a spreadsheet drops.
+    Shape {
+        kind: "journals",
+        content: "Title,ISSN1,ISSN2\nHeart A,284793,15334406\nHeart B,1865-1542,\n",
+        says: &["\"ISSN1\" = \"issn_print\"", "\"ISSN2\" = \"issn_online\""],
+        stored: &[r#"{"issn_print":"0028-4793","issn_online":"1533-4406"}"#, r#"{"issn_print":"1865-1542","issn_online":null}"#],
+    },
+    // Prices, some in other currencies, and a footer that has a comma.
+    Shape {
+        kind: "journals",
+        content: "Journal title,ISSN,Publisher,APC amount,Rank,Area\nHeart A,0028-4793,House,1500 USD,1,x\nHeart B,1865-1542,House,750 EUR,2,x\n\
+                  Heart C,1533-4406,House,USD 20,3,x\n\nCopyright of House\nBy using this list, you agree\n",
+        says: &["\"APC amount\" = \"publishing_apc_usd\""],
+        stored: &[r#"{"publishing.apc_usd":1500.0}"#, r#"{"publishing.apc_usd":null}"#, r#"{"publishing.apc_usd":20.0}"#],
+    },
+    // Words for a status that is not known, and a place with a slash.
+    Shape {
+        kind: "conferences",
+        content: "Name of congress,Date(s),Start date status,City /Country\nHeart Days,2026-05-13,Confirmed,Rome / Italy\nLung Days,TBC,TBC,Vienna / Austria\n",
+        says: &["start_date_status = \"check\"", "\"City /Country\" = [\"city\", \"country\"]"],
+        stored: &[
+            r#"{"name":"Heart Days","start_date":"2026-05-13","start_date_status":"confirmed","city":"Rome","country":"Italy"}"#,
+            r#"{"start_date":null,"start_date_status":"check","city":"Vienna"}"#,
+        ],
+    },
+    // Dates in Japanese, and months without a day.
+    Shape {
+        kind: "conferences",
+        content: "大会名,会期,開催地\n第50回心臓学会,2026年12月5日(土)～8日,東京\n第51回心臓学会,2027年1月30日〜2月1日,京都\n",
+        says: &["\"会期\" = [\"start_date\", \"end_date\", \"year\"]"],
+        stored: &[
+            r#"{"name":"第50回心臓学会","start_date":"2026-12-05","end_date":"2026-12-08"}"#,
+            r#"{"start_date":"2027-01-30","end_date":"2027-02-01","year":2027}"#,
+        ],
+    },
+    Shape {
+        kind: "conferences",
+        content: "Annual meeting,Month\nHeart Days,2026-03\n",
+        says: &["\"Month\" = [\"start_date\", \"year\"]"],
+        stored: &[r#"{"name":"Heart Days","start_date":null,"year":2026}"#],
+    },
+    // A table in Markdown, and cells with formulas.
+    Shape {
+        kind: "conferences",
+        content: "# Meetings\n\n| Conference | Date | Location |\n| :--- | :---: | --- |\n| [Heart Days](https://a.example) | 3-5 May 2026 | Rome, Italy |\n",
+        says: &["\"Conference\" = [\"name\", \"url\"]"],
+        stored: &[r#"{"name":"Heart Days","url":"https://a.example","start_date":"2026-05-03","city":"Rome","country":"Italy"}"#],
+    },
+    Shape {
+        kind: "journals",
+        content: "Journal,ISSN\n\"=HYPERLINK(\"\"https://a.example\"\",\"\"Heart A\"\")\",\"=\"\"0028-4793\"\"\"\n",
+        says: &["\"Journal\" = [\"name\", \"url\"]"],
+        stored: &[r#"{"name":"Heart A","url":"https://a.example","issn_print":"0028-4793"}"#],
+    },
+    // Prices with groups of thousands alone, and sections.
+    Shape {
+        kind: "journals",
+        content: "Title,ISSN,APC USD\nJournals of Alpha Press,,\nHeart A,0028-4793,\"$3,000\"\nJournals of Beta Press,,\nHeart B,1533-4406,950\n",
+        says: &["decimal = \"point\""],
+        stored: &[r#"{"name":"Heart A","publishing.apc_usd":3000.0}"#, r#"{"name":"Heart B","publishing.apc_usd":950.0}"#],
+    },
+    // A ranking without a header: only the names are different texts of several words.
+    Shape {
+        kind: "conferences",
+        content: "1,Heart Days,HD,CORE 2026,A\n2,Lung Days,LD,CORE 2026,B\n3,Skin Days,SD,CORE 2026,B\n",
+        says: &["header_rows = 0", "\"=B\" = \"name\""],
+        stored: &[r#"{"name":"Heart Days"}"#, "{}", r#"{"name":"Skin Days"}"#],
+    },
     // Names in Japanese.
     Shape {
         kind: "organizations",
@@ -490,6 +558,50 @@ fn of_several_sheets_the_one_with_most_columns_is_drafted() {
     }
 }
 
+/// Lists of objects.
+const OBJECTS: &[Shape] = &[
+    // The members of an object.
+    Shape {
+        kind: "journals",
+        content: r#"{"a1":{"title":"Heart A","publisher":"House"},"b2":{"title":"Heart B"}}"#,
+        says: &["\"title\" = \"name\""],
+        stored: &[
+            r#"{"name":"Heart A","publisher":"House"}"#,
+            r#"{"name":"Heart B"}"#,
+        ],
+    },
+    // Lists with one object, at two depths.
+    Shape {
+        kind: "conferences",
+        content: r#"[{"title":"Heart Days","confs":[{"year":2026,"place":"Rome, Italy","date":"May 3-5, 2026","timeline":[{"deadline":"2026-01-15 23:59:59"}]}]}]"#,
+        says: &["\"confs.timeline.deadline\" = \"abstract_due_date\""],
+        stored: &[
+            r#"{"name":"Heart Days","year":2026,"city":"Rome","start_date":"2026-05-03","end_date":"2026-05-05","abstract_due_date":"2026-01-15"}"#,
+        ],
+    },
+    // Lists with several are no values, and say so.
+    Shape {
+        kind: "conferences",
+        content: r#"[{"title":"Heart Days","confs":[{"year":2026,"link":"https://a.example"},{"year":2027,"link":"https://b.example"}]}]"#,
+        says: &["\"confs.year\",    # 1 cell, such as `2026; 2027`; not read as `year`"],
+        stored: &[r#"{"name":"Heart Days","year":null,"url":null}"#],
+    },
+    // A web site: titles as it shows them, and the address of the venue.
+    Shape {
+        kind: "conferences",
+        content: r#"{"data":{"events":[{"id":3,"title":{"rendered":"Heart Days"},"venue":{"url":"https://hall.example","country":{"name":"Italy"}}}]}}"#,
+        says: &["\"venue.url\",    # 1 web address"],
+        stored: &[r#"{"name":"Heart Days","country":"Italy","url":null}"#],
+    },
+    // Prices in a list, next to the one in dollars.
+    Shape {
+        kind: "journals",
+        content: r#"[{"display_name":"Heart A","apc_prices":[{"price":1500,"currency":"GBP"},{"price":2000,"currency":"EUR"}],"apc_usd":1900}]"#,
+        says: &["\"apc_usd\" = \"publishing_apc_usd\""],
+        stored: &[r#"{"publishing.apc_usd":1900.0}"#],
+    },
+];
+
 #[test]
 fn objects_are_drafted_by_their_paths() {
     let site = Site::new();
@@ -547,11 +659,13 @@ fn letters_need_the_number_of_header_rows() {
 
 #[test]
 fn lists_of_many_shapes_are_loaded_by_their_drafts() {
-    let failed = TABLES
-        .iter()
-        .filter(|shape| catch_unwind(|| check("list.csv", shape)).is_err())
+    let tables = TABLES.iter().map(|shape| ("list.csv", shape));
+    let objects = OBJECTS.iter().map(|shape| ("list.json", shape));
+    let failed = tables
+        .chain(objects)
+        .filter(|(name, shape)| catch_unwind(|| check(name, shape)).is_err())
         .count();
-    assert_eq!(failed, 0, "of {} shapes", TABLES.len());
+    assert_eq!(failed, 0, "of {} shapes", TABLES.len() + OBJECTS.len());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use rust_xlsxwriter::{Format, Workbook};
 use serde_json::Value;
 
 use super::site::{Site, assert_contains};
@@ -165,6 +166,27 @@ const OLD: &str = "[columns]\nMeeting = \"name\"\nStart = [\"start_date\", \"yea
 
 const NO_FORMATS: &str = "is an .xls or .ods file, whose number formats are not read";
 
+/// A workbook whose year and society are merged over their rows.
+fn merged_years() -> Vec<u8> {
+    let mut workbook = Workbook::new();
+    let sheet = workbook.add_worksheet();
+    let rows = [
+        "Meeting|Year|Society",
+        "Beta Days|2027|Lungs",
+        "Gamma Days||",
+        "Delta Days||Bones",
+    ];
+    for (row, cells) in (0..).zip(rows) {
+        for (column, text) in (0..).zip(cells.split('|')) {
+            sheet.write(row, column, text).unwrap();
+        }
+    }
+    let format = Format::new();
+    sheet.merge_range(1, 1, 3, 1, "2027", &format).unwrap();
+    sheet.merge_range(1, 2, 2, 2, "Lungs", &format).unwrap();
+    workbook.save_to_buffer().unwrap()
+}
+
 /// An OpenDocument spreadsheet with one sheet.
 fn ods() -> Vec<u8> {
     const HEAD: &str = r#"<office:document-content xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0" xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0"><office:body><office:spreadsheet><table:table table:name="List">"#;
@@ -198,6 +220,7 @@ fn workbooks_of_others_are_read_as_they_are() {
     let meetings = "dataset = \"conferences\"\nmatch = [[\"name\"]]\nignore = true\n";
     let old_rows: &[&str] = &["Alpha Days|2026-05-03||2026", "Beta Days|2026-06-12||2026"];
     let ods = ods();
+    let merged = merged_years();
     let case = |file, content, recipe, rows, fields, warnings| Case {
         file,
         content,
@@ -216,6 +239,8 @@ fn workbooks_of_others_are_read_as_they_are() {
             meetings;
         case("layout.xlsx", layout, LAYOUT, &["Alpha Journal of Lungs|0028-4793", "Beta Archives|1533-4406"], JOURNALS, &[]),
             journals;
+        case("merged.xlsx", &merged, "[columns]\nMeeting = \"name\"\nYear = \"year\"\nSociety = \"venue\"\n", &["Beta Days|2027|Lungs", "Gamma Days|2027|Lungs", "Delta Days|2027|Bones"], &["name", "year", "venue"], &["3, 4", "has the value of the merged cells above"]),
+            meetings;
         case("old.xls", old, OLD, old_rows, CONFERENCES, &[NO_FORMATS]), meetings;
         case("list.ods", &ods, OLD, old_rows, CONFERENCES, &[NO_FORMATS]), meetings;
         case("list.csv", &ods, OLD, old_rows, CONFERENCES, &[NO_FORMATS]), meetings;

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::json;
 
@@ -28,7 +28,7 @@ pub struct CheckArgs {
     seal_key: Option<PathBuf>,
 }
 
-pub fn run(common: &Common, args: &CheckArgs) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, args: &CheckArgs) -> Result<ExitCode> {
     if let Some(url) = &args.from {
         return check_bucket(url, common, args);
     }
@@ -69,7 +69,7 @@ pub fn run(common: &Common, args: &CheckArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Checks a bucket.
-fn check_bucket(url: &BucketUrl, common: &Common, args: &CheckArgs) -> anyhow::Result<ExitCode> {
+fn check_bucket(url: &BucketUrl, common: &Common, args: &CheckArgs) -> Result<ExitCode> {
     let log = open_log(url, args.seal_key.as_deref())?;
     let folder =
         tempfile::tempdir().context("cannot create a temporary folder for the database")?;

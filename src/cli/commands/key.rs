@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use ipnet::IpNet;
 use serde_json::{Value, json};
@@ -110,7 +110,7 @@ fn usage(used: &KeyUse, lag_s: impl Fn(Dataset, &FeedSeen) -> Option<u64>) -> (V
     (json, text)
 }
 
-pub fn run(common: &Common, command: KeyCommand) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, command: KeyCommand) -> Result<ExitCode> {
     if !matches!(command, KeyCommand::List) {
         common.confirm_clock()?;
     }
@@ -124,7 +124,7 @@ pub fn run(common: &Common, command: KeyCommand) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn create(common: &Common, args: CreateArgs) -> anyhow::Result<AccessChange> {
+fn create(common: &Common, args: CreateArgs) -> Result<AccessChange> {
     let writer = common.open_writer()?;
     let mut edit = writer.begin()?;
     find_license(&edit.base()?, &args.license)?;
@@ -142,7 +142,7 @@ fn create(common: &Common, args: CreateArgs) -> anyhow::Result<AccessChange> {
     Ok(AccessChange::None)
 }
 
-fn show_new(common: &Common, key: &ApiKey, record: &KeyRecord) -> anyhow::Result<()> {
+fn show_new(common: &Common, key: &ApiKey, record: &KeyRecord) -> Result<()> {
     let mut json = key_json(record, KeyStatus::Active);
     json["key"] = key.reveal().into();
     let shown = common.result(&json, key.reveal());
@@ -164,7 +164,7 @@ fn show_new(common: &Common, key: &ApiKey, record: &KeyRecord) -> anyhow::Result
     Ok(())
 }
 
-fn list(common: &Common) -> anyhow::Result<ExitCode> {
+fn list(common: &Common) -> Result<ExitCode> {
     let reader = common.open_reader()?;
     let newest = reader.newest();
     let at = now();
@@ -203,7 +203,7 @@ fn list(common: &Common) -> anyhow::Result<ExitCode> {
 
 /// Returns an error if no key has this id, with a suggestion. A key given instead of its id is not repeated, because
 /// output of scripts ends in logs.
-fn require_key(edit: &Edit<'_>, id: &str) -> anyhow::Result<()> {
+fn require_key(edit: &Edit<'_>, id: &str) -> Result<()> {
     if id.starts_with("mfk_") {
         bail!("this is the key itself; use its id, which `medfeed key list` shows");
     }
@@ -216,7 +216,7 @@ fn require_key(edit: &Edit<'_>, id: &str) -> anyhow::Result<()> {
     }
 }
 
-fn revoke(common: &Common, id: &str) -> anyhow::Result<AccessChange> {
+fn revoke(common: &Common, id: &str) -> Result<AccessChange> {
     let writer = common.open_writer()?;
     let mut edit = writer.begin()?;
     require_key(&edit, id)?;
@@ -237,7 +237,7 @@ fn revoke(common: &Common, id: &str) -> anyhow::Result<AccessChange> {
     Ok(AccessChange::Revoked)
 }
 
-fn replace(common: &Common, id: &str, overlap: Duration) -> anyhow::Result<AccessChange> {
+fn replace(common: &Common, id: &str, overlap: Duration) -> Result<AccessChange> {
     let writer = common.open_writer()?;
     let mut edit = writer.begin()?;
     require_key(&edit, id)?;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::process::ExitCode;
 
-use anyhow::{anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
@@ -102,7 +102,7 @@ fn license_json(license: &License) -> Value {
     json
 }
 
-pub fn run(common: &Common, command: LicenseCommand) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, command: LicenseCommand) -> Result<ExitCode> {
     match command {
         LicenseCommand::Set(args) => {
             common.require_db(args.create, args.dry_run)?;
@@ -182,7 +182,7 @@ fn set(
     args: &SetArgs,
     warnings: Vec<String>,
     accepted: &[String],
-) -> anyhow::Result<Option<AccessChange>> {
+) -> Result<Option<AccessChange>> {
     let scope = args.scope();
     let writer = common.open_to_change(args.create, args.dry_run)?;
     let mut edit = writer.begin()?;
@@ -237,7 +237,7 @@ fn scope_in_words(scope: &Scope) -> String {
 }
 
 /// Refuses to drop a restriction without `--widen`, since it was probably forgotten on the command line.
-fn check_widening(name: &str, before: &Scope, after: &Scope, widen: bool) -> anyhow::Result<()> {
+fn check_widening(name: &str, before: &Scope, after: &Scope, widen: bool) -> Result<()> {
     let dropped = Rule::ALL
         .into_iter()
         .filter(|rule| before.set(*rule).is_some() && after.set(*rule).is_none());
@@ -298,7 +298,7 @@ fn describe(name: &str, change: &LicenseChange, dry_run: bool) -> String {
     text
 }
 
-fn list(common: &Common) -> anyhow::Result<ExitCode> {
+fn list(common: &Common) -> Result<ExitCode> {
     let reader = common.open_reader()?;
     let licenses = reader.newest().list_licenses();
     let row = |license: &License| {
@@ -337,7 +337,7 @@ fn list(common: &Common) -> anyhow::Result<ExitCode> {
 }
 
 /// Finds a license by its name. The error suggests a similar name.
-pub fn find_license<'s>(snapshot: &'s Snapshot, name: &str) -> anyhow::Result<&'s License> {
+pub fn find_license<'s>(snapshot: &'s Snapshot, name: &str) -> Result<&'s License> {
     if let Some(license) = snapshot.find_license_named(name) {
         return Ok(license);
     }
@@ -348,7 +348,7 @@ pub fn find_license<'s>(snapshot: &'s Snapshot, name: &str) -> anyhow::Result<&'
     }
 }
 
-fn show(common: &Common, name: &str) -> anyhow::Result<ExitCode> {
+fn show(common: &Common, name: &str) -> Result<ExitCode> {
     let reader = common.open_reader()?;
     let license = find_license(reader.newest(), name)?;
     let sets = sets(&license.scope).map(|(name, set)| {
@@ -367,7 +367,7 @@ fn show(common: &Common, name: &str) -> anyhow::Result<ExitCode> {
     )
 }
 
-fn remove(common: &Common, name: &str) -> anyhow::Result<AccessChange> {
+fn remove(common: &Common, name: &str) -> Result<AccessChange> {
     let question = format!("Remove license `{}` and revoke its keys?", Printable(name));
     find_license(common.open_reader()?.newest(), name)?;
     // Asks before the writer's lock is taken, so that no other command waits for the user.
@@ -386,7 +386,7 @@ fn remove(common: &Common, name: &str) -> anyhow::Result<AccessChange> {
     Ok(AccessChange::Revoked)
 }
 
-fn explain(common: &Common, name: &str, dataset: Dataset, id: Id) -> anyhow::Result<ExitCode> {
+fn explain(common: &Common, name: &str, dataset: Dataset, id: Id) -> Result<ExitCode> {
     let reader = common.open_reader()?;
     let snapshot = reader.newest();
     let scope = &find_license(snapshot, name)?.scope;
@@ -460,12 +460,7 @@ pub fn why_hidden<F: RecordFields>(scope: &Scope, fields: &F) -> Vec<String> {
 /// Asks about each new value that looks like a misspelt known one, and warns of all other unknown values. With `yes` it
 /// only warns. Values that the license already has count as accepted. Returns the warnings.
 /// Fails if the answer is no, or if there is no terminal to ask on.
-fn check_values(
-    common: &Common,
-    license: &str,
-    scope: &Scope,
-    yes: bool,
-) -> anyhow::Result<Vec<String>> {
+fn check_values(common: &Common, license: &str, scope: &Scope, yes: bool) -> Result<Vec<String>> {
     let mut areas = BTreeSet::new();
     let mut countries = BTreeSet::new();
     let mut before = None;

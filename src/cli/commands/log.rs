@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use anyhow::bail;
+use anyhow::{Result, bail};
 use clap::Args;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -88,7 +88,7 @@ struct CommitRecords {
 /// A commit, and its records in each dataset that has some.
 type LoggedCommit = (StoredCommit, Vec<CommitRecords>);
 
-pub fn run(common: &Common, args: &CommitLogArgs) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, args: &CommitLogArgs) -> Result<ExitCode> {
     let reader = common.open_reader()?;
     let snapshot = reader.newest();
     let of_record = match (args.dataset, args.id) {
@@ -244,7 +244,7 @@ pub fn show(
     dataset: Dataset,
     id: Option<Id>,
     name: Option<String>,
-) -> anyhow::Result<ExitCode> {
+) -> Result<ExitCode> {
     let reader = common.open_reader()?;
     let snapshot = reader.newest();
     let name = name.unwrap_or_default();
@@ -259,7 +259,7 @@ fn show_named<F: RecordFields>(
     common: &Common,
     snapshot: &Snapshot,
     name: &str,
-) -> anyhow::Result<ExitCode> {
+) -> Result<ExitCode> {
     let wanted = match_form(name);
     let mut found = Vec::new();
     let mut names = Vec::new();
@@ -310,11 +310,7 @@ struct ShownRecord {
     licenses: Vec<Value>,
 }
 
-fn show_record<F: RecordFields>(
-    common: &Common,
-    snapshot: &Snapshot,
-    id: Id,
-) -> anyhow::Result<ExitCode> {
+fn show_record<F: RecordFields>(common: &Common, snapshot: &Snapshot, id: Id) -> Result<ExitCode> {
     let (Some((record, updated_at)), Some(seq)) = (
         snapshot.find_record::<F>(id)?,
         snapshot.changed_at_seq::<F>(id)?,
@@ -383,7 +379,7 @@ fn show_record<F: RecordFields>(
 }
 
 /// The error for a record that does not exist: when it was removed, if a feed knows it.
-fn missing(snapshot: &Snapshot, dataset: Dataset, id: Id) -> anyhow::Result<ExitCode> {
+fn missing(snapshot: &Snapshot, dataset: Dataset, id: Id) -> Result<ExitCode> {
     let entries = snapshot.feed_entries_of(dataset, id)?;
     match entries.iter().rev().find(|entry| !entry.is_live()) {
         None => bail!(

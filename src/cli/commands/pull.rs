@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::Result;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -61,7 +62,7 @@ pub struct PullArgs {
     reload: bool,
 }
 
-pub fn run(common: &Common, args: PullArgs) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, args: PullArgs) -> Result<ExitCode> {
     let (place, client) =
         match CopyLocation::of(&args.to).and_then(|place| Ok((place, client(&args)?))) {
             Ok(both) => both,

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use serde_json::json;
 
@@ -54,7 +54,7 @@ pub struct RestoreArgs {
     note: Option<String>,
 }
 
-pub fn backup(common: &Common, args: &BackupArgs) -> anyhow::Result<ExitCode> {
+pub fn backup(common: &Common, args: &BackupArgs) -> Result<ExitCode> {
     let BackupReport {
         records,
         last_commit_at,
@@ -81,11 +81,7 @@ pub fn backup(common: &Common, args: &BackupArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Writes a backup from a bucket.
-fn backup_from(
-    url: &BucketUrl,
-    common: &Common,
-    args: &BackupArgs,
-) -> anyhow::Result<BackupReport> {
+fn backup_from(url: &BucketUrl, common: &Common, args: &BackupArgs) -> Result<BackupReport> {
     require_folder(&args.file)?;
     check_target(&common.resolved_db(), &args.file)?;
     let log = open_log(url, args.seal_key.as_deref())?;
@@ -108,7 +104,7 @@ fn backup_from(
     Ok(loaded.draft.write_backup(&args.file)?)
 }
 
-pub fn restore(common: &Common, args: &RestoreArgs) -> anyhow::Result<ExitCode> {
+pub fn restore(common: &Common, args: &RestoreArgs) -> Result<ExitCode> {
     require_folder(&common.resolved_db())?;
     let is_new = !common.db.exists();
     let restoration = Restoration::prepare(&common.db, &args.file, common.wait, args.note.clone())?;
@@ -189,7 +185,7 @@ fn describe_restore(differences: &RestoreDifferences) -> String {
     text
 }
 
-pub fn compact(common: &Common) -> anyhow::Result<ExitCode> {
+pub fn compact(common: &Common) -> Result<ExitCode> {
     let report = replace::compact(&common.db, common.wait)?;
     let CompactReport {
         bytes_before,
@@ -204,7 +200,7 @@ pub fn compact(common: &Common) -> anyhow::Result<ExitCode> {
     )
 }
 
-pub fn upgrade(common: &Common, dry_run: bool, if_needed: bool) -> anyhow::Result<ExitCode> {
+pub fn upgrade(common: &Common, dry_run: bool, if_needed: bool) -> Result<ExitCode> {
     let db = common.db.display();
     let planned = match upgrade::plan(&common.db) {
         // A replica loads its state again when it is served.

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
 use tokio::net::TcpListener;
@@ -120,7 +120,7 @@ pub struct ServeArgs {
 
 impl ServeArgs {
     /// Loads the certificate; `None` without one.
-    fn tls(&self) -> anyhow::Result<Option<Arc<Tls>>> {
+    fn tls(&self) -> Result<Option<Arc<Tls>>> {
         let (Some(certificate), Some(key)) = (self.tls_cert.clone(), self.tls_key.clone()) else {
             return Ok(None);
         };
@@ -129,7 +129,7 @@ impl ServeArgs {
     }
 
     /// Refuses to speak plain HTTP to other machines without `--plain-http`. Monitoring always speaks plain HTTP.
-    fn refuse_plain_http(&self, listening: SocketAddr) -> anyhow::Result<()> {
+    fn refuse_plain_http(&self, listening: SocketAddr) -> Result<()> {
         let is_exposed = |address: &SocketAddr| !address.ip().is_loopback() && !self.plain_http;
         if self.tls_cert.is_none() && is_exposed(&listening) {
             bail!(
@@ -146,7 +146,7 @@ impl ServeArgs {
     }
 
     /// Opens the database that is served. A replica exists already.
-    fn open_watcher(&self, common: &Common, is_replica: bool) -> anyhow::Result<Watcher> {
+    fn open_watcher(&self, common: &Common, is_replica: bool) -> Result<Watcher> {
         if !is_replica {
             if self.create {
                 create_if_missing(common)?;
@@ -225,7 +225,7 @@ struct FollowArgs {
 
 impl FollowArgs {
     /// Opens or loads the replica; `None` without `--from`.
-    fn open(&self, common: &Common, staleness: Duration) -> anyhow::Result<Option<Replica>> {
+    fn open(&self, common: &Common, staleness: Duration) -> Result<Option<Replica>> {
         let Some(url) = &self.from else {
             return Ok(None);
         };
@@ -247,7 +247,7 @@ impl FollowArgs {
 }
 
 /// Options for monitoring.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct AdminArgs {
     /// Serve /metrics, /livez and /readyz on this address; `serve` also has a page for operators there. With port 0,
     /// the log names the chosen port [default: nowhere]
@@ -261,7 +261,7 @@ pub struct AdminArgs {
 
 impl AdminArgs {
     /// Listens for monitoring; `None` without `--admin-listen`.
-    pub async fn listen(self) -> anyhow::Result<Option<AdminSetup>> {
+    pub async fn listen(self) -> Result<Option<AdminSetup>> {
         let Some(address) = self.admin_listen else {
             return Ok(None);
         };
@@ -306,7 +306,7 @@ enum LogFormat {
 
 impl LogArgs {
     /// Starts logging to standard error, panics included. Logging ends when the log is dropped.
-    pub fn start(&self, default: &str) -> anyhow::Result<Log> {
+    pub fn start(&self, default: &str) -> Result<Log> {
         let filter = EnvFilter::try_new(self.log.as_deref().unwrap_or(default))
             .context("--log is not a filter")?;
         let (writer, log) = Log::to_stderr().context("standard error cannot be written to")?;
@@ -329,7 +329,7 @@ impl LogArgs {
     }
 }
 
-pub fn run(common: &Common, args: ServeArgs, limits: Limits) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, args: ServeArgs, limits: Limits) -> Result<ExitCode> {
     let log = args.log.start("info")?;
     let limits = Limits {
         drain: args.drain_timeout,
@@ -391,7 +391,7 @@ pub fn run(common: &Common, args: ServeArgs, limits: Limits) -> anyhow::Result<E
 }
 
 /// Refuses a replica without `--from`, because it would miss revoked keys.
-fn refuse_replica(database: &Path) -> anyhow::Result<()> {
+fn refuse_replica(database: &Path) -> Result<()> {
     // Opening the file reports other errors.
     let Ok((mark, _)) = read_replica(database) else {
         return Ok(());
@@ -405,7 +405,7 @@ fn refuse_replica(database: &Path) -> anyhow::Result<()> {
 }
 
 /// Creates an empty database if there is none.
-fn create_if_missing(common: &Common) -> anyhow::Result<()> {
+fn create_if_missing(common: &Common) -> Result<()> {
     if common.db.exists() {
         return Ok(());
     }
@@ -442,7 +442,7 @@ pub struct HealthArgs {
     tls_cert: Option<PathBuf>,
 }
 
-pub fn health(common: &Common, args: HealthArgs) -> anyhow::Result<ExitCode> {
+pub fn health(common: &Common, args: HealthArgs) -> Result<ExitCode> {
     let probe = match args.admin_listen {
         Some(address) => Probe {
             address,

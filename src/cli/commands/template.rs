@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::bail;
+use anyhow::{Result, bail};
 use clap::Args;
 use serde_json::json;
 
@@ -36,7 +36,7 @@ pub struct TemplateArgs {
     sheet: Option<String>,
 }
 
-pub fn run(common: &Common, args: &TemplateArgs) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, args: &TemplateArgs) -> Result<ExitCode> {
     let given = args.what.to_string_lossy();
     let kind: Option<RowKind> = given.parse().ok();
     let is_workbook = args
@@ -68,7 +68,7 @@ pub fn run(common: &Common, args: &TemplateArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Prints a recipe for a file.
-fn draft_recipe(common: &Common, args: &TemplateArgs, kind: RowKind) -> anyhow::Result<ExitCode> {
+fn draft_recipe(common: &Common, args: &TemplateArgs, kind: RowKind) -> Result<ExitCode> {
     let paths: Vec<PathBuf> = args.from.iter().cloned().collect();
     let options = SourceOptions {
         kind: Some(kind),
@@ -112,7 +112,7 @@ fn draft_recipe(common: &Common, args: &TemplateArgs, kind: RowKind) -> anyhow::
 }
 
 /// Runs a recipe over a whole file, with an empty database. Returns lines that say what it reads and refuses.
-fn run_recipe(recipe: &str, sources: &[Source]) -> anyhow::Result<Vec<String>> {
+fn run_recipe(recipe: &str, sources: &[Source]) -> Result<Vec<String>> {
     let read = import::parse_recipe("recipe", recipe).and_then(|(options, _)| {
         options.check()?;
         import::read_sources(sources, &options)
@@ -156,7 +156,7 @@ fn run_recipe(recipe: &str, sources: &[Source]) -> anyhow::Result<Vec<String>> {
     Ok(lines)
 }
 
-fn print_header(common: &Common, kind: RowKind) -> anyhow::Result<ExitCode> {
+fn print_header(common: &Common, kind: RowKind) -> Result<ExitCode> {
     let columns = flat::columns(kind.table(), false);
     let header = columns.join(",");
     common.result(
@@ -165,7 +165,7 @@ fn print_header(common: &Common, kind: RowKind) -> anyhow::Result<ExitCode> {
     )
 }
 
-fn write_workbook(common: &Common, path: &Path, kinds: &[RowKind]) -> anyhow::Result<ExitCode> {
+fn write_workbook(common: &Common, path: &Path, kinds: &[RowKind]) -> Result<ExitCode> {
     let mut sheets = WorkbookWriter::new();
     for kind in kinds {
         let mut sheet = sheets.begin(&kind.to_string(), kind.table(), false)?;

@@ -85,18 +85,18 @@ pub(in crate::import) fn word_meant(words: &[&'static str], cell: &str) -> Optio
     })
 }
 
-/// Returns the usual form of an ISSN whose check digit fits, and whether a spreadsheet dropped the zero at its
+/// Returns the usual form of an ISSN whose check digit fits, and whether a spreadsheet dropped the zeros at its
 /// beginning.
 pub(in crate::import) fn normalize_issn(field: &str, cell: &str) -> Option<(String, bool)> {
     let folded = fold(cell.trim_matches(is_blank));
     let bare = folded
         .strip_prefix("issn")
         .map_or(&*folded, |number| number.trim_start_matches([':', ' ']));
-    let is_short = bare.len() == 7
+    let is_short = (5..8).contains(&bare.len())
         && bare.bytes().all(|digit| digit.is_ascii_digit())
         && !bare.starts_with('0');
     let issn = if is_short {
-        valid_issn(field, &format!("0{bare}"))
+        valid_issn(field, &format!("{bare:0>8}"))
     } else {
         valid_issn(field, bare)
     };
@@ -411,7 +411,7 @@ mod tests {
             ("ISSN 2434-561X", usual("2434-561X")),
             ("issn: 2434561x", usual("2434-561X")),
             ("ISSN 3785955", Some(("0378-5955".to_owned(), true))),
-            ("284793", None),
+            ("284793", Some(("0028-4793".to_owned(), true))),
             ("284794", None),
             ("3785955", Some(("0378-5955".to_owned(), true))),
             ("3785954", None),

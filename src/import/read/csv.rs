@@ -5,6 +5,7 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 use csv::ByteRecord;
 
 use super::columns::ColumnMeaning;
+use super::csv_cell::{is_ruler, show_formula, strip_bars};
 use super::draft::names::is_known_name;
 use super::options::{Bounds, ReadOptions};
 use super::row_sink::{RowSink, TableRow};
@@ -74,6 +75,7 @@ impl<R: Read> CsvTable<R> {
             table.add_fault(1, message.into());
             return Ok(());
         }
+        let has_bars = self.separator() == b'|';
         while let Some((line, record)) = self.reader.next()? {
             let record = match record {
                 Ok(record) => record,
@@ -82,8 +84,16 @@ impl<R: Read> CsvTable<R> {
                     continue;
                 }
             };
-            let cells = record.cells.iter().map(|bytes| cell(bytes, self.encoding));
-            let cells: Vec<TableCell<'_>> = cells.collect();
+            let encoding = self.encoding;
+            let cells = record.cells.iter().map(|bytes| cell(bytes, encoding));
+            let mut cells: Vec<TableCell<'_>> = cells.collect();
+            cells.iter_mut().for_each(show_formula);
+            if has_bars {
+                strip_bars(&mut cells);
+                if is_ruler(&cells) {
+                    continue;
+                }
+            }
             let row = TableRow {
                 line,
                 cells: &cells,

@@ -119,7 +119,7 @@ pub(in crate::import) fn date_range(
         );
     }
     if cell.len() <= MAX_BYTES
-        && let Some(parts) = split(&fold(cell).replace("-feira", ""))
+        && let Some(parts) = split(&folded(cell))
         && let Some((first, last)) = read_range(&parts, order)?
     {
         if last < first {
@@ -152,6 +152,26 @@ pub(super) fn month_named(word: &str) -> bool {
             .iter()
             .flat_map(|words| words.split(' '))
             .any(|name| name == word)
+}
+
+/// Returns a text in its folded form, without `-feira`. The months of `2026年3月15日(日)～17日` get names.
+pub(super) fn folded(text: &str) -> String {
+    let folded = fold(text).replace("-feira", "");
+    if !folded.contains(['月', '월']) {
+        return folded;
+    }
+    let mut text = folded.replace('월', "月");
+    for weekday in "月火水木金土日祝월화수목금토일".chars() {
+        text = text.replace(&format!("({weekday})"), "");
+    }
+    for (number, names) in (1..=12_i16).zip(MONTHS).rev() {
+        let name = names.split(' ').next().unwrap_or_default();
+        for digits in [format!("{number:02}月"), format!("{number}月")] {
+            text = text.replace(&digits, &format!(" {name} "));
+        }
+    }
+    text.replace(['年', '日', '년', '일'], " ")
+        .replace(['~', '〜'], "-")
 }
 
 /// Splits a folded text. Returns `None` if a part of it belongs to no date.

@@ -29,6 +29,12 @@ pub(in crate::import) fn leaves(
             Value::Object(inner) if !is_whole(&path) => {
                 found.extend(leaves(&path, inner, is_whole));
             }
+            // A list of one object is this object.
+            Value::Array(mut items) if matches!(*items, [Value::Object(_)]) && !is_whole(&path) => {
+                if let Some(Value::Object(inner)) = items.pop() {
+                    found.extend(leaves(&path, inner, is_whole));
+                }
+            }
             Value::Array(items)
                 if !items.is_empty() && items.iter().all(Value::is_object) && !is_whole(&path) =>
             {
@@ -40,7 +46,10 @@ pub(in crate::import) fn leaves(
                             .entry(path)
                             .or_insert_with(|| Value::Array(Vec::new()))
                         {
-                            list.push(value);
+                            match value {
+                                Value::Array(inner) => list.extend(inner),
+                                value => list.push(value),
+                            }
                         }
                     }
                 }

@@ -254,9 +254,9 @@ pub(in crate::import) fn read_json(
     let Some(list) = list_within(document, objects) else {
         return Ok(());
     };
-    // A document that is no list is one row.
+    // A document that is no list is one row, or an object whose members are rows.
     let items: Vec<&str> = serde_json::from_str::<Vec<&RawValue>>(list).map_or_else(
-        |_| vec![list],
+        |_| keyed_objects(list).unwrap_or_else(|| vec![list]),
         |items| items.into_iter().map(RawValue::get).collect(),
     );
     let mut line = 1;
@@ -275,6 +275,21 @@ pub(in crate::import) fn read_json(
         }
     }
     Ok(())
+}
+
+/// Returns the members of an object, if they are several objects that begin with one key.
+fn keyed_objects(object: &str) -> Option<Vec<&str>> {
+    let objects: Vec<&str> = members(object)
+        .into_iter()
+        .map(|(_, value)| value.get())
+        .collect();
+    let first_key = |object: &&str| Some(members(object).into_iter().next()?.0);
+    let first = first_key(objects.first()?)?;
+    let are_rows = objects.len() > 1
+        && objects
+            .iter()
+            .all(|object| object.starts_with('{') && first_key(object).as_ref() == Some(&first));
+    are_rows.then_some(objects)
 }
 
 /// Returns true if the text contains JSON lines, or nothing.

@@ -1,10 +1,10 @@
 //! Cells of lists of others that are no plain values. Each function recognizes one kind.
 
 use super::cells::normalize_issn;
-use super::dates::month_named;
+use super::dates::{folded, month_named};
 use crate::import::lint::is_placeholder;
 use crate::model::country::{is_code, is_country, known_country};
-use crate::model::fold::{comparable, fold, is_blank};
+use crate::model::fold::{comparable, is_blank};
 
 /// Words of a time of day, and time zones.
 const TIME_WORDS: &str = "aoe anywhere earth utc gmt z cet cest mez mesz est edt et pst pdt pt cst cdt ct mst mdt mt bst \
@@ -84,7 +84,7 @@ pub(super) fn open_date(cell: &str) -> Option<OpenDate> {
     if is_placeholder("", cell) {
         return Some(OpenDate { year: None });
     }
-    let folded = fold(cell);
+    let folded = folded(cell);
     let words = folded.split(|sign: char| !sign.is_alphanumeric());
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     let mut year = None;

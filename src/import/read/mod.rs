@@ -17,6 +17,7 @@ pub mod cells;
 pub(in crate::import) mod column_name;
 mod columns;
 mod csv;
+mod csv_cell;
 pub mod dates;
 pub mod draft;
 mod json;

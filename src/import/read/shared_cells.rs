@@ -160,8 +160,9 @@ impl<F: Fields> RowReader<'_, '_, F> {
         let column = &F::table().fields[index].column;
         if let Some((issn, lacks_zero)) = normalize_issn(column, bare) {
             if lacks_zero {
-                let message =
-                    message!("has 7 digits; it is stored as `{issn}`, whose check digit fits");
+                let message = message!(
+                    "lacks zeros at its beginning; it is stored as `{issn}`, whose check digit fits"
+                );
                 self.warn(index, text, message);
             }
             return Some(issn);
@@ -190,7 +191,7 @@ type DatesAndYear = (Option<(Date, Date)>, Option<i16>);
 const SEPARATORS: [&str; 5] = [";", "\n", ",", " / ", "/"];
 
 /// The signs before the country in a place.
-const BEFORE_COUNTRY: [&str; 6] = [",", ";", "/", " - ", " – ", "("];
+pub(super) const BEFORE_COUNTRY: [&str; 6] = [",", ";", "/", " - ", " – ", "("];
 
 /// Splits a text into at most so many texts.
 fn split_texts(text: &str, max: usize) -> Result<Vec<String>, Message> {

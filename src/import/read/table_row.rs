@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::cell_text::{cell_text, type_fault};
 use super::cells::{normalize, parse_flag};
 use super::columns::{ColumnMeaning, Columns};
+use super::draft::currency::names_other_currency;
 use super::loose::listed;
 use super::options::{ISSN_COLUMNS, ReadOptions};
 use super::statement::Statement;
@@ -328,6 +329,10 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
             is_price: field.column.ends_with("_usd"),
             ..self.notation
         };
+        if is_loose && notation.is_price && names_other_currency(text) {
+            self.warn(index, text, "names another currency, so it counts as empty");
+            return Some(Cow::Borrowed(""));
+        }
         let normalized = match normalize(field.kind, text, &notation) {
             Err(fault) if is_loose && field.kind == ValueKind::Date => {
                 self.read_open_date(index, text).ok_or(fault)

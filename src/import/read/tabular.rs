@@ -1,5 +1,6 @@
 //! Tables: a header and rows of cells, from CSV or from a workbook.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use super::column_name::column_letters;
@@ -10,7 +11,7 @@ use super::row_sink::{MergedCells, RowSink, TableRow};
 use super::table_cell::{Container, Notation, TableCell};
 use super::table_row::RowReader;
 use crate::import::row_faults::RowFaults;
-use crate::import::rows::FileRows;
+use crate::import::rows::{FileRows, ImportRow, RowEdit};
 use crate::model::Fields;
 use crate::model::field::FieldTable;
 use crate::model::fold::{comparable, is_blank};
@@ -24,6 +25,11 @@ impl MergedCells {
     fn hide_values_of(&self, columns: &Columns<'_>) -> bool {
         let read = self.columns.clone().filter(|at| columns.is_read(*at));
         read.count() > usize::from(!self.is_tall)
+    }
+
+    /// Returns true if they are one column, whose rows all have the value of the first.
+    fn is_one_column(&self) -> bool {
+        self.is_tall && self.columns.start() == self.columns.end()
     }
 }
 
@@ -44,6 +50,10 @@ pub(in crate::import) struct TableReader<'r, 'a, F> {
     is_below: bool,
     /// Whether a row has several values.
     has_full_row: bool,
+    /// The number of rows that other parts have brought.
+    earlier: usize,
+    /// The values of merged cells of one column, by column.
+    merged: BTreeMap<usize, TableCell<'static>>,
     /// The notation of all cells.
     pub(super) notation: Notation,
 }
@@ -83,6 +93,10 @@ impl<F: Fields> RowSink for TableReader<'_, '_, F> {
                 self.search_header(row.line, row.cells)
             }
             HeaderState::Found(Some(columns)) if self.row_count < bounds.rows => {
+                let merged = self.with_merged(&row);
+                let cells = merged.as_deref().unwrap_or(row.cells);
+                let filled = cells.iter().filter(|cell| !cell.is_blank()).count();
+                let row = TableRow { cells, ..row };
                 self.read_row(&columns, row, filled, follows_gap);
                 self.header = HeaderState::Found(Some(columns));
                 ControlFlow::Continue(())
@@ -109,6 +123,7 @@ impl<F: Fields> RowSink for TableReader<'_, '_, F> {
 impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
     /// Creates a reader. `notation` is that of all cells.
     pub fn new(rows: &'r mut FileRows<'a, F>, notation: Notation) -> TableReader<'r, 'a, F> {
+        let earlier = rows.rows.len();
         TableReader {
             rows,
             header: HeaderState::Searching(Vec::new()),
@@ -118,6 +133,8 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             last_line: 0,
             is_below: false,
             has_full_row: false,
+            earlier,
+            merged: BTreeMap::new(),
             notation,
         }
     }
@@ -133,6 +150,27 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         }
     }
 
+    /// Returns the cells of a row of a list of others with the values of the merged cells above, if it lacks any.
+    fn with_merged(&mut self, row: &TableRow<'_>) -> Option<Vec<TableCell<'static>>> {
+        let mut filled = None;
+        let tall = row.merged.iter().filter(|merged| merged.is_one_column());
+        for merged in tall.filter(|_| self.notation.is_loose) {
+            let at = *merged.columns.start();
+            let cell = row.cells.get(at).filter(|_| merged.is_first);
+            if let Some(cell) = cell {
+                self.merged.insert(at, cell.to_owned_cell());
+            } else if let Some(cell) = self.merged.get(&at) {
+                let cells = row.cells.iter().map(TableCell::to_owned_cell);
+                let cells = filled.get_or_insert_with(|| cells.collect::<Vec<_>>());
+                cells.resize_with(cells.len().max(at + 1), TableCell::default);
+                cells[at] = cell.clone();
+                let message = "has the value of the merged cells above";
+                self.rows.warn(Some(row.line), message.into());
+            }
+        }
+        filled
+    }
+
     /// Reads a row below the header, with so many filled cells.
     fn read_row(&mut self, columns: &Columns<'a>, row: TableRow<'_>, filled: usize, gap: bool) {
         let TableRow { line, cells, .. } = row;
@@ -143,9 +181,12 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         // Below an empty row, notes may have two cells.
         let is_below = self.row_count > 0 && (gap || self.is_below);
         self.is_below = is_below && filled * 3 <= named.max(3) && !has_id;
+        // In CSV, other rows have all cells.
+        let is_short =
+            self.notation.container == Container::Csv && cells.len() < columns.named_width;
         let skipped = match () {
             () if self.row_count == 0 => None,
-            () if self.is_below && has_one_value && !options.replace => {
+            () if self.is_below && (has_one_value || is_short) && !options.replace => {
                 Some("is a note below the table, so it is skipped")
             }
             () if named > 1 && !has_id && is_total(cells) => Some("is a total, so it is skipped"),
@@ -165,7 +206,12 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             return;
         }
         let notation = self.notation;
-        let hides = |merged: &MergedCells| !notation.is_loose || merged.hide_values_of(columns);
+        if filled > 1 && named > 2 && !self.has_full_row && notation.is_loose && !options.replace {
+            self.skip_first_headings();
+        }
+        let hides = |merged: &MergedCells| {
+            !notation.is_loose || !merged.is_one_column() && merged.hide_values_of(columns)
+        };
         if let Some(merged) = row.merged.into_iter().find(hides) {
             return self.rows.add_fault(line, merged.fault);
         }
@@ -183,6 +229,22 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         if let Some(row) = read.filter(|row| row.position.line == line) {
             row.is_bad |= self.is_incomplete;
             row.may_be_note = may_be_note;
+        }
+    }
+
+    /// Skips the rows so far that have only a name. They are headings, like those below.
+    fn skip_first_headings(&mut self) {
+        let name = F::table().index_of("name");
+        let has_name = |row: &ImportRow<F>| match &row.edit {
+            RowEdit::Set(statement) => name.is_some_and(|name| !statement.is_null(name)),
+            RowEdit::Remove | RowEdit::RemoveMatch(_) => false,
+        };
+        for row in self.rows.rows.split_off(self.earlier) {
+            if row.id.is_none() && has_name(&row) {
+                self.rows.warn(Some(row.position.line), IS_HEADING.into());
+            } else {
+                self.rows.rows.push(row);
+            }
         }
     }
 
@@ -207,7 +269,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         }
         let is_merged = row.merged.iter().any(|merged| merged.columns.contains(&at));
         let is_heading = is_merged || self.has_full_row || open_date(&first.text).is_some();
-        is_heading.then_some("has one value, so it is skipped as a heading or a note")
+        is_heading.then_some(IS_HEADING)
     }
 
     /// Ends the part. Returns the number of rows after the header, or of objects.
@@ -410,6 +472,8 @@ fn check_width(
     faults.push_row(None, message);
     None
 }
+
+const IS_HEADING: &str = "has one value, so it is skipped as a heading or a note";
 
 const NO_FORMATS: &str = "is an .xls or .ods file, whose number formats are not read; percentages and currencies look like \
                           plain numbers there; save it as .xlsx to have them checked";

@@ -25,7 +25,7 @@ const TCP_USER_TIMEOUT: Duration = Duration::from_secs(60);
 const MAX_SCHEMA_NAME_BYTES: usize = 63;
 
 /// The URL of a copy in PostgreSQL.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct PostgresAddress {
     pub(super) config: Config,
     /// The copy's schema.

@@ -106,7 +106,7 @@ fn find_in_linked<D: Database>(
         "NOT EXISTS (SELECT 1 FROM {} WHERE id = {pairs}.{id})",
         tables.records.name
     );
-    if database.has(pairs, &dangling)? {
+    if database.finds(pairs, &dangling)? {
         return Ok(Some(format!("`{pairs}` has a link of a missing record")));
     }
     for row in database.query(
@@ -133,6 +133,6 @@ fn find_in_linked<D: Database>(
             .no_link(&format!("{table}.{}", links.kind.own_key().0))
     );
     Ok(database
-        .has(table, &stray)?
+        .finds(table, &stray)?
         .then(|| format!("`{table}` has a row that no record links to")))
 }

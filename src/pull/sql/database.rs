@@ -148,8 +148,8 @@ pub trait Database: Debug + Sized {
         Ok(shown.collect())
     }
 
-    /// Whether a table has a row that meets a condition.
-    fn has(&mut self, table: &str, condition: &str) -> Result<bool> {
+    /// Looks for a row of a table that meets a condition.
+    fn finds(&mut self, table: &str, condition: &str) -> Result<bool> {
         Ok(!self
             .query(
                 &format!("SELECT 1 FROM {table} WHERE {condition} LIMIT 1"),

@@ -137,7 +137,8 @@ pub struct Statements {
 impl Statements {
     /// The statements of a dataset.
     pub fn new(tables: &DatasetTables, updates_search: bool) -> Statements {
-        let (dataset, names) = (tables.dataset, searched(tables.dataset));
+        let dataset = tables.dataset;
+        let names = searched(dataset);
         let is_searched = |name: &str| name == "id" || names.contains(&name);
         let columns = tables.records.columns.iter().enumerate();
         let texts = names.join(", ");
@@ -200,14 +201,14 @@ pub fn identity(path: &Path) -> Result<(u64, u64)> {
     Ok((found.dev(), found.ino()))
 }
 
-/// Whether a file begins with SQLite's magic bytes.
-pub fn is_sqlite(file: &mut File) -> bool {
+/// Reads whether a file begins with SQLite's magic bytes.
+pub fn probe_sqlite(file: &mut File) -> bool {
     let mut begin = [0; MAGIC.len()];
     file.read_exact(&mut begin).is_ok() && begin == *MAGIC
 }
 
-/// Whether there is a copy at a path. Fails if there is another file. Changes nothing.
-pub fn has_copy(path: &Path) -> Result<bool> {
+/// Looks for a copy at a path. Fails if there is another file. Changes nothing.
+pub fn find_copy(path: &Path) -> Result<bool> {
     match fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let folder = path
@@ -230,7 +231,7 @@ pub fn has_copy(path: &Path) -> Result<bool> {
             let mut file =
                 open_file(path).map_err(|error| PullError::Unusable(describe_at(path, &error)))?;
             // SQLite would overwrite a file that is shorter than its header.
-            if !is_sqlite(&mut file) {
+            if !probe_sqlite(&mut file) {
                 return Err(no_copy(&path.display()));
             }
         }

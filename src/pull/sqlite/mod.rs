@@ -17,7 +17,7 @@ use super::sql::tables::{DatasetTables, Records, Row, SqlTable, Type, searched};
 use crate::disk::describe_at;
 use crate::model::Dataset;
 use file::{
-    APPLICATION_ID, SqliteFile, Statements, connect, failure, has_copy, identity, insert, query,
+    APPLICATION_ID, SqliteFile, Statements, connect, failure, find_copy, identity, insert, query,
 };
 
 pub mod file;
@@ -104,9 +104,9 @@ impl Database for SqliteFile {
 
     fn open(path: &PathBuf) -> Result<SqliteFile> {
         // Checked before the lock file is created next to it.
-        has_copy(path)?;
+        find_copy(path)?;
         let lock = lock(&path.with_added_extension("lock"), path)?;
-        let is_there = has_copy(path)?;
+        let is_there = find_copy(path)?;
         if !is_there {
             // The file's mode must not depend on the umask. SQLite uses it for its other files too.
             make_file(path).map_err(|error| PullError::Unusable(describe_at(path, &error)))?;

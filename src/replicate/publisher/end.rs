@@ -22,7 +22,7 @@ const AHEAD_S: i64 = 3600;
 /// The size of entries that may follow any state, however small, in bytes.
 const SMALL_BYTES: u64 = 1 << 20;
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct FoundLog {
     pub header: EntryHeader,
     pub hash: Hash,
@@ -30,7 +30,7 @@ pub struct FoundLog {
 }
 
 /// The newest whole state that can be read, and the size of the log since it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct NewestState {
     /// Its slot; 0 if there is none.
     pub slot: u64,

@@ -1,8 +1,8 @@
 //! Publishing a database: the changes of its commits become the next entries of a log in a bucket.
 //!
 //! - [`start`]: the lock, the test of the store, and whether this database may continue the log. [`end`] reads its end.
-//! - [`step`] decides what the next entry is, and writes it. [`states`] writes whole states, and deletes
-//!   old objects after that.
+//! - [`step`] decides what the next entry is, and writes it. [`states`] writes whole states, and [`sweep`]
+//!   deletes old objects after that.
 //! - [`watch`]: the heartbeat, and the check for lost objects.
 //! - [`fence`]: sends the requests by which the [`protocol`](crate::replicate::protocol) decides whose the log is, and
 //!   notes what is published.
@@ -26,6 +26,7 @@ mod retry;
 mod start;
 mod states;
 mod step;
+mod sweep;
 #[cfg(test)]
 mod tests;
 mod watch;

@@ -17,7 +17,7 @@ const STATES: usize = 5;
 
 /// The content of a bucket, and the commits of this database that it lacks.
 #[allow(missing_docs, reason = "the names explain the other fields")]
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct PublicationStatus {
     /// The last entry of the log; `None` if nothing was published.
     pub end: Option<EntryHeader>,

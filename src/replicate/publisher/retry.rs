@@ -15,7 +15,7 @@ const BACKOFF: Backoff = Backoff {
     longest: Duration::from_secs(3),
 };
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum CreateOutcome {
     /// The object holds our bytes.
     Ours,

@@ -32,7 +32,8 @@ use super::publish_error::{PublishError, Result};
 use super::retry::Retry;
 use super::{ONCE_TIMEOUT, POLL_EVERY, PublishSettings, Publisher};
 use crate::bucket::Bucket;
-use crate::model::{DatabaseId, Head, Timestamp};
+use crate::model::{DatabaseId, Head};
+use crate::replicate::entry::EntryHeader;
 use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
 use crate::replicate::protocol::{
@@ -129,27 +130,11 @@ impl Publisher {
         note: Option<PublishedNote>,
         alive: Option<Heartbeat>,
     ) -> Result<()> {
-        let view = self.reader.origin()?;
-        let url = self.log.bucket().url().to_string();
-        if let Some(other) = note.as_ref().filter(|note| note.id != self.id) {
-            tracing::warn!(
-                "the file {}.published belongs to another database ({}); it is ignored",
-                self.path.display(),
-                other.id
-            );
-        }
-        if let Some(former) = note
-            .as_ref()
-            .filter(|note| note.url != url && note.id == self.id && note.fenced.is_none())
-        {
-            tracing::warn!(
-                "{} was published to {} until now: replicas of it get no further changes, and do not learn of revoked keys",
-                self.path.display(),
-                former.url
-            );
-        }
+        let url = self.log.url();
+        self.warn_of_other_note(note.as_ref(), &url);
         let note = note.filter(|note| note.url == url && note.id == self.id);
         let alive = alive.filter(|alive| alive.id == self.id);
+        let view = self.reader.origin()?;
         let action = self.ask_to_start(&view, found.as_ref(), note.as_ref(), alive.as_ref())?;
         let found = match action {
             Action::StartOver(known) => {
@@ -158,13 +143,13 @@ impl Publisher {
             }
             _ => found,
         };
-        self.heartbeat
-            .observe(alive.map_or(Timestamp::EPOCH, |alive| alive.at));
-        self.heartbeat.observe(
-            found
-                .as_ref()
-                .map_or(Timestamp::EPOCH, |found| found.header.at),
-        );
+        let times = [
+            alive.map(|alive| alive.at),
+            found.as_ref().map(|found| found.header.at),
+        ];
+        for at in times.into_iter().flatten() {
+            self.heartbeat.observe(at);
+        }
         drop(view);
         // The last check, because it takes the most requests.
         let random = layout::new_random().map_err(StoreError::from)?;
@@ -172,47 +157,69 @@ impl Publisher {
             .run(|| self.log.bucket().probe(&layout::probe(&random)))?;
         self.mark_published()?;
         self.skip_abandoned_seqs()?;
-        let position = self.known.end.map_or_else(
-            || "from the start".to_owned(),
-            |end| format!("after slot {}", end.slot),
-        );
-        tracing::info!(
-            "publishing {} to {}, {position}",
-            self.path.display(),
-            self.log.bucket().url()
-        );
-        if !self.log.bucket().is_sealed() {
-            tracing::warn!(
-                "{} is not sealed: anybody with read access can read all records and the secret of sync tokens, and \
-                 anybody with write access can create API keys; seal it with --seal-key, or restrict access to \
-                 trusted users",
-                self.log.bucket().url()
-            );
-        }
+        self.log_start(&url);
         let Some(FoundLog { header, state, .. }) = found else {
             return self.replace_by_state();
         };
         self.state = state;
-        if action != Action::Continue {
-            return self.replace_by_state();
+        if action == Action::Continue {
+            self.continue_log(&header);
+            Ok(())
+        } else {
+            self.replace_by_state()
         }
+    }
+
+    /// Warns if the note next to the database is of another database, or of another bucket.
+    fn warn_of_other_note(&self, note: Option<&PublishedNote>, url: &str) {
+        match note {
+            Some(other) if other.id != self.id => tracing::warn!(
+                "the file {}.published belongs to another database ({}); it is ignored",
+                self.path.display(),
+                other.id
+            ),
+            Some(former) if former.url != url && former.fenced.is_none() => tracing::warn!(
+                "{} was published to {} until now: replicas of it get no further changes, and do not learn of revoked keys",
+                self.path.display(),
+                former.url
+            ),
+            _ => {}
+        }
+    }
+
+    fn log_start(&self, url: &str) {
+        let position = self.known.end.map_or_else(
+            || "from the start".to_owned(),
+            |end| format!("after slot {}", end.slot),
+        );
+        tracing::info!("publishing {} to {url}, {position}", self.path.display());
+        if !self.log.bucket().is_sealed() {
+            tracing::warn!(
+                "{url} is not sealed: anybody with read access can read all records and the secret of sync tokens, and \
+                 anybody with write access can create API keys; seal it with --seal-key, or restrict access to \
+                 trusted users"
+            );
+        }
+    }
+
+    /// Continues after the last entry, whose header is `end`.
+    fn continue_log(&mut self, end: &EntryHeader) {
         self.note_end();
         // After an upgrade, replicas of this version start from a state of its format.
-        self.state.is_unfinished |= header.schema != SCHEMA;
+        self.state.is_unfinished |= end.schema != SCHEMA;
         // A state is the next entry. By then, the file may have been replaced.
         if self.state.is_unfinished {
-            return Ok(());
+            return;
         }
         if let Some(lost) = &self.state.lost {
             tracing::error!(
                 "{}: {lost} is missing or damaged; publishing a whole state now, from which replicas can start. Find \
                  out what deletes or changes objects",
-                self.log.bucket().url()
+                self.log.url()
             );
             self.status.update(|progress| progress.lost_objects += 1);
         }
         self.note();
-        Ok(())
     }
 
     /// Asks the protocol whether and how this database continues the log.

@@ -12,7 +12,7 @@ use crate::store::file::replace::BackupReport;
 
 /// The result of an audit.
 #[allow(missing_docs, reason = "the names explain the other fields")]
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Audit {
     /// The slots of the states, oldest first.
     pub states: Vec<u64>,

@@ -54,7 +54,7 @@ const MAX_UNREADABLE: usize = 50;
 pub type TakePart<'a> = &'a mut dyn FnMut(&PartRef, Vec<u8>) -> Result<()>;
 
 /// A reader of the log in a bucket.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct LogReader {
     bucket: Arc<Bucket>,
 }

@@ -199,19 +199,54 @@ impl Replica {
         status: Arc<ReplicaStatus>,
         keep_going: &dyn Fn() -> bool,
     ) -> Result<Replica> {
-        let file = loop {
-            let older = match ReplicaFile::open(path, &log) {
+        let file = Replica::open_or_load(&log, path, &status, keep_going)?;
+        let mut replica = Replica {
+            log,
+            file,
+            status,
+            confirmed_at: None,
+            list_at: Some(Duration::ZERO),
+            alive: None,
+            next_repair_at: Duration::ZERO,
+            failed_load: None,
+            last_applied: None,
+        };
+        replica.note_position();
+        let started = match replica.log.check_database(replica.file.mark.id) {
+            Ok(false) => Err(ReplicaError::Nothing(replica.log.url())),
+            Ok(true) => replica.advance_or_reload(keep_going),
+            Err(error) => Err(error),
+        };
+        match started {
+            Ok(()) => Ok(replica),
+            Err(error) if may_recover(&error) => {
+                replica.report_error(&error);
+                Ok(replica)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Opens the file of the replica. Without one, or if it is of an older version, loads the newest state.
+    fn open_or_load(
+        log: &LogReader,
+        path: &Path,
+        status: &ReplicaStatus,
+        keep_going: &dyn Fn() -> bool,
+    ) -> Result<ReplicaFile> {
+        loop {
+            let older = match ReplicaFile::open(path, log) {
                 Err(StoreError::NotFound { .. }) => None,
                 Err(StoreError::OlderFields { .. }) => Some(OlderReplica::open(path)?),
                 Err(StoreError::Busy { path, holder }) => {
                     return Err(ReplicaError::InUse { path, holder });
                 }
-                opened => break opened?,
+                opened => return Ok(opened?),
             };
             let id = older.as_ref().map(|older| older.id);
             let load = StateLoader {
                 id,
-                ..StateLoader::new(&log, path, keep_going)
+                ..StateLoader::new(log, path, keep_going)
             };
             let LoadedState {
                 draft, mark, head, ..
@@ -238,39 +273,14 @@ impl Replica {
                 Err(StoreError::Replaced { .. }) => {}
                 taken => {
                     status.update(|progress| progress.loads += 1);
-                    break ReplicaFile {
+                    return Ok(ReplicaFile {
                         path: path.to_owned(),
                         writer: Some(taken?),
                         mark,
                         head,
-                    };
+                    });
                 }
             }
-        };
-        let mut replica = Replica {
-            log,
-            file,
-            status,
-            confirmed_at: None,
-            list_at: Some(Duration::ZERO),
-            alive: None,
-            next_repair_at: Duration::ZERO,
-            failed_load: None,
-            last_applied: None,
-        };
-        replica.note_position();
-        let started = match replica.log.check_database(replica.file.mark.id) {
-            Ok(false) => Err(ReplicaError::Nothing(replica.log.url())),
-            Ok(true) => replica.advance_or_reload(keep_going),
-            Err(error) => Err(error),
-        };
-        match started {
-            Ok(()) => Ok(replica),
-            Err(error) if may_recover(&error) => {
-                replica.report_error(&error);
-                Ok(replica)
-            }
-            Err(error) => Err(error),
         }
     }
 

@@ -15,7 +15,7 @@ use crate::store::replication::{PublishedNote, ReplicaMark, ReplicaWriter};
 const TRIES: usize = 3;
 
 /// A replica that became the origin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Promoted {
     /// The slot of the entry of the promotion.
     pub slot: u64,

@@ -39,7 +39,7 @@ const CHANGES: u64 = 2;
 
 /// The work of a replica since its start.
 #[allow(missing_docs, reason = "the names explain the other fields")]
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct ReplicaProgress {
     pub slot: u64,
     /// The last commit of the replica.

@@ -190,7 +190,7 @@ pub fn sweep(target: &Path) {
         .filter(|entry| is_draft_name(&entry.file_name()))
     {
         let path = entry.path();
-        if is_abandoned(&path).unwrap_or(false) {
+        if check_abandoned(&path).unwrap_or(false) {
             let _ = fs::remove_file(&path);
         }
     }
@@ -203,7 +203,7 @@ fn is_draft_name(name: &OsStr) -> bool {
     })
 }
 
-fn is_abandoned(path: &Path) -> io::Result<bool> {
+fn check_abandoned(path: &Path) -> io::Result<bool> {
     // Ignore other files of such a name: follow no link, and wait for no pipe.
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);

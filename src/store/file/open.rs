@@ -31,23 +31,21 @@
 
 use std::fs::File;
 use std::io;
-use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use redb::backends::FileBackend;
 use redb::{
-    BackendError, Builder, ConcurrencyMode, Database, DatabaseError, ReadOnlyDatabase,
-    ReadTransaction, ReadableDatabase, StorageBackend, TableError, WriteTransaction,
+    Builder, ConcurrencyMode, Database, DatabaseError, ReadOnlyDatabase, ReadTransaction,
+    ReadableDatabase, TableError, WriteTransaction,
 };
 
-use crate::disk::{DiskEvent, DiskObserver, observer};
 use crate::store::error::{is_full, opaque_debug};
 use crate::store::file::draft::{self, Draft};
 use crate::store::file::metadata::{FileIdentity, FileStamp, resolve};
 use crate::store::file::notes::WriterNote;
+use crate::store::file::observed::open_database;
 use crate::store::format::meta::{ReplicaMark, Version, find_mark};
 use crate::store::format::tables::META;
 use crate::store::{CommitPoint, Result, Snapshot, StoreError, panics};
@@ -233,7 +231,7 @@ impl Writer {
             .open(path)
             .map_err(|error| io_error(path, error))?;
         let identity = FileIdentity::of_file(&file).map_err(|error| io_error(path, error))?;
-        let database = match open_database(file) {
+        let database = match open_database(builder(), file) {
             Ok(database) => Some(database),
             Err(DatabaseError::DatabaseAlreadyOpen) => return Ok(None),
             Err(error) => return Err(open_error(path, error)),
@@ -532,73 +530,4 @@ fn open_repaired(path: &Path) -> Result<Option<ReadOnlyDatabase>> {
     }
 }
 
-/// Opens a database in a file, or creates it in an empty one.
-fn open_database(file: File) -> Result<Database, DatabaseError> {
-    let Some(observer) = observer() else {
-        return builder().create_file(file);
-    };
-    observer(DiskEvent::Open { file: &file });
-    let backend = FileBackend::new(file.try_clone()?)?;
-    builder().create_with_backend(ObservedFile {
-        backend,
-        file,
-        observer,
-    })
-}
-
-/// A database file. Tests of power losses observe what is written and synced.
-struct ObservedFile {
-    backend: FileBackend,
-    file: File,
-    observer: DiskObserver,
-}
-
-/// Methods that only pass the call on.
-macro_rules! forward {
-    ($($method:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {$(
-        fn $method(&self, $($argument: $type),*) -> $result {
-            self.backend.$method($($argument),*)
-        }
-    )*};
-}
-
-impl StorageBackend for ObservedFile {
-    forward! {
-        len() -> io::Result<u64>;
-        read(offset: u64, out: &mut [u8]) -> io::Result<()>;
-        close() -> io::Result<()>;
-        try_lock_range(start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError>;
-        try_lock_shared_range(start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError>;
-        lock_range(start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError>;
-        lock_shared_range(start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError>;
-        unlock_range(start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError>;
-        query_lock_range(start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError>;
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.backend.set_len(len)?;
-        (self.observer)(DiskEvent::SetLen {
-            file: &self.file,
-            len,
-        });
-        Ok(())
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        self.backend.sync_data()?;
-        (self.observer)(DiskEvent::Sync { file: &self.file });
-        Ok(())
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.backend.write(offset, data)?;
-        (self.observer)(DiskEvent::Write {
-            file: &self.file,
-            at: offset,
-            bytes: data,
-        });
-        Ok(())
-    }
-}
-
-opaque_debug!(Writer, Reader, ObservedFile);
+opaque_debug!(Writer, Reader);

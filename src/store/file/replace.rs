@@ -50,7 +50,7 @@ use crate::store::read::snapshot::Snapshot;
 use crate::store::{Result, StoreError};
 
 /// The numbers of records in a backup, the time of its last commit, and its size in bytes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, Serialize)]
 #[allow(missing_docs, reason = "described above")]
 pub struct BackupReport {
     pub records: BTreeMap<Dataset, u64>,
@@ -126,7 +126,7 @@ pub fn check_target(database: &Path, target: &Path) -> Result<()> {
 }
 
 /// The sizes of a file before and after its compaction, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize)]
 #[allow(missing_docs, reason = "two sizes")]
 pub struct CompactReport {
     pub bytes_before: u64,

@@ -103,7 +103,7 @@ impl ChangeEncoder {
 type EncodedRow<'a> = (&'a [u8], &'a [u8]);
 
 /// A change of rows of one table.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 #[allow(missing_docs, reason = "described above")]
 pub enum EncodedChange<'a> {
     Put { key: &'a [u8], value: &'a [u8] },
@@ -113,7 +113,7 @@ pub enum EncodedChange<'a> {
 }
 
 /// Decodes changes: the code of the table of each, and the change. Ends after the first invalid one.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct ChangeDecoder<'a>(&'a [u8]);
 
 impl<'a> Iterator for ChangeDecoder<'a> {

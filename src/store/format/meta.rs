@@ -117,7 +117,7 @@ pub fn known_fields() -> &'static str {
 }
 
 /// The version of a file: its format, and the names of the fields in the JSON of its rows.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Version {
     /// The number of the format.
     pub schema: u32,
@@ -180,12 +180,10 @@ impl Version {
 
 /// The lines that only the first text has, sorted.
 fn only_in(text: &str, other: &str) -> Vec<String> {
-    let (lines, others): (BTreeSet<&str>, BTreeSet<&str>) =
-        (text.lines().collect(), other.lines().collect());
-    lines
-        .difference(&others)
-        .map(|line| (*line).to_owned())
-        .collect()
+    let others: BTreeSet<&str> = other.lines().collect();
+    let lines = text.lines().filter(|line| !others.contains(line));
+    let lines: BTreeSet<&str> = lines.collect();
+    lines.into_iter().map(str::to_owned).collect()
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ use crate::store::{Result, StoreError};
 pub const PART_BYTES: usize = 1 << 20;
 
 /// The header of a commit's changes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct OutboxHeader {
     pub commit: CommitInfo,
     pub hash: ShortHash,

@@ -27,7 +27,7 @@ pub fn hash(bytes: &[u8]) -> ShortHash {
 pub const CLOCK_TOLERANCE_S: i64 = 120;
 
 /// A row of `commits`. The default is the state before the first commit.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct StoredCommit {
@@ -197,7 +197,7 @@ pub fn expect_count(table: &'static str, found: usize, counted: u64) -> Result<(
     ))
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct RecordRow<F> {
     pub seq: u64,
     /// The time of the last change of its content.

@@ -124,7 +124,7 @@ impl FeedIndex {
 }
 
 /// The entries of one license in one dataset.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct LicenseEntries {
     pub(in crate::store) shared: Arc<FeedIndex>,
     /// The last seq before the license joined the shared feed.

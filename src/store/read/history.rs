@@ -45,8 +45,8 @@ impl Snapshot {
     /// The entries of a record in all feeds of its dataset, oldest first. Also for removed records.
     pub fn feed_entries_of(&self, dataset: Dataset, id: Id) -> Result<Vec<FeedEntry>> {
         let mut traces = Vec::new();
-        for head in self.feeds.values().filter(|head| head.dataset == dataset) {
-            if let Some(found) = self.feed_records.get((head.feed.0, id.get()))? {
+        for sum in self.feeds.values().filter(|sum| sum.dataset == dataset) {
+            if let Some(found) = self.feed_records.get((sum.feed.0, id.get()))? {
                 let (seq, log_seq) = found.value();
                 traces.push(FeedEntry::of_row("feed_records", seq, id.get(), log_seq)?);
             }
@@ -67,10 +67,10 @@ impl Snapshot {
     /// removed later: a removal that no license sees writes no tombstone.
     pub fn removed_between(&self, dataset: Dataset, first: u64, last: u64) -> Result<BTreeSet<Id>> {
         let mut gone = BTreeSet::new();
-        for head in self.feeds.values().filter(|head| head.dataset == dataset) {
+        for sum in self.feeds.values().filter(|sum| sum.dataset == dataset) {
             for row in self
                 .feed_entries
-                .range((head.feed.0, first)..=(head.feed.0, last))?
+                .range((sum.feed.0, first)..=(sum.feed.0, last))?
             {
                 let (id, log_seq) = row?.1.value();
                 if log_seq == tables::TOMBSTONE && self.records.get((dataset.code(), id))?.is_none()

@@ -73,11 +73,11 @@ impl Snapshot {
             .map(|(hash, key)| (hash, Arc::new(key)))
             .collect();
         expect_count("keys", keys.len(), counts.keys)?;
-        let heads: Vec<FeedSum> = load_rows("feeds", &transaction.open_table(tables::FEEDS)?)?;
-        if let Some(ahead) = heads.iter().find(|head| head.newest_seq > last.last_seq) {
+        let sums: Vec<FeedSum> = load_rows("feeds", &transaction.open_table(tables::FEEDS)?)?;
+        if let Some(ahead) = sums.iter().find(|sum| sum.newest_seq > last.last_seq) {
             return Err(ahead.damaged(format!("it is ahead of the last commit, {}", last.last_seq)));
         }
-        let feeds: HashMap<_, _> = heads.into_iter().map(|head| (head.feed, head)).collect();
+        let feeds: HashMap<_, _> = sums.into_iter().map(|sum| (sum.feed, sum)).collect();
         expect_count("feeds", feeds.len(), counts.feeds)?;
         let secret = read_secret(&transaction.open_table(tables::META)?)?;
         Ok(Snapshot {

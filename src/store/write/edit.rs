@@ -12,7 +12,7 @@ use crate::store::Result;
 use crate::store::error::opaque_debug;
 use crate::store::file::notes::current_user;
 use crate::store::file::open::Writer;
-use crate::store::file::published::CommitPublication;
+use crate::store::file::publication::CommitPublication;
 use crate::store::format::rows::{
     CommitPoint, ImportCounts, StoredCommit, TableCounts, find_linked, last_commit,
     load_record_ids, load_references, load_rows, seal,
@@ -165,7 +165,7 @@ pub struct Batch {
 }
 
 /// The numbers of records that enter, leave or change in one license and one dataset, by a commit.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, serde::Serialize)]
 #[allow(missing_docs, reason = "described above")]
 pub struct LicenseEffect {
     pub license: String,
@@ -176,7 +176,7 @@ pub struct LicenseEffect {
 }
 
 /// The effects of a batch on rows and licenses.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 #[allow(missing_docs, reason = "described above")]
 pub struct BatchOutcome {
     pub rows: ImportCounts,

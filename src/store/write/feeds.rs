@@ -16,7 +16,7 @@ use crate::store::write_tx::WriteTx;
 use crate::store::{Result, StoreError};
 
 /// The numbers of records that entered a feed, changed in it, and left it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct FeedChange {
     pub entering: u64,
     pub changed: u64,

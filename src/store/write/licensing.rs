@@ -22,7 +22,7 @@ use crate::store::write::feeds;
 use crate::store::{Result, StoreError};
 
 /// The effects of a change of a license.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Debug, Serialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct LicenseChange {
     pub created: bool,
@@ -44,6 +44,9 @@ pub struct KeySettings {
     pub expires_at: Option<Timestamp>,
     pub allowed_ips: Vec<IpNet>,
 }
+
+/// The records in a scope by id, with the time of their last change and their log seq.
+type VisibleRecords = BTreeMap<Id, (Timestamp, u64)>;
 
 impl Edit<'_> {
     /// Replaces the scope of a license, or creates the license. The same scope again changes nothing. The feed first
@@ -124,81 +127,22 @@ impl Edit<'_> {
         if license.scope.shows_same(scope, dataset) {
             return Ok((effect, 0));
         }
-        let licensed = scope.datasets.contains(&dataset);
-        let visible = if licensed {
+        let visible = if scope.datasets.contains(&dataset) {
             self.visible_records::<F>(scope)?
         } else {
-            BTreeMap::new()
+            VisibleRecords::new()
         };
         let before = license.subscriptions[dataset];
         let mut entries = feeds::load_entries(&self.tx, dataset, before)?;
-        let is_live = |id: &Id| entries.get(id).is_some_and(FeedEntry::is_live);
-        let mut entering: Vec<(Timestamp, Id, u64)> = visible
-            .iter()
-            .filter(|(id, _)| !is_live(id))
-            .map(|(id, (updated_at, log_seq))| (*updated_at, *id, *log_seq))
-            .collect();
-        entering.sort_unstable();
-        let leaving: Vec<Id> = entries
-            .values()
-            .filter(|entry| entry.is_live() && !visible.contains_key(&entry.id))
-            .map(|entry| entry.id)
-            .collect();
-        for (_, id, log_seq) in entering {
-            effect.entering += 1;
-            entries.insert(
-                id,
-                FeedEntry {
-                    seq: self.take_seq(),
-                    id,
-                    log_seq: NonZeroU64::new(log_seq),
-                },
-            );
-        }
-        for id in leaving {
-            effect.leaving += 1;
-            entries.insert(
-                id,
-                FeedEntry {
-                    seq: self.take_seq(),
-                    id,
-                    log_seq: None,
-                },
-            );
-        }
-        let shown =
-            u64::try_from(visible.len()).unwrap_or(u64::MAX) + effect.leaving - effect.entering;
+        let shown = entries.values().filter(|entry| entry.is_live()).count() as u64;
+        self.change_entries(&mut entries, &visible, &mut effect);
         if let Some(Subscription { baseline, .. }) = before {
             feeds::erase(&self.tx, baseline)?;
         }
         self.leave_feed(license, dataset)?;
         let baseline = FeedId(self.take_seq());
         feeds::create(&self.tx, baseline, dataset, entries.into_values().collect())?;
-        let others = self
-            .licenses
-            .iter()
-            .filter(|other| licensed && other.id != license.id);
-        let shared = others
-            .filter(|other| other.scope.shows_same(scope, dataset))
-            .find_map(|other| other.feed(dataset));
-        let feed = match shared {
-            None if licensed => {
-                let feed = FeedId(self.take_seq());
-                let live = |(id, (_, seq)): (Id, (Timestamp, u64))| FeedEntry {
-                    seq,
-                    id,
-                    log_seq: NonZeroU64::new(seq),
-                };
-                feeds::create(
-                    &self.tx,
-                    feed,
-                    dataset,
-                    visible.into_iter().map(live).collect(),
-                )?;
-                Some(feed)
-            }
-            shared => shared,
-        };
+        let feed = self.join_feed(license.id, scope, dataset, visible)?;
         license.subscriptions[dataset] = Some(Subscription {
             feed,
             joined_at: self.commit.last_seq,
@@ -207,12 +151,67 @@ impl Edit<'_> {
         Ok((effect, shown))
     }
 
-    /// The records in a scope, with the time of their last change and their log seq.
-    fn visible_records<F: RecordFields>(
-        &self,
+    /// Gives new entries to the records that enter, by (`updated_at`, id), then to those that leave, by id.
+    fn change_entries(
+        &mut self,
+        entries: &mut BTreeMap<Id, FeedEntry>,
+        visible: &VisibleRecords,
+        effect: &mut LicenseEffect,
+    ) {
+        let entering = visible
+            .iter()
+            .filter(|(id, _)| !entries.get(id).is_some_and(FeedEntry::is_live));
+        let mut entering: Vec<(Timestamp, Id, u64)> = entering
+            .map(|(id, (updated_at, log_seq))| (*updated_at, *id, *log_seq))
+            .collect();
+        entering.sort_unstable();
+        let leaving = entries
+            .values()
+            .filter(|entry| entry.is_live() && !visible.contains_key(&entry.id));
+        let leaving: Vec<Id> = leaving.map(|entry| entry.id).collect();
+        effect.entering = entering.len() as u64;
+        effect.leaving = leaving.len() as u64;
+        let entering = entering
+            .into_iter()
+            .map(|(_, id, log_seq)| (id, NonZeroU64::new(log_seq)));
+        for (id, log_seq) in entering.chain(leaving.into_iter().map(|id| (id, None))) {
+            let seq = self.take_seq();
+            entries.insert(id, FeedEntry { seq, id, log_seq });
+        }
+    }
+
+    /// Returns the feed of all licenses that show the records of a scope, and creates it if there is none. `None` if
+    /// the scope lacks the dataset.
+    fn join_feed(
+        &mut self,
+        license: LicenseId,
         scope: &Scope,
-    ) -> Result<BTreeMap<Id, (Timestamp, u64)>> {
-        let mut visible = BTreeMap::new();
+        dataset: Dataset,
+        visible: VisibleRecords,
+    ) -> Result<Option<FeedId>> {
+        if !scope.datasets.contains(&dataset) {
+            return Ok(None);
+        }
+        let others = self.licenses.iter().filter(|other| other.id != license);
+        let shared = others
+            .filter(|other| other.scope.shows_same(scope, dataset))
+            .find_map(|other| other.feed(dataset));
+        if shared.is_some() {
+            return Ok(shared);
+        }
+        let feed = FeedId(self.take_seq());
+        let entries = visible.into_iter().map(|(id, (_, seq))| FeedEntry {
+            seq,
+            id,
+            log_seq: NonZeroU64::new(seq),
+        });
+        feeds::create(&self.tx, feed, dataset, entries.collect())?;
+        Ok(Some(feed))
+    }
+
+    /// The records in a scope, with the time of their last change and their log seq.
+    fn visible_records<F: RecordFields>(&self, scope: &Scope) -> Result<VisibleRecords> {
+        let mut visible = VisibleRecords::new();
         let records = self.tx.open(tables::RECORDS)?;
         let log = self.tx.open(tables::LOG)?;
         for_each_record(&*records, &*log, |row: RecordRow<F>| {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, Result};
 use clap::Args;
 use tokio::net::TcpListener;
 
@@ -35,7 +35,7 @@ pub struct DemoArgs {
     log: LogArgs,
 }
 
-pub fn run(common: &Common, args: DemoArgs) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, args: DemoArgs) -> Result<ExitCode> {
     let log = args.log.start("warn")?;
     run_to_end(async {
         // Caught before there is a folder, so that no signal leaves it behind.
@@ -93,7 +93,7 @@ fn url_of(address: SocketAddr) -> String {
     }
 }
 
-async fn listen(requested: Option<SocketAddr>) -> anyhow::Result<TcpListener> {
+async fn listen(requested: Option<SocketAddr>) -> Result<TcpListener> {
     if let Some(address) = requested {
         return TcpListener::bind(address)
             .await

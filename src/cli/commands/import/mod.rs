@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, Result};
 use clap::Args;
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -98,7 +98,7 @@ struct Written {
     changes: Option<Changes>,
 }
 
-pub fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, args: &ImportArgs) -> Result<ExitCode> {
     common.require_db(args.create, args.dry_run)?;
     if !args.dry_run {
         common.confirm_clock()?;
@@ -123,7 +123,7 @@ pub fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<ExitCode> {
 
 impl<'a> Run<'a> {
     /// Reads the files.
-    fn begin(common: &'a Common, args: &'a ImportArgs) -> anyhow::Result<Run<'a>> {
+    fn begin(common: &'a Common, args: &'a ImportArgs) -> Result<Run<'a>> {
         let bar = if !common.json && can_draw() {
             ProgressBar::new_spinner()
         } else {
@@ -154,7 +154,7 @@ impl<'a> Run<'a> {
     }
 
     /// Refuses the import, and writes its bad rows to the file of `--faults`.
-    fn refuse(&self, refusal: Refusal) -> anyhow::Result<ExitCode> {
+    fn refuse(&self, refusal: Refusal) -> Result<ExitCode> {
         self.bar.finish_and_clear();
         if let Refusal::BadRows(bad) = &refusal {
             self.write_faults(bad)?;
@@ -168,7 +168,7 @@ impl<'a> Run<'a> {
     }
 
     /// Refuses the import for its warnings, as `--strict` says.
-    fn refuse_warnings(&self, warnings: &Findings) -> anyhow::Result<ExitCode> {
+    fn refuse_warnings(&self, warnings: &Findings) -> Result<ExitCode> {
         self.bar.finish_and_clear();
         print_warnings(self.common, warnings, self.args.read.all_faults);
         let count = counted(warnings.total(), "warning");
@@ -179,7 +179,7 @@ impl<'a> Run<'a> {
     }
 
     /// Asks before a commit with warnings, at a terminal.
-    fn ask(&mut self, warnings: &Findings) -> anyhow::Result<()> {
+    fn ask(&mut self, warnings: &Findings) -> Result<()> {
         let is_accepted = warnings.is_empty() || self.accepted.as_ref() == Some(warnings);
         if is_accepted || !self.args.asks(self.common) {
             return Ok(());
@@ -195,7 +195,7 @@ impl<'a> Run<'a> {
 
     /// Commits the rows that were merged with the commit `head`. If there is another one by now, and the warnings are
     /// others than those that were accepted, returns `None` and releases the writer's lock.
-    fn write(&self, head: Head, mut merged: Merged) -> anyhow::Result<Option<Written>> {
+    fn write(&self, head: Head, mut merged: Merged) -> Result<Option<Written>> {
         let Run { common, args, .. } = *self;
         show_step(&self.bar, "waiting for the writer's lock");
         let writer = common.open_to_change(args.create, args.dry_run)?;
@@ -226,7 +226,7 @@ impl<'a> Run<'a> {
     }
 
     /// Shows the result.
-    fn finish(&self, written: &Written) -> anyhow::Result<ExitCode> {
+    fn finish(&self, written: &Written) -> Result<ExitCode> {
         let Run { common, args, .. } = *self;
         let merged = &written.merged;
         self.bar.finish_and_clear();
@@ -248,7 +248,7 @@ impl<'a> Run<'a> {
     }
 
     /// Writes the bad rows to the file of `--faults`, if there are some.
-    fn write_faults(&self, bad: &Findings) -> anyhow::Result<()> {
+    fn write_faults(&self, bad: &Findings) -> Result<()> {
         let Some(path) = self.args.faults.as_ref().filter(|_| !bad.is_empty()) else {
             return Ok(());
         };
@@ -316,7 +316,7 @@ fn merge_unlocked(
     common: &Common,
     rows: ImportRows,
     options: &MergeOptions,
-) -> anyhow::Result<(Head, Result<Merged, Refusal>)> {
+) -> Result<(Head, Result<Merged, Refusal>)> {
     let db = common.resolved_db();
     require_folder(&db)?;
     if !db.exists() {
@@ -334,12 +334,7 @@ fn merge_unlocked(
     ))
 }
 
-fn refuse(
-    common: &Common,
-    refusal: Refusal,
-    read: &ReadArgs,
-    allowed: usize,
-) -> anyhow::Result<ExitCode> {
+fn refuse(common: &Common, refusal: Refusal, read: &ReadArgs, allowed: usize) -> Result<ExitCode> {
     let all_faults = read.all_faults;
     let bad = match refusal {
         Refusal::BadRows(bad) => bad,
@@ -377,7 +372,7 @@ fn refuse(
 }
 
 /// Prints why an import was refused; as JSON, with the findings.
-fn refuse_with(common: &Common, error: &str, found: &Findings) -> anyhow::Result<ExitCode> {
+fn refuse_with(common: &Common, error: &str, found: &Findings) -> Result<ExitCode> {
     if common.json {
         let json = json!({
             "committed": false, "error": error, "errors": found.kept(), "groups": found.groups(),
@@ -409,7 +404,7 @@ fn show_step(bar: &ProgressBar, message: &'static str) {
 }
 
 /// Prints the error of an option, a recipe or a whole file like that of rows.
-pub fn refuse_input(common: &Common, done: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
+pub fn refuse_input(common: &Common, done: Result<ExitCode>) -> Result<ExitCode> {
     let InputError(file, error) = match done {
         Err(error) if common.json => error.downcast()?,
         done => return done,
@@ -424,7 +419,7 @@ pub fn refuse_input(common: &Common, done: anyhow::Result<ExitCode>) -> anyhow::
 }
 
 /// Runs `medfeed lint`.
-pub fn lint(common: &Common, args: &ReadArgs) -> anyhow::Result<ExitCode> {
+pub fn lint(common: &Common, args: &ReadArgs) -> Result<ExitCode> {
     let findings = if args.paths.is_empty() {
         lint_database(common.open_reader()?.newest())?
     } else {

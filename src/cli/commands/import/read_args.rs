@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use anyhow::Result;
 use clap::Args;
 use strum::VariantNames;
 
@@ -75,7 +76,7 @@ fn assignment(parts: Option<(&str, &str)>) -> Result<(String, String), &'static 
 
 impl ReadArgs {
     /// Finds the files at the paths, and returns the options for reading them.
-    pub fn sources_and_options(&self) -> anyhow::Result<(Vec<Source>, ReadOptions)> {
+    pub fn sources_and_options(&self) -> Result<(Vec<Source>, ReadOptions)> {
         let (mut options, of_recipe) = match &self.recipe {
             Some(path) => read_recipe(path)?,
             None => (ReadOptions::default(), None),

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::content::{
     DraftColumn, days_in, has_issn, is_absence, is_address, is_data, is_place, is_range,
 };
-use super::currency::{currency_column, is_dollar, names_other_currency};
+use super::currency::{currency_column, is_dollar, names_dollars, names_other_currency};
 use super::names::{KnownName, known_name, price_name, year_of};
 use crate::import::lint::is_area;
 use crate::import::read::dates::DateOrder;
@@ -14,6 +14,7 @@ use crate::import::read::row_kind::RowKind;
 use crate::import::read::shared_cells::split_at_signs;
 use crate::import::read::table_cell::Notation;
 use crate::model::country::is_country;
+use crate::model::fold::is_blank;
 
 /// Fields that a column may contain.
 #[derive(Debug)]
@@ -95,12 +96,20 @@ fn named_candidates(kind: RowKind, columns: &[DraftColumn]) -> Vec<Candidate> {
     candidates
 }
 
-/// Returns candidates for columns without headers. A text is the name only if no other column is a text.
+/// Returns candidates for columns without headers. A text is the name only if no other column is one of different texts
+/// of several words.
 fn guessed_candidates(kind: RowKind, columns: &[DraftColumn]) -> Vec<Candidate> {
     let filled = |at: &usize| !columns[*at].cells.is_empty();
     let is_text = |at: &usize| !columns[*at].cells.iter().any(is_data);
     let indexes: Vec<usize> = (0..columns.len()).filter(filled).collect();
-    let texts: Vec<usize> = indexes.iter().copied().filter(is_text).collect();
+    let mut texts: Vec<usize> = indexes.iter().copied().filter(is_text).collect();
+    if texts.len() > 1 {
+        let is_phrase = |text: &str| text.contains(' ') && !is_place(text);
+        texts.retain(|at| {
+            let column = &columns[*at];
+            column.are_mostly(is_phrase) && column.counted().len() == column.cells.len()
+        });
+    }
     let mut candidates = Vec::new();
     let mut issns = ISSN_COLUMNS.iter();
     for at in indexes {
@@ -179,6 +188,7 @@ fn refusal(candidate: &Candidate, columns: &[DraftColumn], notation: &Notation) 
             return Some("prices in another currency than US dollars".to_owned());
         }
         if let Some(currency) = currency_column(columns, candidate.column)
+            && !names_dollars(&column.header)
             && !columns[currency].texts().any(is_dollar)
         {
             let name = &columns[currency].name;
@@ -235,6 +245,13 @@ impl Assigned {
             .iter()
             .find_map(|field| Some((field, self.column_of(field)?)));
         match other {
+            // The second of two columns such as `ISSN1` and `ISSN2`.
+            Some((&"issn_print", other))
+                if self.column_of("issn_online").is_none()
+                    && without_number(&self.columns[candidate.column]) == without_number(other) =>
+            {
+                self.columns[candidate.column].fields = vec!["issn_online"];
+            }
             Some((field, other)) if !is_list => {
                 let reason = format!("`{field}` is read from `{}`", other.name);
                 self.columns[candidate.column].reason = Some(reason);
@@ -262,10 +279,19 @@ impl Assigned {
         let Some(currency) = currency_column(&self.columns, price) else {
             return;
         };
+        if names_dollars(&self.columns[price].header) {
+            return;
+        }
         let dollars = self.columns[currency].counted().into_keys();
         let dollars = dollars.filter(|text| is_dollar(text)).map(str::to_owned);
         self.conditions.push((PRICE, currency, dollars.collect()));
     }
+}
+
+/// Returns the header of a column without the number at its end.
+fn without_number(column: &DraftColumn) -> &str {
+    let is_number = |sign: char| sign.is_ascii_digit() || is_blank(sign);
+    column.header.trim_end_matches(is_number)
 }
 
 fn has_two_days(text: &str) -> bool {

@@ -13,13 +13,13 @@ use crate::import::read::loose::{
     PlaceEnd, issns, open_date, place_end, without_mode, without_time,
 };
 use crate::import::read::options::{ISSN_COLUMNS, field_named};
-use crate::import::read::shared_cells::split_at_signs;
+use crate::import::read::shared_cells::{BEFORE_COUNTRY, split_at_signs};
 use crate::import::read::table_cell::{DecimalSign, Notation, TableCell};
 use crate::model::ReferenceKind;
 use crate::model::country::is_country;
 use crate::model::field::Field;
 use crate::model::fold::{comparable, is_blank};
-use crate::model::value::ValueKind;
+use crate::model::value::{JsonType, ValueKind};
 
 /// A column of a draft.
 #[derive(Debug)]
@@ -128,7 +128,9 @@ pub(super) fn is_word_for_none(text: &str) -> bool {
 /// Returns true if an import can read the cell as these fields, perhaps with options for numbers and dates.
 pub(super) fn are_taken(fields: &[&str], cell: &TableCell<'_>, notation: &Notation) -> bool {
     let text = &*cell.text;
+    let is_list = |column: &&str| field_named(column).is_some_and(|field| field.kind.is_list());
     match fields {
+        [column] if cell.json == Some(JsonType::List) => is_list(column),
         ["url"] => is_address(text) || cell.link.is_some(),
         [column, ..] if ISSN_COLUMNS.contains(column) => has_issn(text),
         ["start_date", _, ..] => is_range(text) || open_date(text).is_some(),
@@ -206,8 +208,11 @@ pub(super) fn is_address(text: &str) -> bool {
 
 /// Returns true if a text is a city with its country or state.
 pub(super) fn is_place(text: &str) -> bool {
-    let end = without_mode(text).rsplit_once([',', '(']);
-    end.is_some_and(|(_, end)| {
+    let place = without_mode(text);
+    let mut ends = BEFORE_COUNTRY
+        .into_iter()
+        .filter_map(|sign| place.rsplit_once(sign));
+    ends.any(|(_, end)| {
         let end = end.trim().trim_end_matches(')');
         !matches!(place_end(end), PlaceEnd::Unclear) || is_country(end)
     })

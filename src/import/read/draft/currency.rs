@@ -23,9 +23,18 @@ pub(super) fn is_dollar(text: &str) -> bool {
     is_in(DOLLARS, text)
 }
 
-/// Returns true if a header contains the sign of another currency than US dollars.
-pub(super) fn names_other_currency(header: &str) -> bool {
-    header.contains(['€', '£', '¥', '₹'])
+/// Returns true if a header or a price names another currency than US dollars.
+pub(in crate::import) fn names_other_currency(text: &str) -> bool {
+    let folded = fold(text);
+    let mut words =
+        folded.split(|sign: char| sign.is_ascii_digit() || " .,;:/()[]-".contains(sign));
+    text.contains(['€', '£', '¥', '₹']) || words.any(|word| is_in(OTHERS, word))
+}
+
+/// Returns true if a header names US dollars, such as `apc_usd`.
+pub(super) fn names_dollars(header: &str) -> bool {
+    let folded = fold(header);
+    folded.contains("usd") || folded.contains("us$")
 }
 
 /// Returns the index of the column with currencies that is nearest to a column.

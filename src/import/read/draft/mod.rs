@@ -9,7 +9,7 @@
 
 mod assign;
 mod content;
-mod currency;
+pub(in crate::import) mod currency;
 mod header;
 pub(in crate::import) mod names;
 mod notation;

@@ -16,7 +16,7 @@ const SHARED: &[Names] = &[
               abkurzung|kurztitel|kurzname|kurzform|sigle|sigla|siglas|acronimo|acronyme|akronym|skrot|lyhenne|forkortelse|abreviatura|\
               abbreviazione|略称|略語|简称|缩写|약칭"),
     ("url", "website|web site|website url|homepage|home page|official website|official site|web address|web page|webpage|url link|weblink|web link|web|\
-             homepage url|landing page|www|link|links|internet|internetseite|webseite|site web|sitio web|sito web|sito|pagina web|pagina|strona internetowa|strona www|hemsida|\
+             homepage url|landing page|more info|more information|further information|www|link|links|internet|internetseite|webseite|site web|sitio web|sito web|sito|pagina web|pagina|strona internetowa|strona www|hemsida|\
              verkkosivu|hjemmeside|enlace|lien|site|ウェブサイト|ホームページ|网址|官网|网站|홈페이지"),
     ("organizations", "organization|organisation|organisations|organizer|organiser|organizers|organisers|organized by|organised by|society|societies|\
              affiliated society|host society|host|hosts|hosted by|association|veranstalter|fachgesellschaft|gesellschaft|organisateur|organizador|\
@@ -25,21 +25,21 @@ const SHARED: &[Names] = &[
 
 #[rustfmt::skip]
 const CONFERENCES: &[Names] = &[
-    ("name", "full name|full title|name conference|name meeting|name event|title meeting|title event|conference name|conference title|event name|event title|meeting name|meeting title|conference|congress|event|meeting|\
+    ("name", "full name|full title|name conference|name meeting|name event|name congress|congress name|congress title|annual meeting|item|title meeting|title event|conference name|conference title|event name|event title|meeting name|meeting title|conference|congress|event|meeting|\
               title|display name|summary|symposium|kongress|konferenz|tagung|veranstaltung|congreso|congres|congresso|convegno|evento|evenement|manifestation|\
-              reunion|konferencja|konferens|kokous|titel|titulo|titre|titolo|tytul|nombre|nom|nome|nazwa|naam|nimi|navn|namn|\
+              reunion|konferencja|konferens|kokous|titel|titulo|titre|titolo|tytul|nombre|nom|nome|nazwa|naam|nimi|navn|namn|nazev|nazev akce|\
               大会名|学会名|会議名|会议名称|名称|행사명"),
     ("abbv", "series|short"),
     ("year", "edition year|edition|jahr|annee|ano|anno|rok|vuosi|ar|開催年|年度|年"),
     ("start_date", "start|starts|begin|begins|beginning|begin date|start day|start time|date start|date begin|date from|from date|from|first day|dtstart|\
               conf start|startdatum|beginn|anfang|von|datum von|debut|date debut|inicio|fecha inicio|data inicio|inizio|data inizio|data rozpoczecia|od|alku|\
-              開始日|开始日期|시작일"),
+              開始日|开始日期|시작일|month|monat|mois|mes"),
     ("end_date", "end|ends|finish|end day|end time|date end|date finish|date to|to date|to|until|last day|dtend|conf end|enddatum|einddatum|ende|bis|\
               datum bis|fin|date fin|fecha fin|fim|data fim|fine|data fine|data zakonczenia|do|loppu|終了日|结束日期|종료일"),
     ("start_date+end_date", "dates|date|date range|date meeting|dates meeting|date event|date conference|when|datum|termin|termine|zeitraum|fecha|fechas|data|periodo|period|periode|czas|ajankohta|dato|time|zeit|day|days|\
               会期|日程|開催日|会议时间|时间|日期|일정"),
     ("abstract_due_date", "abstract deadline|abstract submission deadline|abstract submission due|abstract submission|abstracts due|abstract due|\
-              deadline abstracts|deadline abstract submission|deadline abstract|abstract submission end|abstract end|abstract close|abstract|\
+              deadline abstracts|deadline abstract submission|deadline abstract|abstract submission end|abstract end|abstract close|abstract|abstracts|\
               submission deadline|submission due|submission due date|submissions due|submission end|submission|deadline submission|call abstracts deadline|\
               call abstracts|call papers deadline|cfp deadline|cfp end date|cfp end|cfp due|cfp due date|deadline|due date|due|abstractfrist|abstract frist|\
               einreichfrist|einreichungsfrist|abstract einreichung|date limite|date limite soumission|fecha limite|fecha limite resumenes|plazo|\
@@ -51,8 +51,8 @@ const CONFERENCES: &[Names] = &[
     ("abstract_due_date_status", "abstract status|abstract deadline status|deadline status"),
     ("country", "host country|country name|location country|venue country|address country|nation|country code|land|staat|pays|pais|paese|kraj|maa|国名|開催国|国家|国|국가"),
     ("city", "host city|city name|town|location city|venue city|address locality|stadt|ville|ciudad|citta|cidade|miasto|kaupunki|by|stad|都市|開催都市|城市|도시|conf city"),
-    ("city+country", "location|place|where|city country|city and country|conf loc|loc|ort|tagungsort|veranstaltungsort|lieu|lugar|luogo|local|localizacion|\
-              miejsce|plaats|plats|paikka|sted|sede|開催地|地点|会议地点|장소"),
+    ("city+country", "location|place|where|city state|city country|city and country|conf loc|loc|ort|tagungsort|veranstaltungsort|lieu|lugar|luogo|local|localizacion|\
+              miejsce|plaats|plats|paikka|sted|sede|misto|misto konani|開催地|地点|会议地点|장소"),
     ("venue", "venue name|location name|conference venue|congress center|congress centre|convention center|hotel|veranstaltungsstatte|会場|会场"),
     ("url", "cfp link|cfp url"),
     ("therapy_areas", "therapy area|therapeutic area|therapeutic areas|specialty|specialties|speciality|specialities|medical specialty|topic|topics|subject|\
@@ -68,15 +68,15 @@ const CONFERENCES: &[Names] = &[
 const JOURNALS: &[Names] = &[
     ("name", "full title|full name|display name|full journal title|title journal|name journal|journal title|journal name|journal|title|source title|publication title|publication name|serial title|\
               periodical|publication|zeitschrift|zeitschriftentitel|titel|original title|original tittel|titulo|titulo revista|nombre|titre|titre revue|\
-              revue|revista|rivista|titolo|tytul|tytul czasopisma|czasopismo|nazwa|tidskrift|tidsskrift|lehti|lehden nimi|tijdschrift|nom|nome|\
+              revue|revista|rivista|titolo|tytul|tytul czasopisma|czasopismo|nazwa|nazev|nazev casopisu|tidskrift|tidsskrift|lehti|lehden nimi|tijdschrift|nom|nome|\
               雑誌名|誌名|期刊名称|刊名|期刊|저널명|학술지명"),
-    ("abbv", "jcr abbreviation|iso abbreviation|iso abbr|isoabbr|nlm ta|medline ta|nlm abbreviation|med abbr|medabbr|abbreviated journal title|abbr title"),
+    ("abbv", "jcr abbreviation|iso abbreviation|iso abbr|isoabbr|nlm ta|medline ta|nlm abbreviation|nlm title abbreviation|nlm title abbreviation ta|med abbr|medabbr|abbreviated journal title|abbr title"),
     ("issn_print", "print issn|issn print|pissn|p issn|issn p|issn printed|issn print version|issn imprimer|issn imprime|issn papier|issn impreso|issn impresso|\
-              issn stampa|issn cartaceo|issn gedruckt|issn druck|issn druk|issn|issns|issn number|issn numbers|issn no|issn nr"),
+              issn stampa|issn cartaceo|issn gedruckt|issn druck|issn druk|issn|issns|issn number|issn numbers|issn no|issn nr|issns issn"),
     ("issn_online", "online issn|issn online|eissn|e issn|issn e|issn online version|eissn online version|electronic issn|issn electronic|issn web|issn internet|issn digital|\
               issn elektronisch|issn en ligne|issn electronique|issn electronico|issn eletronico|issn en linea|issn elettronico|issn elektroniczny"),
     ("publisher", "publisher name|host organization name|publishing house|publishing company|verlag|editorial|editeur|editore|editora|wydawca|wydawnictwo|kustantaja|julkaisija|\
-              forlag|utgiver|udgiver|utgivare|uitgever|出版社|出版者|발행처"),
+              vydavatel|nakladatel|forlag|utgiver|udgiver|utgivare|uitgever|出版社|出版者|발행처"),
     ("impact_factor", "jif|impact factor|journal impact factor|jcr impact factor|if|jcr if|impactfactor|impaktfaktor|impact faktor|impakt faktor|\
               facteur impact|factor impacto|fator impacto|fattore impatto|wskaznik impact factor|インパクトファクター|影响因子|影響因子"),
     ("impact_factor_year", "jcr year|jif year|if year|impact factor year|year jif"),
@@ -88,7 +88,7 @@ const JOURNALS: &[Names] = &[
     ("publishing_content_license", "license|licence|cc license|cc licence|license type|licence type|licenses|creative commons license|\
               lizenz|licencia|licenza|licencja"),
     ("publishing_apc_usd", "apc usd|usd apc|apc in usd|apc us|apc amount usd|apc price usd|apc list price usd|list price usd|price usd|usd price|fee usd|usd|\
-              article processing charge usd|article processing charge|article processing charges|article publishing charge|apc|apcs|apc amount|\
+              article processing charge usd|article processing charge|article processing charges|article publishing charge|article publication charge|article publication charge usd|apc list|apc|apcs|apc amount|\
               apc price|apc list price|apc fee|publication fee|open access fee|oa fee"),
     ("publishing_embargo_months", "embargo months|embargo month|embargo in months|embargo|embargo period|embargofrist"),
 ];
@@ -126,6 +126,14 @@ const NOUNS: &[&str] = &[
     "properties",
     "attributes",
     "fields",
+    "node",
+    "confs",
+    "conferences",
+    "congresses",
+    "events",
+    "meetings",
+    "editions",
+    "timeline",
 ];
 
 /// Words of a header above others, such as `When` above `From` and `To`.
@@ -138,6 +146,7 @@ const GROUPS: &[&str] = &[
     "deadlines",
     "place",
     "location",
+    "venue",
     "address",
     "metrics",
     "summary",
@@ -153,11 +162,12 @@ const FILLERS: &[&str] = &[
     "da", "for",
 ];
 
-/// Returns the words of a header in lower case, without accents and punctuation. `cfpEndDate` has three words.
+/// Returns the words of a header in lower case, without accents and punctuation. `cfpEndDate` has three words, and
+/// `Date(s)` has one.
 fn words_of(header: &str) -> Vec<String> {
     let mut parted = String::new();
     let mut follows_lower = false;
-    for letter in header.chars() {
+    for letter in header.replace("(s)", "s").chars() {
         if letter.is_uppercase() && follows_lower {
             parted.push(' ');
         }
@@ -185,11 +195,20 @@ pub(super) fn year_of(header: &str) -> Option<u16> {
         .max()
 }
 
-/// Returns the words of a header without years, and without the number in `Society 2`.
+/// Returns the words of a header without years and repetitions, and without the number in `Society 2` or `ISSN1`.
 fn plain(header: &str) -> Vec<String> {
     let mut words = words_of(header);
     words.retain(|word| year_in(word).is_none());
-    words.pop_if(|last| last.len() < 3 && last.bytes().all(|byte| byte.is_ascii_digit()));
+    words.dedup();
+    if let Some(last) = words.pop() {
+        let name = last.trim_end_matches(|sign: char| sign.is_ascii_digit());
+        let is_number = last.len() < name.len() + 3;
+        words.extend(
+            [if is_number { name.to_owned() } else { last }]
+                .into_iter()
+                .filter(|word| !word.is_empty()),
+        );
+    }
     words
 }
 
@@ -214,15 +233,16 @@ pub(super) fn known_name(kind: RowKind, header: &str) -> Option<KnownName> {
         .or_else(|| name_in(kind, own, &words))
         .or_else(|| name_in(kind, SHARED, &words))
         .or_else(|| match &*words {
-            // Results of SPARQL: `placeLabel`, `place.value`.
-            [rest @ .., last] if ["label", "value"].contains(&last.as_str()) => {
+            // Results of SPARQL and of web sites: `placeLabel`, `place.value`, `title.rendered`.
+            [rest @ .., last] if ["label", "value", "rendered"].contains(&last.as_str()) => {
                 known_name(kind, &rest.join(" "))
             }
             [first, rest @ ..] if NOUNS.contains(&first.as_str()) && !rest.is_empty() => {
                 known_name(kind, &rest.join(" "))
             }
             [first, rest @ ..] if GROUPS.contains(&first.as_str()) && !rest.is_empty() => {
-                known_name(kind, &rest.join(" ")).filter(|known| known.fields != ["name"])
+                known_name(kind, &rest.join(" "))
+                    .filter(|known| !["name", "url"].contains(&known.fields[0]))
             }
             _ => None,
         })
@@ -296,6 +316,22 @@ mod tests {
             (Journals, "Journal ISSN (print version)", "issn_print"),
             (Journals, "Journal EISSN (online version)", "issn_online"),
             (Journals, "issn_electronic", "issn_online"),
+            (Journals, "ISSN1", "issn_print"),
+            (Journals, "title.title", "name"),
+            (Journals, "NLM Title Abbreviation (TA)", "abbv"),
+            (
+                Journals,
+                "Article publication charge USD",
+                "publishing_apc_usd",
+            ),
+            (Conferences, "itemLabel", "name"),
+            (Conferences, "title.rendered", "name"),
+            (Conferences, "Name of congress", "name"),
+            (Conferences, "Date(s)", "start_date+end_date"),
+            (Conferences, "confs.timeline.deadline", "abstract_due_date"),
+            (Conferences, "venue.country.name", "country"),
+            (Conferences, "venue.url", ""),
+            (Conferences, "Deadlines Abstracts", "abstract_due_date"),
             (Journals, "APC (USD)", "publishing_apc_usd"),
             (Journals, "APC (EUR)", ""),
             (Journals, "URL in DOAJ", ""),

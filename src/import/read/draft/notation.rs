@@ -35,6 +35,7 @@ pub(super) fn decimal_sign(columns: &[DraftColumn], notation: &Notation) -> Read
     let mut open = Vec::new();
     let mut points = 0;
     let mut commas = 0;
+    let mut has_groups = true;
     for column in columns {
         let Some(field) = column.fields.first().and_then(|name| field_named(name)) else {
             continue;
@@ -49,6 +50,8 @@ pub(super) fn decimal_sign(columns: &[DraftColumn], notation: &Notation) -> Read
                 None => {}
             }
             if !is_value(field, cell, notation) && are_taken(&[&field.column], cell, notation) {
+                // A price has no thousandths, so `3,000` are thousands.
+                has_groups &= field.column.ends_with("_usd") && cell.text.contains(',');
                 open.push(cell.text.to_string());
             }
         }
@@ -57,6 +60,7 @@ pub(super) fn decimal_sign(columns: &[DraftColumn], notation: &Notation) -> Read
         (0, 1..) => Reading::One("comma"),
         _ if open.is_empty() => Reading::NotNeeded,
         (1.., 0) => Reading::One("point"),
+        (0, 0) if has_groups => Reading::One("point"),
         _ => Reading::Open(open.len(), open.swap_remove(0)),
     }
 }
@@ -249,6 +253,17 @@ mod tests {
             let found = decimal_sign(&[column("sjr", texts)], &Notation::default());
             assert_eq!(found, expected, "{texts}");
         }
+        let prices = [column("publishing_apc_usd", "$3,000~2,500~900")];
+        let found = decimal_sign(&prices, &Notation::default());
+        assert_eq!(found, Reading::One("point"));
+        let found = decimal_sign(
+            &[
+                column("sjr", "1,234"),
+                column("publishing_apc_usd", "3,000"),
+            ],
+            &Notation::default(),
+        );
+        assert_eq!(found, open(2, "1,234"));
     }
 
     #[test]

@@ -197,13 +197,19 @@ impl Draft {
             // They are required in each row.
             let is_full = |name: &str| {
                 let column = self.assigned.column_of(name);
+                let mut empty = self.empty_in.iter();
                 column.is_some_and(|column| column.is_full)
+                    && self.empty.is_empty()
+                    && !empty.any(|(field, _)| *field == name)
             };
             let missing = statuses.into_iter().filter(|name| !is_full(name));
             constants.extend(missing.map(|name| format!("{name} = \"check\"")));
         }
         let year = self.metric_year();
         constants.extend(year.map(|year| format!("impact_factor_year = {year}")));
+        if self.kind == RowKind::Tags && !self.has("type") {
+            constants.push("# type = \"\"    # write the type of these tags".to_owned());
+        }
         if !constants.is_empty() {
             lines.push(format!("\n[set]\n{}", constants.join("\n")));
         }
