@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::cell_text::{cell_text, type_fault};
 use super::cells::{normalize, parse_flag};
 use super::columns::{ColumnMeaning, Columns};
-use super::draft::currency::names_other_currency;
+use super::currency::names_other_currency;
 use super::loose::listed;
 use super::options::{ISSN_COLUMNS, ReadOptions};
 use super::statement::Statement;
